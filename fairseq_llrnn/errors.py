@@ -1,0 +1,21 @@
+"""The errors a user can cause.
+
+Each message says what was expected, what was found, where, and how to mend it. Commands print the message alone (no
+stack trace) and exit with status 2.
+"""
+
+
+class LLRNNError(Exception):
+    """Base of every error that is a user's to mend."""
+
+
+class DataError(LLRNNError):
+    """A text, treebank, lexicon, dictionary or checkpoint that cannot be used as it is."""
+
+
+class PriorError(LLRNNError):
+    """A prior that is damaged, of another version, or made for another dictionary."""
+
+
+class OptionError(LLRNNError):
+    """An option whose value makes no sense, alone or beside the others."""
