@@ -1,0 +1,158 @@
+"""CoNLL-U treebanks, streamed sentence by sentence, through the `conllu` library.
+
+Only syntactic words (rows with a whole-number ID) are words; multi-word surface rows (`8-9 des`) and empty nodes (`8.1`)
+are skipped and counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from conllu.exceptions import ParseException
+from conllu.parser import parse_id_value, parse_int_value, parse_line
+
+from fairseq_llrnn.core.lexicon import Lexicon
+from fairseq_llrnn.core.readers.text_lines import iter_lines, place
+from fairseq_llrnn.core.readers.ud import feats_features, pos_feature
+from fairseq_llrnn.errors import DataError
+
+COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+# DEPS and MISC are not read, so the library need not look at them: it stops at the last field it is given.
+FIELDS_READ = COLUMNS[:8]
+
+SURFACE_ROWS = "multi-word surface rows skipped"
+EMPTY_NODES = "empty nodes skipped"
+
+
+class Token(NamedTuple):
+    """A syntactic word of a treebank; `_` has become None where nothing is annotated."""
+
+    form: str
+    lemma: str
+    upos: str | None
+    feats: tuple[str, ...]  # feature names, Gender:Fem
+    head: int | None  # the governor's ID, counted from 1; 0 is the root
+    deprel: str | None
+    line: int  # of the file, counted from 1
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Part of speech and FEATS as feature names."""
+        return self.feats if self.upos is None else (pos_feature(self.upos), *self.feats)
+
+
+@lru_cache(maxsize=4096)
+def _parse_id(text: str) -> Any:
+    # The library's own parser, remembered: IDs repeat in every sentence.
+    return parse_id_value(text)
+
+
+@lru_cache(maxsize=4096)
+def _parse_head(text: str) -> int | None:
+    return parse_int_value(text)
+
+
+def _parse_feats(cells: list[str], column: int) -> tuple[str, ...]:
+    # The library's own FEATS parser takes `Fem` for a key without value and drops everything behind a second `=`.
+    try:
+        return feats_features(cells[column])
+    except ValueError as error:
+        raise ParseException(str(error)) from error
+
+
+FIELD_PARSERS = {
+    "id": lambda cells, column: _parse_id(cells[column]),
+    "feats": _parse_feats,
+    "head": lambda cells, column: _parse_head(cells[column]),
+}
+
+
+def iter_conllu_words(
+    path: Path | str, lowercase: bool, notes: Counter[str] | None = None
+) -> Iterator[list[Token]]:
+    """The syntactic words of each sentence. `lowercase` lower-cases forms. `notes` receives counts of skipped rows.
+
+    Raises DataError, with file and line, for rows that are not CoNLL-U, and for a file without any sentence.
+    """
+    notes = Counter() if notes is None else notes
+    sentence: list[Token] = []
+    sentences = 0
+    for number, line in iter_lines(path):
+        if not line or line.isspace():
+            if sentence:
+                sentences += 1
+                yield _checked_heads(sentence, path)
+                sentence = []
+        elif not line.startswith("#"):
+            token = _parse_row(line, number, path, len(sentence) + 1, lowercase, notes)
+            if token is not None:
+                sentence.append(token)
+    if sentence:
+        sentences += 1
+        yield _checked_heads(sentence, path)
+    if not sentences:
+        raise DataError(f"{path}: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?")
+
+
+def _parse_row(
+    line: str, number: int, path: Path | str, expected_id: int, lowercase: bool, notes: Counter[str]
+) -> Token | None:
+    columns = line.count("\t") + 1
+    if columns != len(COLUMNS):
+        raise DataError(
+            f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {columns}: {line[:60]!r}"
+        )
+    while "  " in line:
+        # The library also splits at two spaces, which would shift the columns of such a row.
+        line = line.replace("  ", " ")
+    try:
+        row = parse_line(line, FIELDS_READ, FIELD_PARSERS)
+    except ParseException as error:
+        raise DataError(f"{place(path, number)}: {error}") from error
+    token_id = row["id"]
+    if isinstance(token_id, tuple):
+        notes[SURFACE_ROWS if token_id[1] == "-" else EMPTY_NODES] += 1
+        return None
+    if token_id != expected_id:
+        raise DataError(
+            f"{place(path, number)}: expected the ID {expected_id}, found {line.partition(chr(9))[0]!r}; word IDs run "
+            "1, 2, 3, … in a sentence, and an empty line ends it"
+        )
+    form, upos = row["form"], row["upos"]
+    if not form:
+        raise DataError(f"{place(path, number)}: column 2 (FORM) is empty; expected a word")
+    deprel = row["deprel"]
+    return Token(
+        form=form.lower() if lowercase else form,
+        lemma=row["lemma"],
+        upos=None if upos in ("_", "") else upos,
+        feats=row["feats"],
+        head=row["head"],
+        deprel=None if deprel in ("_", "") else deprel,
+        line=number,
+    )
+
+
+def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
+    for token in sentence:
+        if token.head is not None and not 0 <= token.head <= len(sentence):
+            raise DataError(
+                f"{place(path, token.line)}: HEAD is {token.head}, but the sentence has {len(sentence)} words; expected "
+                f"0 to {len(sentence)}, or _"
+            )
+    return sentence
+
+
+def read_conllu(path: Path | str, *, lowercase: bool) -> Lexicon:
+    """The lexicon of a treebank: each form with the union of POS and FEATS of its occurrences."""
+    lexicon = Lexicon()
+    seen: set[tuple[str, str | None, tuple[str, ...]]] = set()
+    for sentence in iter_conllu_words(path, lowercase, lexicon.notes):
+        for token in sentence:
+            analysis = (token.form, token.upos, token.feats)
+            if analysis not in seen:
+                seen.add(analysis)
+                lexicon.add(token.form, token.features)
+    return lexicon

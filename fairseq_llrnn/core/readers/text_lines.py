@@ -1,0 +1,65 @@
+"""Text files line by line, plain or gzip, in constant memory, with errors that name the place."""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from fairseq_llrnn.errors import DataError
+
+GZIP_MAGIC = b"\x1f\x8b"
+# A row of a treebank or a lexicon has some hundred bytes. Something far longer is another kind of file, and reading it
+# as a "line" could fill the memory.
+MAX_LINE_BYTES = 1 << 20
+BUFFER_BYTES = 1 << 18
+BYTE_ORDER_MARK = "\ufeff"
+
+
+def place(path: Path | str, line: int) -> str:
+    """How errors name a line (counted from 1)."""
+    return f"{path}, line {line}"
+
+
+def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
+    """Line numbers (from 1) and lines without their ends, of a UTF-8 file; gzip is recognised by its first two bytes.
+
+    Raises DataError for a file that cannot be read, is no whole gzip file, or has a line that is not UTF-8 or longer
+    than MAX_LINE_BYTES.
+    """
+    try:
+        yield from _iter_lines(path)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: expected a whole gzip file, but {error}; copy or compress it again") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
+
+
+def _iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
+    with ExitStack() as stack:
+        plain = stack.enter_context(open(path, "rb", buffering=BUFFER_BYTES))
+        source: BinaryIO = plain
+        if plain.peek(2)[:2] == GZIP_MAGIC:
+            unzipped = stack.enter_context(gzip.GzipFile(fileobj=plain, mode="rb"))
+            # GzipFile is a raw stream to BufferedReader in all but its declared type.
+            source = stack.enter_context(io.BufferedReader(cast(io.RawIOBase, unzipped), BUFFER_BYTES))
+        number = 0
+        while raw := source.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(raw) > MAX_LINE_BYTES:
+                raise DataError(
+                    f"{place(path, number)}: the line has more than {MAX_LINE_BYTES:,} bytes; expected one short row "
+                    "a line. Is this the right file, and are its line ends those of a text file?"
+                )
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{place(path, number)}, byte {error.start + 1}: expected UTF-8, found the byte "
+                    f"0x{raw[error.start]:02x} ({error.reason}); convert the file to UTF-8"
+                ) from error
+            if number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK)
+            yield number, line.rstrip("\r\n")
