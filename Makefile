@@ -1,0 +1,40 @@
+# Each of these sets up what it needs first and is safe to run again.
+#
+#   make demo    a small corpus, two models, a table, a picture, a sentence explained
+#   make test    all tests
+#   make lint    ruff and mypy
+#   make bench   the two benchmarks, quick form
+#   make setup   .venv alone (Python 3.11, torch, fairseq, this package)
+
+VENV := .venv
+READY := $(VENV)/.ready
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+setup: $(READY)
+
+$(READY): setup.py constraints.txt scripts/setup.sh
+	@bash scripts/setup.sh $(VENV)
+	@touch $@
+
+demo: setup
+	bash examples/quickstart/run.sh
+
+test: setup
+	pytest
+
+lint: setup
+	ruff check .
+	mypy
+
+bench: setup
+	python scripts/bench_output_layer.py --quick
+	python scripts/bench_training.py --quick
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

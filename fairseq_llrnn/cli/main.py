@@ -1,0 +1,93 @@
+"""`llrnn`: find the sub-command, import only that one, run it, and turn a user's errors into one line.
+
+Exit status: 0 done; 2 an error that the user can mend (said on stderr); 130 interrupted; 141 the reader of our
+output went away.
+"""
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from fairseq_llrnn import __version__
+from fairseq_llrnn.errors import LLRNNError, OptionError
+
+# name -> an example that its help shows. The module is the name with "_" for "-".
+COMMANDS: dict[str, str] = {
+    "prior": "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --top-words 2500 "
+    "--background unigram --out data-bin/prior",
+    "show": "llrnn show data-bin/prior représentée",
+    "explain": 'llrnn explain --path checkpoint_best.pt "elle est très souvent représentée"',
+    "user-dir": 'fairseq-train data-bin --user-dir "$(llrnn user-dir)" --task llrnn_language_modeling …',
+}
+
+
+class Command(Protocol):
+    """What a module of fairseq_llrnn.cli offers."""
+
+    NAME: str
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace) -> int: ...
+
+
+def load(name: str) -> Command:
+    """The sub-command's module. Raises OptionError, with the nearest name, if there is none."""
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        advice = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(COMMANDS)}"
+        raise OptionError(f"there is no sub-command '{name}'; {advice} ('llrnn --help' shows them all)")
+    return cast(Command, importlib.import_module(f"fairseq_llrnn.cli.{name.replace('-', '_')}"))
+
+
+def overview() -> str:
+    """The help of `llrnn` itself: every sub-command with one example."""
+    lines = ["usage: llrnn SUB-COMMAND …", "", "Log-linear RNNs: make priors, look into priors and models.", ""]
+    for name, example in COMMANDS.items():
+        lines += [f"  {name:<10} {load(name).HELP}", f"  {'':<10} $ {example}", ""]
+    lines += ["'llrnn SUB-COMMAND --help' shows its arguments; 'llrnn --version' the version."]
+    return "\n".join(lines)
+
+
+def dispatch(argv: Sequence[str]) -> int:
+    """Run what the arguments say; the errors of a user propagate."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(overview())
+        return 0
+    if argv[0] == "--version":
+        print(f"llrnn {__version__}")
+        return 0
+    command = load(argv[0])
+    parser = argparse.ArgumentParser(
+        prog=f"llrnn {command.NAME}",
+        description=command.HELP,
+        epilog=f"example: {COMMANDS[command.NAME]}",
+    )
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(argv[1:]))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the console script; returns the exit status."""
+    try:
+        status = dispatch(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()  # so that a closed pipe shows here and not while Python exits
+    except LLRNNError as error:
+        print(f"llrnn: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("llrnn: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

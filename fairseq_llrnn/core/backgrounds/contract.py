@@ -1,0 +1,107 @@
+"""What a background is: a state machine over tokens that weighs every next token.
+
+Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are natural logarithms; −inf forbids.
+
+    state = background.start(n)                    one state per hypothesis (first dimension n)
+    state = background.advance(state, tokens)      after the tokens (N,) were emitted
+    log_mass(state)           (N, S) or (1, S)     log Σ_{x∈σ} b(K, x)
+    log_share(state, tokens)  (N,)                 log b(K, x) − log B_K(σ(x))
+
+A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
+obviously right default, which a faster subclass overrides. Every background passes tests/laws.py.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+NEGATIVE_INFINITY = float("-inf")
+
+
+def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> Tensor:
+    """log Σ_{x∈σ} exp(log_weights[·, x]) for every class: (N, V) -> (N, S); −inf for a class without mass."""
+    # shape: (N, S), the largest weight of every class, so that no exponential overflows
+    index = class_of.expand_as(log_weights)
+    top = log_weights.new_full((log_weights.size(0), num_classes), NEGATIVE_INFINITY)
+    top = top.scatter_reduce(1, index, log_weights, reduce="amax", include_self=True)
+    finite_top = top.masked_fill(top == NEGATIVE_INFINITY, 0.0)
+    sums = torch.zeros_like(top).scatter_add(1, index, (log_weights - finite_top.gather(1, index)).exp())
+    return sums.log() + finite_top
+
+
+class Background(nn.Module):
+    """Non-negative weights b(K, x) over the next token, known before training (module docstring)."""
+
+    class_of: Tensor  # (V,) int64
+
+    def __init__(self, class_of: Tensor, num_classes: int) -> None:
+        super().__init__()
+        self.register_buffer("class_of", class_of, persistent=False)
+        self.num_classes = num_classes
+
+    # ---- what a subclass supplies -------------------------------------------------------------------------------
+
+    def start(self, n: int) -> Tensor:
+        """State of `n` hypotheses that have emitted nothing; a tensor whose first dimension is n."""
+        raise NotImplementedError
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        """State after every hypothesis has emitted its token (N,)."""
+        raise NotImplementedError
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        """log b(K, x) for every word: (N, V), or (1, V) where it is the same for all hypotheses."""
+        raise NotImplementedError
+
+    # ---- slow defaults ------------------------------------------------------------------------------------------
+
+    def log_mass(self, state: Tensor) -> Tensor:
+        """log B_K(σ): (N, S), or (1, S) where it is the same for all hypotheses."""
+        return class_log_sums(self.log_weights(state), self.class_of, self.num_classes)
+
+    def log_shares(self, state: Tensor) -> Tensor:
+        """log b(K, x) − log B_K(σ(x)) for every word: (N, V) or (1, V); −inf for a word without weight."""
+        weights = self.log_weights(state)
+        mass = class_log_sums(weights, self.class_of, self.num_classes)[:, self.class_of]
+        return (weights - mass).masked_fill(weights == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
+
+    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
+        """log b(K, x) − log B_K(σ(x)) of one token (N,) per hypothesis: (N,)."""
+        return self.log_shares(state).expand(tokens.size(0), -1).gather(1, tokens.unsqueeze(1)).squeeze(1)
+
+    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The k members with the largest shares of each given class: (N, C) -> log shares and tokens (N, C, k).
+
+        Classes with fewer than k members are filled with −inf (and token 0).
+        """
+        shares = self.log_shares(state).expand(classes.size(0), -1)
+        inside = self.class_of == classes.unsqueeze(-1)  # shape: (N, C, V)
+        masked = shares.unsqueeze(1).masked_fill(~inside, NEGATIVE_INFINITY)
+        if masked.size(-1) < k:
+            masked = nn.functional.pad(masked, (0, k - masked.size(-1)), value=NEGATIVE_INFINITY)
+        values, tokens = masked.topk(k, dim=-1)
+        return values, tokens.masked_fill(values == NEGATIVE_INFINITY, 0)
+
+    # ---- a whole sequence at once (training) ----------------------------------------------------------------------
+
+    def states_along(self, previous: Tensor) -> list[Tensor]:
+        """States before each position of a batch whose inputs are `previous` (B, T).
+
+        previous[:, 0] is the start symbol, which the state machine does not read.
+        """
+        states = [self.start(previous.size(0))]
+        for t in range(1, previous.size(1)):
+            states.append(self.advance(states[-1], previous[:, t]))
+        return states
+
+    def log_mass_along(self, previous: Tensor) -> Tensor:
+        """log B_K(σ) at every position: (B, T) -> (B, T, S), or a shape that broadcasts to it."""
+        return torch.stack(
+            [self.log_mass(s).expand(previous.size(0), -1) for s in self.states_along(previous)], dim=1
+        )
+
+    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+        """log share of the target at every position: (B, T), (B, T) -> (B, T)."""
+        states = self.states_along(previous)
+        return torch.stack([self.log_share(s, targets[:, t]) for t, s in enumerate(states)], dim=1)

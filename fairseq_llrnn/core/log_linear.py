@@ -1,0 +1,207 @@
+"""The log-linear output layer: p(x | K) ∝ b(K, x) exp(a(K)ᵀ φ(x)), with a(K) = W h + c.
+
+Sizes: N positions, V words, S signatures, F features, H hidden width. Probabilities are natural logarithms. Source:
+Dymetman & Xiao 2016, §2 (equation 2 and §2.2); the signature form is derived in docs/design.md.
+
+Two formulas stand behind the one door `LogLinearOutput`:
+
+    plain      scores over V words, with a dense V×F feature matrix: the definition, slow, the oracle of the tests
+    signature  scores over S signatures: hidden Eᵀ + Φ c + log_mass with E = Φ W, then the share inside the class
+
+Softmax is the special case φ = one-hot, b = 1: then E = W and the signature formula is a linear layer, bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.composition import SparseRows
+from fairseq_llrnn.core.features import FeatureTable
+
+FORMULAS = ("signature", "plain")
+
+
+def plain_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, phi: Tensor, log_weights: Tensor) -> Tensor:
+    """log p(x | K) for every word by the definition.
+
+    Args:
+        hidden: (N, H). weight: (F, H). bias: (F,). phi: dense (V, F). log_weights: log b, (N, V) or (1, V).
+
+    Returns:
+        (N, V) log-probabilities.
+    """
+    adaptor = hidden @ weight.T + bias  # shape: (N, F)
+    return functional.log_softmax(adaptor @ phi.T + log_weights, dim=-1)
+
+
+class _ClassLogProb(torch.autograd.Function):
+    """log p(σ_target | K) with one N×S buffer: the probabilities, kept for the backward pass.
+
+    The gradient in the scores is onehot − p; it is never formed, since its two terms enter the matrix products apart.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor) -> Tensor:
+        """hidden (N, H), rows (S, H), bias (S,) or (N, S) [float32: holds log_mass], target (N,) -> (N,)."""
+        if bias.dim() == 1 and hidden.dtype == bias.dtype:
+            scores = torch.addmm(bias, hidden, rows.T)
+        else:
+            # in half precision the products are, the sums over classes are not: log_partition is float32
+            scores = (hidden @ rows.T).to(bias.dtype).add_(bias)
+        column = target.unsqueeze(1)
+        target_score = scores.gather(1, column).squeeze(1)
+        top, where = scores.max(dim=1, keepdim=True)
+        probabilities = torch.softmax(scores, dim=1, out=scores)
+        # log Z from the largest term, whose probability cannot underflow
+        log_partition = (top - probabilities.gather(1, where).log()).squeeze(1)
+        ctx.save_for_backward(hidden, rows, target, probabilities)
+        ctx.bias_is_row = bias.dim() == 1
+        return target_score - log_partition
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        hidden, rows, target, probabilities = ctx.saved_tensors
+        need_hidden, need_rows, need_bias, _ = ctx.needs_input_grad
+        scale = grad.unsqueeze(1)  # shape: (N, 1)
+        p = probabilities.to(hidden.dtype)
+        grad_hidden = grad_rows = grad_bias = None
+        if need_hidden:
+            grad_hidden = (rows[target] - p @ rows) * scale.to(rows.dtype)
+        if need_rows:
+            scaled = hidden * scale.to(hidden.dtype)
+            grad_rows = (p.T @ scaled).neg_().index_add_(0, target, scaled)
+        if need_bias and ctx.bias_is_row:
+            grad_bias = (grad @ probabilities).neg_().index_add_(0, target, grad)
+        elif need_bias:
+            grad_bias = (probabilities * -scale).scatter_add_(1, target.unsqueeze(1), scale)
+        return grad_hidden, grad_rows, grad_bias, None
+
+
+def class_log_prob(hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor) -> Tensor:
+    """log softmax(hidden rowsᵀ + bias)[target]: (N, H), (S, H), (S,) or (N, S), (N,) -> (N,).
+
+    Values in bias.dtype (float32 or float64) whatever the dtype of the products; −inf in `bias` forbids a class.
+    """
+    result: Tensor = _ClassLogProb.apply(hidden, rows, bias, target)
+    return result
+
+
+class LogLinearOutput(nn.Module):
+    """The output layer over a table of signature features and a background.
+
+    `weight` (F, H) and `bias` (F,) map the hidden state to the adaptor a(K) (F,). The adaptor itself is only formed by
+    `adaptor` and by the norm: everything else works with the composed rows E = Φ W.
+
+    Args:
+        features: S rows, φ(σ).
+        class_of: (V,) the signature of every word.
+        hidden_size: H.
+        formula: "signature", or "plain" (V-sized, the oracle).
+    """
+
+    class_of: Tensor
+
+    def __init__(
+        self, features: FeatureTable, class_of: Tensor, hidden_size: int, formula: str = "signature"
+    ) -> None:
+        super().__init__()
+        if formula not in FORMULAS:
+            raise ValueError(f"formula: expected one of {FORMULAS}, found {formula!r}")
+        self.formula = formula
+        self.rows = SparseRows(features)
+        self.register_buffer("class_of", class_of, persistent=False)
+        self.weight = nn.Parameter(torch.empty(features.num_features, hidden_size))
+        self.bias = nn.Parameter(torch.zeros(features.num_features))
+        nn.init.uniform_(self.weight, -0.1, 0.1)
+
+    def composed(self) -> tuple[Tensor, Tensor]:
+        """E = Φ W (S, H) and Φ c (S,): compute once per batch, hand to the methods below."""
+        bias = self.bias.float() if self.bias.dtype in (torch.float16, torch.bfloat16) else self.bias
+        return self.rows.compose(self.weight), self.rows.compose(bias.unsqueeze(1)).squeeze(1)
+
+    def class_scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """aᵀφ(σ), the background left out: (…, H) -> (…, S), at least float32. A temperature may divide it."""
+        rows, bias = self.composed() if composed is None else composed
+        return (hidden @ rows.T).to(bias.dtype) + bias
+
+    def target_log_prob(
+        self, hidden: Tensor, targets: Tensor, background: Background, log_mass: Tensor, log_share: Tensor
+    ) -> Tensor:
+        """log p(target | K) at every position, for training.
+
+        Args:
+            hidden: (N, H). targets: (N,).
+            background: supplies log b to the plain formula.
+            log_mass: log B_K(σ), (1, S) or (N, S). log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
+
+        Returns:
+            (N,) float32 (float64 for float64 parameters).
+        """
+        if self.formula == "plain":
+            log_weights = log_mass[:, self.class_of] + background.log_shares(background.start(1))
+            dense = self.rows.dense().to(self.weight.dtype)[self.class_of]
+            full = plain_log_probs(hidden, self.weight, self.bias, dense, log_weights.to(self.weight.dtype))
+            return full.gather(1, targets.unsqueeze(1)).squeeze(1)
+        rows, bias = self.composed()
+        masses = log_mass.to(bias.dtype) + bias
+        class_bias = masses.squeeze(0) if masses.size(0) == 1 else masses
+        return class_log_prob(hidden, rows, class_bias, self.class_of[targets]) + log_share
+
+    def log_probs(self, scores: Tensor, log_mass: Tensor, log_shares: Tensor) -> Tensor:
+        """log p(x | K) for every word, for search.
+
+        Args:
+            scores: aᵀφ(σ) (…, S) from `class_scores`, perhaps tempered. log_mass: broadcasts to it.
+            log_shares: broadcasts to (…, V).
+
+        Returns:
+            (…, V); −inf for forbidden words.
+        """
+        classes = functional.log_softmax(scores + log_mass, dim=-1)
+        return classes[..., self.class_of] + log_shares
+
+    def top_k(
+        self, scores: Tensor, log_mass: Tensor, background: Background, state: Tensor, k: int
+    ) -> tuple[Tensor, Tensor]:
+        """The k most probable words, exactly, without a V-sized tensor: (N, S) -> log p and tokens (N, k).
+
+        A word among the k best lies in one of the k classes whose best members are best: if its class were not among
+        them, k other classes would each hold a better word.
+        """
+        classes = functional.log_softmax(scores + log_mass, dim=-1)  # shape: (N, S)
+        everything = torch.arange(classes.size(-1), device=classes.device).expand_as(classes)
+        best_share, _ = background.best_members(state, everything[:1], 1)  # shape: (1, S, 1)
+        # a background whose shares depend on the hypothesis answers for each of them
+        if state.numel() and state.size(0) == classes.size(0):
+            best_share, _ = background.best_members(state, everything, 1)
+        best = classes + best_share.squeeze(-1)
+        chosen = best.topk(min(k, best.size(-1)), dim=-1).indices  # shape: (N, C)
+        shares, tokens = background.best_members(state, chosen, k)  # shape: (N, C, k)
+        candidates = (classes.gather(1, chosen).unsqueeze(-1) + shares).flatten(1)
+        values, where = candidates.topk(min(k, candidates.size(-1)), dim=-1)
+        return values, tokens.flatten(1).gather(1, where)
+
+    def adaptor(self, hidden: Tensor) -> Tensor:
+        """a(K) = W h + c, one weight per feature: (…, H) -> (…, F). To look at, and for norms other than 2."""
+        return hidden @ self.weight.T + self.bias
+
+    def adaptor_norm(self, hidden: Tensor, p: float = 2.0) -> Tensor:
+        """‖a(K)‖ₚ at every position: (N, H) -> (N,). The distance of p(· | K) from the background (paper §2.2).
+
+        For p = 2 through the H×H Gram matrix of W, so that no N×F matrix is formed.
+        """
+        if p != 2.0:
+            return torch.linalg.vector_norm(self.adaptor(hidden), ord=p, dim=-1)
+        weight, bias = self.weight.to(torch.promote_types(self.weight.dtype, torch.float32)), self.bias
+        h = hidden.to(weight.dtype)
+        bias = bias.to(weight.dtype)
+        squared = ((h @ (weight.T @ weight)) * h).sum(-1) + 2.0 * (h @ (weight.T @ bias)) + bias @ bias
+        # shape: (N,); rounding can take a tiny square below zero
+        return squared.clamp_min(1e-12).sqrt()

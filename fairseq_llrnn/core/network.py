@@ -1,0 +1,89 @@
+"""Recurrent networks with fused kernels over the whole sequence and a state that beam search can reorder.
+
+Sizes: B batch, T time, D input width, H hidden width, L layers, G gates' states per cell (2 for LSTM: h and c; 1 for GRU).
+Source of the variational option: Gal & Ghahramani 2016 (one dropout mask for all time steps of a sequence).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
+
+
+def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
+    """Dropout of (B, T, D); the variational kind draws one mask per sequence and uses it at every time step."""
+    if not training or p == 0.0:
+        return x
+    if not variational:
+        return functional.dropout(x, p, training=True)
+    mask = x.new_empty((x.size(0), 1, x.size(2))).bernoulli_(1.0 - p).div_(1.0 - p)
+    return x * mask
+
+
+class RecurrentNetwork(nn.Module):
+    """A stack of LSTM or GRU layers.
+
+    Args:
+        input_size: D. hidden_size: H. num_layers: L. cell: "lstm" or "gru".
+        dropout_in, dropout_between, dropout_out: on the input, between layers, on the output.
+        variational: one mask per sequence. layer_norm: normalise each layer's output.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        cell: str = "lstm",
+        dropout_in: float = 0.0,
+        dropout_between: float = 0.0,
+        dropout_out: float = 0.0,
+        variational: bool = False,
+        layer_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        if cell not in CELLS:
+            raise ValueError(f"cell: expected one of {sorted(CELLS)}, found {cell!r}")
+        self.cell = cell
+        self.dropouts = [dropout_in] + [dropout_between] * (num_layers - 1)
+        self.dropout_out = dropout_out
+        self.variational = variational
+        # one module per layer, so that dropout of either kind and layer norm fit in between; each is one fused kernel
+        self.layers = nn.ModuleList(
+            CELLS[cell](input_size if i == 0 else hidden_size, hidden_size, batch_first=True)
+            for i in range(num_layers)
+        )
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(hidden_size) if layer_norm else nn.Identity() for _ in range(num_layers)
+        )
+        for name, parameter in self.layers.named_parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)
+            if cell == "lstm" and "bias_hh" in name:
+                # forget gates open at the start (Jozefowicz et al. 2015)
+                parameter.data[hidden_size : 2 * hidden_size].fill_(1.0)
+
+    def forward(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Run over a sequence, or one step of it.
+
+        Args:
+            x: (B, T, D). state: (B, G, L, H) from the previous call; zeros where None.
+
+        Returns:
+            hidden states (B, T, H) and the state after the last step (B, G, L, H).
+        """
+        after: list[Tensor] = []
+        for i, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
+            x = dropout(x, self.dropouts[i], self.training, self.variational)
+            before = None
+            if state is not None:
+                # shape of each: (1, B, H), as torch wants them
+                parts = [s.unsqueeze(0).contiguous() for s in state[:, :, i].unbind(1)]
+                before = tuple(parts) if self.cell == "lstm" else parts[0]
+            x, last = layer(x, before)
+            parts = list(last) if self.cell == "lstm" else [last]
+            after.append(torch.stack([s.squeeze(0) for s in parts], dim=1))  # shape: (B, G, H)
+            x = norm(x)
+        return dropout(x, self.dropout_out, self.training, self.variational), torch.stack(after, dim=2)

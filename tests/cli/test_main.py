@@ -1,0 +1,126 @@
+"""`llrnn`: help, exit codes, and errors as one line."""
+
+import argparse
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import fairseq_llrnn
+from fairseq_llrnn.cli import main as llrnn
+from fairseq_llrnn.errors import DataError
+
+Streams = pytest.CaptureFixture[str]
+Install = Callable[[Callable[[argparse.Namespace], int]], None]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Put a sub-command `probe WORD` in place that runs the given function."""
+
+    def install(run: Callable[[argparse.Namespace], int]) -> None:
+        module = types.ModuleType("fairseq_llrnn.cli.probe")
+        module.__dict__.update(NAME="probe", HELP="look", run=run)
+        module.__dict__.update(add_arguments=lambda parser: parser.add_argument("word"))
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setitem(llrnn.COMMANDS, "probe", "llrnn probe elle")
+
+    return install
+
+
+@pytest.mark.parametrize("argv", [[], ["--help"], ["-h"]])
+def test_alone_it_shows_every_sub_command_with_an_example(argv: list[str], capsys: Streams) -> None:
+    assert llrnn.main(argv) == 0
+    shown = capsys.readouterr().out
+    for name, example in llrnn.COMMANDS.items():
+        assert f"  {name} " in shown
+        assert f"$ {example}" in shown
+
+
+@pytest.mark.parametrize("name", llrnn.COMMANDS)
+def test_every_sub_command_keeps_the_contract(name: str, capsys: Streams) -> None:
+    assert name == llrnn.load(name).NAME
+    with pytest.raises(SystemExit) as stop:
+        llrnn.main([name, "--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: llrnn {name}")
+    assert "example: " in shown
+
+
+def test_version(capsys: Streams) -> None:
+    assert llrnn.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"llrnn {fairseq_llrnn.__version__}\n"
+
+
+def test_unknown_sub_command_suggests_the_nearest(capsys: Streams) -> None:
+    assert llrnn.main(["piror"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "llrnn: error: there is no sub-command 'piror'; did you mean 'prior'? ('llrnn --help'"
+    )
+
+
+def test_unknown_sub_command_far_from_all_lists_them(capsys: Streams) -> None:
+    assert llrnn.main(["zzz"]) == 2
+    assert "no sub-command 'zzz'; there are: prior, show, explain, user-dir" in capsys.readouterr().err
+
+
+def test_a_users_error_is_one_line_without_a_stack_trace(command: Install, capsys: Streams) -> None:
+    def run(args: argparse.Namespace) -> int:
+        raise DataError(f"{args.word}: expected ten columns, found nine")
+
+    command(run)
+    assert llrnn.main(["probe", "elle"]) == 2
+    streams = capsys.readouterr()
+    assert streams.err == "llrnn: error: elle: expected ten columns, found nine\n"
+    assert streams.out == ""
+
+
+def test_wrong_arguments_exit_2_and_name_the_sub_command(command: Install, capsys: Streams) -> None:
+    command(lambda args: 0)
+    with pytest.raises(SystemExit) as stop:
+        llrnn.main(["probe"])
+    assert stop.value.code == 2
+    assert "llrnn probe: error: the following arguments are required: word" in capsys.readouterr().err
+
+
+def test_the_status_of_the_sub_command_is_the_exit_status(command: Install) -> None:
+    command(lambda args: 3)
+    assert llrnn.main(["probe", "elle"]) == 3
+
+
+def test_interrupted(command: Install, capsys: Streams) -> None:
+    def run(args: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    command(run)
+    assert llrnn.main(["probe", "elle"]) == 130
+    assert capsys.readouterr().err == "llrnn: interrupted\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(root: Path) -> None:
+    script = (
+        "import os, sys\n"
+        "read, write = os.pipe()\n"
+        "os.dup2(write, 1); os.close(write); os.close(read)  # stdout is a pipe that nobody reads\n"
+        "from fairseq_llrnn.cli.main import main\n"
+        "sys.exit(main(['user-dir']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_user_dir_is_the_package_and_comes_without_torch(root: Path) -> None:
+    script = (
+        "import sys\n"
+        "from fairseq_llrnn.cli.main import main\n"
+        "status = main(['user-dir'])\n"
+        "assert not {'torch', 'fairseq', 'numpy'} & set(sys.modules), 'slow imports'\n"
+        "sys.exit(status)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(done.stdout.rstrip("\n")) == root / "fairseq_llrnn"

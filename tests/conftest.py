@@ -1,0 +1,35 @@
+"""What all tests share: one thread per process, and skipping where the data beside the project is absent."""
+
+import os
+
+# Before torch is imported: on a small machine threads of many small operators only get in each other's way.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED_DATA = ROOT.parent / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`@pytest.mark.real_data("ud-french-gsd-1.4")` needs that folder of ../shared/data."""
+    for item in items:
+        for marker in item.iter_markers("real_data"):
+            absent = [name for name in marker.args if not (SHARED_DATA / name).exists()]
+            if absent or not SHARED_DATA.is_dir():
+                missing = ", ".join(f"../shared/data/{name}" for name in absent) or "../shared/data"
+                item.add_marker(pytest.mark.skip(reason=f"real data is absent: {missing}"))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The data beside the project; for tests marked `real_data`."""
+    return SHARED_DATA

@@ -1,0 +1,129 @@
+"""The rules of the house, read from the source: who may import whom (docs/design.md, layout).
+
+* core imports neither fairseq nor plugin, cli, extras;
+* fairseq is imported by plugin alone, and by the file plugin.py of an extra;
+* an extra is imported by nobody but itself, so that its folder can be deleted.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = "fairseq_llrnn"
+HOST = ("fairseq", "fairseq_cli")
+
+
+def module_name(file: Path, root: Path) -> str:
+    """`root/fairseq_llrnn/core/prior.py` -> `fairseq_llrnn.core.prior`."""
+    parts = file.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(file: Path, root: Path) -> Iterator[tuple[int, str]]:
+    """(line, absolute name) of all that a file imports, functions and importlib calls included.
+
+    `from a.b import c` yields a.b.c as well as a.b, because c may be a module.
+    """
+    package = module_name(file, root).split(".")
+    if file.name != "__init__.py":
+        package = package[:-1]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, node.module] if node.module else base)
+            yield node.lineno, origin
+            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__"):
+                yield node.lineno, str(node.args[0].value)
+
+
+def within(name: str, *modules: str) -> bool:
+    return any(name == module or name.startswith(module + ".") for module in modules)
+
+
+def forbidden(importer: str, imported: str) -> str | None:
+    """The rule that this import breaks, or None."""
+    core, plugin, cli, extras = (f"{PACKAGE}.{part}" for part in ("core", "plugin", "cli", "extras"))
+    if within(importer, core) and within(imported, *HOST, plugin, cli, extras):
+        return "core imports neither fairseq nor plugin, cli, extras"
+    in_extra = within(importer, extras) and importer != extras
+    own = ".".join(importer.split(".")[:3]) if in_extra else ""  # fairseq_llrnn.extras.NAME
+    if within(imported, *HOST) and not within(importer, plugin, f"{own}.plugin"):
+        return "only plugin (and an extra's plugin.py) imports fairseq"
+    if imported.startswith(extras + ".") and not within(imported, own):
+        return "nobody imports an extra but itself"
+    return None
+
+
+def broken_rules(root: Path) -> list[str]:
+    found = []
+    for file in sorted((root / PACKAGE).rglob("*.py")):
+        for line, imported in imports(file, root):
+            rule = forbidden(module_name(file, root), imported)
+            if rule is not None:
+                found.append(f"{file.relative_to(root)}:{line} imports {imported}: {rule}")
+    return found
+
+
+def test_the_package_keeps_the_rules(root: Path) -> None:
+    assert list((root / PACKAGE).rglob("*.py"))
+    assert broken_rules(root) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "rule"),
+    [
+        ("core/a.py", "import fairseq.utils", "core imports neither"),
+        ("core/deep/a.py", "from ...cli import main", "core imports neither"),
+        ("core/a.py", "def f():\n    from fairseq_llrnn import plugin", "core imports neither"),
+        ("core/a.py", "import importlib\nimportlib.import_module('fairseq')", "core imports neither"),
+        ("cli/a.py", "from fairseq.tasks import FairseqTask", "only plugin"),
+        ("errors.py", "import fairseq_cli.train", "only plugin"),
+        ("extras/one/math.py", "import fairseq", "only plugin"),
+        ("extras/one/plugin.py", "from ..two import plugin", "nobody imports an extra"),
+        ("plugin/a.py", "from fairseq_llrnn.extras.one import plugin", "nobody imports an extra"),
+        ("plugin/a.py", "from fairseq_llrnn.extras import one", "nobody imports an extra"),
+    ],
+)
+def test_a_broken_rule_is_found(tmp_path: Path, file: str, source: str, rule: str) -> None:
+    target = tmp_path / PACKAGE / file
+    target.parent.mkdir(parents=True)
+    target.write_text(source + "\n", encoding="utf-8")
+    found = broken_rules(tmp_path)
+    assert found
+    assert all(rule in line and line.startswith(f"{PACKAGE}/{file}:") for line in found)
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("plugin/a.py", "import fairseq\nfrom fairseq_llrnn.core import prior\nfrom . import tasks"),
+        ("extras/one/plugin.py", "import fairseq.tasks\nfrom . import math\nfrom ...core import prior"),
+        ("cli/a.py", "from fairseq_llrnn.plugin import checkpoints\nfrom ..core import prior"),
+        ("core/a.py", "from . import b\nfrom ..errors import DataError\nimport fairseq_free"),
+    ],
+)
+def test_what_is_allowed_passes(tmp_path: Path, file: str, source: str) -> None:
+    target = tmp_path / PACKAGE / file
+    target.parent.mkdir(parents=True)
+    target.write_text(source + "\n", encoding="utf-8")
+    assert broken_rules(tmp_path) == []
+
+
+def test_core_imports_where_fairseq_is_absent(root: Path) -> None:
+    modules = [module_name(file, root) for file in sorted((root / PACKAGE / "core").rglob("*.py"))]
+    script = (
+        "import importlib, sys\n"
+        "sys.modules.update(fairseq=None, fairseq_cli=None)  # an import of either raises ImportError\n"
+        f"for name in {modules!r}: importlib.import_module(name)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
