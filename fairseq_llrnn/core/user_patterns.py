@@ -1,0 +1,118 @@
+"""The user's own regular expressions as features of words.
+
+A TOML file with one table:
+
+    [patterns]
+    ordinal = '\\d+(er|re|e|es)'       # 3e, 1er -> Pattern:ordinal
+    url = 'https?://.*|www\\..*'
+
+A word has `Pattern:ordinal` when the *whole* word matches. Expressions are those of Python's `re`. They run through the
+`regex` package, which knows the same language and can stop a match: an expression that tries exponentially many ways
+would otherwise hang a command without a word.
+"""
+
+import time
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+import regex
+
+from fairseq_llrnn.errors import OptionError
+
+# A pattern may spend this much processor time in one go, and earns a little with each word, so that a large vocabulary
+# is no reason to stop (an ordinary match takes about a microsecond).
+SECONDS_AT_ONCE = 1.0
+SECONDS_PER_WORD = 1e-4
+
+HOW_TO_WRITE = "expected a table [patterns] with lines  name = 'regular expression'"
+
+
+class UserPatterns:
+    """Named regular expressions; build with `UserPatterns.load(path)`."""
+
+    def __init__(self, expressions: dict[str, str], source: str) -> None:
+        """`source` is how errors name the place the expressions come from."""
+        if not expressions:
+            raise OptionError(f"{source}: there is no pattern in it; {HOW_TO_WRITE}")
+        self._source = source
+        self._patterns = {name: self._compiled(name, expression) for name, expression in expressions.items()}
+        self._seconds_left = dict.fromkeys(expressions, SECONDS_AT_ONCE)
+
+    @classmethod
+    def load(cls, path: Path | str) -> "UserPatterns":
+        """Read the TOML file; OptionError for whatever is wrong with it."""
+        try:
+            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise OptionError(f"{path}: cannot be read: {error.strerror or error}; {HOW_TO_WRITE}") from error
+        except UnicodeDecodeError as error:
+            raise OptionError(
+                f"{path}: expected UTF-8, found the byte 0x{error.object[error.start]:02x} at byte {error.start + 1}; "
+                "convert the file to UTF-8"
+            ) from error
+        except tomllib.TOMLDecodeError as error:
+            raise OptionError(
+                f"{path}: is not TOML: {error}; {HOW_TO_WRITE} (single quotes keep backslashes as they are)"
+            ) from error
+        if set(table) != {"patterns"} or not isinstance(table["patterns"], dict):
+            found = ", ".join(map(repr, table)) or "nothing"
+            raise OptionError(f"{path}: {HOW_TO_WRITE}, and nothing else; found {found}")
+        for name, expression in table["patterns"].items():
+            if not isinstance(expression, str):
+                raise OptionError(
+                    f"{path}: pattern {name!r} is {expression!r}; expected a regular expression in quotes"
+                )
+        return cls(table["patterns"], str(path))
+
+    def _compiled(self, name: str, expression: str) -> "regex.Pattern[str]":
+        if not name or any(character.isspace() for character in name):
+            raise OptionError(f"{self._source}: {name!r} cannot name a pattern; use a name without spaces")
+        try:
+            return regex.compile(expression)
+        except regex.error as error:
+            where = "" if error.pos is None else f" at character {error.pos + 1}"
+            raise OptionError(
+                f"{self._source}: pattern {name!r} is no regular expression: {error.msg}{where} of {expression!r}"
+            ) from error
+        except (RecursionError, OverflowError, MemoryError) as error:
+            raise OptionError(
+                f"{self._source}: pattern {name!r} is too deep or too large to compile: {expression[:60]!r}; simplify it"
+            ) from error
+
+    @property
+    def names(self) -> list[str]:
+        """The names in the order of the file."""
+        return list(self._patterns)
+
+    def features(self, word: str) -> dict[str, float]:
+        """`Pattern:name` for every pattern that matches the whole word; OptionError when one takes far too long."""
+        return {f"Pattern:{name}": 1.0 for name in self._patterns if self._matches(name, word)}
+
+    def check_used(self, words: Iterable[str]) -> None:
+        """OptionError when a pattern matches no word of the vocabulary."""
+        unused = set(self._patterns)
+        for word in words:
+            unused = {name for name in unused if not self._matches(name, word)}
+            if not unused:
+                return
+        name = next(name for name in self._patterns if name in unused)
+        raise OptionError(
+            f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) matches no word of the vocabulary; a "
+            "pattern must match the whole word (and lower-case letters where the text is lower-cased); mend or remove it"
+        )
+
+    def _matches(self, name: str, word: str) -> bool:
+        left = self._seconds_left[name]
+        start = time.process_time()
+        try:
+            matches = self._patterns[name].fullmatch(word, timeout=left) is not None
+        except TimeoutError as error:
+            raise OptionError(
+                f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) takes too long, stopped at the word "
+                f"{word!r}; repeats inside repeats, such as (a+)+, try exponentially many ways: rewrite the expression"
+            ) from error
+        spent = time.process_time() - start
+        # At least what one word earns remains, or the next match would start without any time.
+        self._seconds_left[name] = min(SECONDS_AT_ONCE, max(left - spent, 0.0) + SECONDS_PER_WORD)
+        return matches
