@@ -2,7 +2,7 @@
 # Make the virtual environment that the Makefile's targets run in:  scripts/setup.sh .venv
 #
 # The order matters. fairseq-fixed comes as source and its build imports torch and numpy: with both (and the build
-# tools) installed first and build isolation off it takes a minute; otherwise pip fetches a second torch to build with.
+# tools) installed first and build isolation off it takes a minute or two; otherwise pip fetches a second torch to build with.
 # Which torch (CPU or CUDA) is pip's to choose from the indexes it is configured with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,13 +33,13 @@ if ! command -v "${CXX:-c++}" >/dev/null && ! command -v g++ >/dev/null; then
     die "a C++ compiler is needed to build fairseq; on Debian and Ubuntu: apt-get install g++"
 fi
 
-install() { "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt "$@"; }
+install() { "$venv/bin/python" -m pip install -qq --disable-pip-version-check -c constraints.txt "$@"; }
 
 say "1/4 build tools"
 install setuptools wheel cython 'numpy<2'
 say "2/4 torch"
 install torch
-say "3/4 fairseq (built from source, about a minute)"
+say "3/4 fairseq (built from source, one or two minutes)"
 install --no-build-isolation fairseq-fixed
 say "4/4 this package and its tools"
 install --no-build-isolation -e '.[test,plots]'
