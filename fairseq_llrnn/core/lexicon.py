@@ -1,8 +1,8 @@
 """The lexicon: which features a word (type) can have, before anything is known about a sentence.
 
-A word's features are the union over all its analyses (Dymetman & Xiao 2016, §5.2): *couvent* is both a noun and a verb,
-so it carries `POS:NOUN` and `POS:VERB`. A feature is a name `Group:Value` with a real value; a plain name means 1.0.
-The readers that fill a lexicon from files are in `fairseq_llrnn.core.readers`.
+A word's features are the union over all its analyses (Dymetman & Xiao 2016, §5.2): *couvent* is both a noun
+and a verb, so it carries `POS:NOUN` and `POS:VERB`. A feature is a name `Group:Value` with a real value; a
+plain name means 1.0. The readers that fill a lexicon from files are in `fairseq_llrnn.core.readers`.
 """
 
 import math
@@ -23,7 +23,7 @@ def feature_group(name: str) -> str:
 class Lexicon:
     """word -> {feature name: real value}, in the order in which words came.
 
-    `notes` counts remarks of the readers ("repeated rows", …); whoever has a user in front of them prints them once.
+    `notes` counts remarks of the readers ("repeated rows", …); whoever faces the user prints them once.
     """
 
     def __init__(self) -> None:
@@ -38,10 +38,12 @@ class Lexicon:
         Raises DataError for an empty word, a name that is not `Group:Value`, and a value that is not finite.
         """
         if isinstance(features, str):
-            raise TypeError(f"features is one string, {features!r}; give a collection of names or a mapping to values")
+            raise TypeError(f"features is the string {features!r}; give a collection of names or a mapping")
         values = features if isinstance(features, Mapping) else dict.fromkeys(features, 1.0)
         if not word:
-            raise DataError(f"a lexicon entry has an empty word (with the features {sorted(values)}); remove the entry")
+            raise DataError(
+                f"a lexicon entry with the features {sorted(values)} has an empty word; remove it"
+            )
         for name, value in values.items():
             if name not in self._checked_names:
                 self._check_name(word, name)
@@ -58,7 +60,8 @@ class Lexicon:
         group, colon, value = name.partition(":")
         if not (group and colon and value):
             raise DataError(
-                f"word {word!r}: {name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem"
+                f"word {word!r}: {name!r} is no feature name; expected a group, a colon and a value, such as "
+                "Gender:Fem"
             )
         self._checked_names.add(name)
 

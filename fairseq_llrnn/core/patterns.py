@@ -1,7 +1,8 @@
-"""Features of a word from its spelling alone: its shape, and its suffix. The user's own patterns: user_patterns.py.
+"""Features of a word from its spelling alone: its shape and its suffix.
 
-These reach words that no lexicon lists. `Shape:SmallNumber` is the falling real value of Dymetman & Xiao 2016 (§3): it
-lets a model prefer small numbers over large ones without having seen either.
+These reach words that no lexicon lists. The user's own patterns are in user_patterns.py. `Shape:SmallNumber`
+is a real value that falls as the number grows, so that a model can prefer small numbers over large ones
+without having seen either (Dymetman & Xiao 2016, §3).
 """
 
 import re
@@ -39,7 +40,7 @@ def shape_features(word: str) -> dict[str, float]:
         features["Shape:AllCaps"] = 1.0
     if INNER_HYPHEN.search(word):
         features["Shape:Hyphenated"] = 1.0
-    # Unicode keeps $ + = ° and the like apart from punctuation, as symbols; for a text they are the same kind of thing.
+    # Unicode keeps $ + = ° and the like apart, as symbols; for a text they are the same kind of thing.
     if word and all(unicodedata.category(character)[0] in "PS" for character in word):
         features["Shape:Punctuation"] = 1.0
     return features
@@ -48,11 +49,14 @@ def shape_features(word: str) -> dict[str, float]:
 def suffix_features(words: Sequence[str], floor: int = DEFAULT_SUFFIX_FLOOR) -> list[dict[str, float]]:
     """Features `Suffix:ées` of each word of a vocabulary: its endings of 2 to 4 letters, lower-cased.
 
-    Only alphabetic words have suffixes, and only endings before which MIN_STEM_LENGTH characters stand. A suffix that
-    fewer than `floor` different words of the vocabulary carry is left out: it would name words rather than classes.
+    Only alphabetic words have suffixes, and only endings before which MIN_STEM_LENGTH characters stand. A
+    suffix that fewer than `floor` different words of the vocabulary carry is left out: it would name words,
+    not a class.
     """
     types = Counter(suffix for word in set(words) for suffix in _suffixes(word))
-    return [{f"Suffix:{suffix}": 1.0 for suffix in _suffixes(word) if types[suffix] >= floor} for word in words]
+    return [
+        {f"Suffix:{suffix}": 1.0 for suffix in _suffixes(word) if types[suffix] >= floor} for word in words
+    ]
 
 
 def _suffixes(word: str) -> list[str]:

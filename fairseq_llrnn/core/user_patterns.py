@@ -6,9 +6,9 @@ A TOML file with one table:
     ordinal = '\\d+(er|re|e|es)'       # 3e, 1er -> Pattern:ordinal
     url = 'https?://.*|www\\..*'
 
-A word has `Pattern:ordinal` when the *whole* word matches. Expressions are those of Python's `re`. They run through the
-`regex` package, which knows the same language and can stop a match: an expression that tries exponentially many ways
-would otherwise hang a command without a word.
+A word has `Pattern:ordinal` when the *whole* word matches. Expressions are those of Python's `re`. They run
+through the `regex` package, which knows the same language and can stop a match: an expression that tries
+exponentially many ways would otherwise hang a command without a word.
 """
 
 import time
@@ -16,12 +16,12 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-import regex
+import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import OptionError
 
-# A pattern may spend this much processor time in one go, and earns a little with each word, so that a large vocabulary
-# is no reason to stop (an ordinary match takes about a microsecond).
+# A pattern may spend this much processor time in one go, and earns a little with each word, so that a large
+# vocabulary is no reason to stop (an ordinary match takes about a microsecond).
 SECONDS_AT_ONCE = 1.0
 SECONDS_PER_WORD = 1e-4
 
@@ -48,8 +48,8 @@ class UserPatterns:
             raise OptionError(f"{path}: cannot be read: {error.strerror or error}; {HOW_TO_WRITE}") from error
         except UnicodeDecodeError as error:
             raise OptionError(
-                f"{path}: expected UTF-8, found the byte 0x{error.object[error.start]:02x} at byte {error.start + 1}; "
-                "convert the file to UTF-8"
+                f"{path}: expected UTF-8, found the byte 0x{error.object[error.start]:02x} at byte "
+                f"{error.start + 1}; convert the file to UTF-8"
             ) from error
         except tomllib.TOMLDecodeError as error:
             raise OptionError(
@@ -73,11 +73,13 @@ class UserPatterns:
         except regex.error as error:
             where = "" if error.pos is None else f" at character {error.pos + 1}"
             raise OptionError(
-                f"{self._source}: pattern {name!r} is no regular expression: {error.msg}{where} of {expression!r}"
+                f"{self._source}: pattern {name!r} is no regular expression: {error.msg}{where} of "
+                f"{expression!r}"
             ) from error
         except (RecursionError, OverflowError, MemoryError) as error:
             raise OptionError(
-                f"{self._source}: pattern {name!r} is too deep or too large to compile: {expression[:60]!r}; simplify it"
+                f"{self._source}: pattern {name!r} is too deep or too large to compile: {expression[:60]!r}; "
+                "simplify it"
             ) from error
 
     @property
@@ -86,7 +88,10 @@ class UserPatterns:
         return list(self._patterns)
 
     def features(self, word: str) -> dict[str, float]:
-        """`Pattern:name` for every pattern that matches the whole word; OptionError when one takes far too long."""
+        """`Pattern:name` for every pattern that matches the whole word.
+
+        Raises OptionError when a pattern takes far too long.
+        """
         return {f"Pattern:{name}": 1.0 for name in self._patterns if self._matches(name, word)}
 
     def check_used(self, words: Iterable[str]) -> None:
@@ -98,8 +103,9 @@ class UserPatterns:
                 return
         name = next(name for name in self._patterns if name in unused)
         raise OptionError(
-            f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) matches no word of the vocabulary; a "
-            "pattern must match the whole word (and lower-case letters where the text is lower-cased); mend or remove it"
+            f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) matches no word of the "
+            "vocabulary; a pattern must match the whole word (and lower-case letters where the text is "
+            "lower-cased); mend or remove it"
         )
 
     def _matches(self, name: str, word: str) -> bool:
@@ -109,8 +115,9 @@ class UserPatterns:
             matches = self._patterns[name].fullmatch(word, timeout=left) is not None
         except TimeoutError as error:
             raise OptionError(
-                f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) takes too long, stopped at the word "
-                f"{word!r}; repeats inside repeats, such as (a+)+, try exponentially many ways: rewrite the expression"
+                f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) takes too long, "
+                f"stopped at the word {word!r}; repeats inside repeats, such as (a+)+, try exponentially "
+                "many ways: rewrite the expression"
             ) from error
         spent = time.process_time() - start
         # At least what one word earns remains, or the next match would start without any time.

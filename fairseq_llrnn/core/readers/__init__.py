@@ -1,6 +1,7 @@
 """Readers that fill a `Lexicon`: treebanks, word lists, a morphological analyser."""
 
+from fairseq_llrnn.core.readers.apertium import read_apertium
 from fairseq_llrnn.core.readers.conllu import Token, iter_conllu_words, read_conllu
 from fairseq_llrnn.core.readers.tsv import read_tsv_lexicon
 
-__all__ = ["Token", "iter_conllu_words", "read_conllu", "read_tsv_lexicon"]
+__all__ = ["Token", "iter_conllu_words", "read_apertium", "read_conllu", "read_tsv_lexicon"]

@@ -1,14 +1,14 @@
 """CoNLL-U treebanks, streamed sentence by sentence, through the `conllu` library.
 
-Only syntactic words (rows with a whole-number ID) are words; multi-word surface rows (`8-9 des`) and empty nodes (`8.1`)
-are skipped and counted.
+Only syntactic words (rows with a whole-number ID) are words; multi-word surface rows (`8-9 des`) and empty
+nodes (`8.1`) are skipped and counted.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value, parse_line
@@ -43,28 +43,36 @@ class Token(NamedTuple):
         return self.feats if self.upos is None else (pos_feature(self.upos), *self.feats)
 
 
+# IDs and heads repeat in every sentence; remembering them halves the time of a treebank.
 @lru_cache(maxsize=4096)
-def _parse_id(text: str) -> Any:
-    # The library's own parser, remembered: IDs repeat in every sentence.
-    return parse_id_value(text)
+def _parse_id(text: str) -> int | tuple[int, str, int] | None:
+    try:
+        return parse_id_value(text)
+    except ParseException as error:
+        raise ParseException(
+            f"expected a number (1), a range (1-2) or an empty node (1.1), found {text!r}"
+        ) from error
 
 
 @lru_cache(maxsize=4096)
 def _parse_head(text: str) -> int | None:
-    return parse_int_value(text)
-
-
-def _parse_feats(cells: list[str], column: int) -> tuple[str, ...]:
-    # The library's own FEATS parser takes `Fem` for a key without value and drops everything behind a second `=`.
     try:
-        return feats_features(cells[column])
+        return parse_int_value(text)
+    except ParseException as error:
+        raise ParseException(f"expected a number or _, found {text!r}") from error
+
+
+def _parse_feats(text: str) -> tuple[str, ...]:
+    # The library's own FEATS parser takes `Fem` for a key without value, and drops what follows a second `=`.
+    try:
+        return feats_features(text)
     except ValueError as error:
         raise ParseException(str(error)) from error
 
 
 FIELD_PARSERS = {
     "id": lambda cells, column: _parse_id(cells[column]),
-    "feats": _parse_feats,
+    "feats": lambda cells, column: _parse_feats(cells[column]),
     "head": lambda cells, column: _parse_head(cells[column]),
 }
 
@@ -72,8 +80,9 @@ FIELD_PARSERS = {
 def iter_conllu_words(
     path: Path | str, lowercase: bool, notes: Counter[str] | None = None
 ) -> Iterator[list[Token]]:
-    """The syntactic words of each sentence. `lowercase` lower-cases forms. `notes` receives counts of skipped rows.
+    """The syntactic words of each sentence.
 
+    `lowercase` lower-cases forms; `notes` receives the counts of skipped rows.
     Raises DataError, with file and line, for rows that are not CoNLL-U, and for a file without any sentence.
     """
     notes = Counter() if notes is None else notes
@@ -93,7 +102,9 @@ def iter_conllu_words(
         sentences += 1
         yield _checked_heads(sentence, path)
     if not sentences:
-        raise DataError(f"{path}: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?")
+        raise DataError(
+            f"{path}: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?"
+        )
 
 
 def _parse_row(
@@ -102,7 +113,8 @@ def _parse_row(
     columns = line.count("\t") + 1
     if columns != len(COLUMNS):
         raise DataError(
-            f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {columns}: {line[:60]!r}"
+            f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {columns}: "
+            f"{line[:60]!r}"
         )
     while "  " in line:
         # The library also splits at two spaces, which would shift the columns of such a row.
@@ -117,8 +129,8 @@ def _parse_row(
         return None
     if token_id != expected_id:
         raise DataError(
-            f"{place(path, number)}: expected the ID {expected_id}, found {line.partition(chr(9))[0]!r}; word IDs run "
-            "1, 2, 3, … in a sentence, and an empty line ends it"
+            f"{place(path, number)}: expected the ID {expected_id}, found {line.partition(chr(9))[0]!r}; "
+            "word IDs run 1, 2, 3, … in a sentence, and an empty line ends it"
         )
     form, upos = row["form"], row["upos"]
     if not form:
@@ -139,8 +151,8 @@ def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
     for token in sentence:
         if token.head is not None and not 0 <= token.head <= len(sentence):
             raise DataError(
-                f"{place(path, token.line)}: HEAD is {token.head}, but the sentence has {len(sentence)} words; expected "
-                f"0 to {len(sentence)}, or _"
+                f"{place(path, token.line)}: HEAD is {token.head}, but the sentence has {len(sentence)} "
+                f"words; expected 0 to {len(sentence)}, or _"
             )
     return sentence
 

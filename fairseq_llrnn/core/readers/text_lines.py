@@ -6,15 +6,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from fairseq_llrnn.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
-# A row of a treebank or a lexicon has some hundred bytes. Something far longer is another kind of file, and reading it
-# as a "line" could fill the memory.
+# A row of a treebank or a lexicon has some hundred bytes. Something far longer is another kind of file, and
+# reading it as a "line" could fill the memory.
 MAX_LINE_BYTES = 1 << 20
-BUFFER_BYTES = 1 << 18
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -24,34 +22,36 @@ def place(path: Path | str, line: int) -> str:
 
 
 def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
-    """Line numbers (from 1) and lines without their ends, of a UTF-8 file; gzip is recognised by its first two bytes.
+    """Line numbers (from 1) and lines without their ends, of a UTF-8 file.
 
-    Raises DataError for a file that cannot be read, is no whole gzip file, or has a line that is not UTF-8 or longer
-    than MAX_LINE_BYTES.
+    A gzip file is known by its first two bytes, whatever it is called; a pipe will do too.
+    Raises DataError for a file that cannot be read, is no whole gzip file, or has a line that is not UTF-8 or
+    longer than MAX_LINE_BYTES.
     """
     try:
         yield from _iter_lines(path)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: expected a whole gzip file, but {error}; copy or compress it again") from error
+        raise DataError(
+            f"{path}: expected a whole gzip file, found: {error}; copy or compress it again"
+        ) from error
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
+        reason = error.strerror or error
+        raise DataError(f"{path}: cannot be read: {reason}; check the path and its rights") from error
 
 
 def _iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
     with ExitStack() as stack:
-        plain = stack.enter_context(open(path, "rb", buffering=BUFFER_BYTES))
-        source: BinaryIO = plain
+        plain = stack.enter_context(open(path, "rb"))
+        source: io.BufferedReader | gzip.GzipFile = plain
         if plain.peek(2)[:2] == GZIP_MAGIC:
-            unzipped = stack.enter_context(gzip.GzipFile(fileobj=plain, mode="rb"))
-            # GzipFile is a raw stream to BufferedReader in all but its declared type.
-            source = stack.enter_context(io.BufferedReader(cast(io.RawIOBase, unzipped), BUFFER_BYTES))
+            source = stack.enter_context(gzip.GzipFile(fileobj=plain, mode="rb"))
         number = 0
         while raw := source.readline(MAX_LINE_BYTES + 1):
             number += 1
             if len(raw) > MAX_LINE_BYTES:
                 raise DataError(
-                    f"{place(path, number)}: the line has more than {MAX_LINE_BYTES:,} bytes; expected one short row "
-                    "a line. Is this the right file, and are its line ends those of a text file?"
+                    f"{place(path, number)}: the line has more than {MAX_LINE_BYTES:,} bytes; expected one "
+                    "short row a line. Is this the right file, and are its line ends those of a text file?"
                 )
             try:
                 line = raw.decode("utf-8")

@@ -1,4 +1,4 @@
-"""Lexicons as tab-separated rows: form, lemma, UPOS, FEATS, and further columns (such as a count) that are not read."""
+"""Lexicons as tab-separated rows: form, lemma, UPOS, FEATS; further ones (such as a count) are not read."""
 
 from pathlib import Path
 
@@ -17,11 +17,12 @@ SURFACE_ROWS = "multi-word surface rows skipped"
 def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
     """Each form with the union of its rows. `lowercase` lower-cases forms.
 
-    A first row whose first cell is `form` is a header. Rows `form _ _ _` (surface forms of several words) are skipped.
-    Raises DataError, with file and line, for rows of another shape, and for a file without entries.
+    A first row whose first cell is `form` is a header. Rows `form _ _ _` (surface forms of several words) are
+    skipped. Raises DataError, with file and line, for rows of another shape, and for a file without entries.
     """
     lexicon = Lexicon()
-    # (form, lemma, UPOS) as written -> the FEATS met so far. Lower-casing brings words together that are two entries.
+    # (form, lemma, UPOS) as written -> the FEATS met so far. Two entries that only lower-casing brings
+    # together are neither a repetition nor a contradiction.
     entries: dict[tuple[str, str, str], set[tuple[str, ...]]] = {}
     columns = 0
     for number, line in iter_lines(path):
@@ -29,14 +30,14 @@ def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
             continue
         cells = line.split("\t")
         if len(cells) < len(COLUMNS) or (columns and len(cells) != columns):
-            expected = f"{columns}, as in the rows before" if columns else f"at least {len(COLUMNS)} ({', '.join(COLUMNS)})"
+            named = f"at least {len(COLUMNS)} columns ({', '.join(COLUMNS)})"
+            expected = f"{columns} columns, as in the rows before," if columns else named
             raise DataError(
-                f"{place(path, number)}: expected {expected}, columns separated by tabs, found {len(cells)}: {line[:60]!r}"
+                f"{place(path, number)}: expected {expected} separated by tabs, found {len(cells)}: "
+                f"{line[:60]!r}"
             )
         is_first, columns = not columns, len(cells)
-        form, lemma, upos, feats = (cell.strip() for cell in cells[: len(COLUMNS)])
-        if is_first and form.lower() == "form":
-            continue
+        form, lemma, upos, feats = (cell.strip(" ") for cell in cells[: len(COLUMNS)])
         if not form:
             raise DataError(f"{place(path, number)}: column 1 (form) is empty; expected a word")
         if lemma == upos == feats == "_":
@@ -45,6 +46,8 @@ def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
         try:
             names = feats_features(feats or "_")
         except ValueError as error:
+            if is_first and form.lower() == "form":
+                continue  # a header; an entry for the word "form" would have FEATS
             raise DataError(f"{place(path, number)}: {error}") from error
         met = entries.setdefault((form, lemma, upos), set())
         if names in met:

@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 
-# One Key=Value[,Value…]. Keys and values are ASCII in treebanks; lexicons by others are less tidy, so only what would
-# make the result ambiguous is refused.
+# One Key=Value[,Value…]. Keys and values are ASCII in treebanks; lexicons by others are less tidy, so only
+# what would make the result ambiguous is refused.
 ONE_FEATURE = re.compile(r"([^\s=|,:]+)=([^\s=|,]+(?:,[^\s=|,]+)*)")
 
 
@@ -26,9 +26,10 @@ def feats_features(feats: str) -> tuple[str, ...]:
     for part in feats.split("|"):
         match = ONE_FEATURE.fullmatch(part)
         if match is None:
+            in_part = "" if part == feats else f" with the part {part!r}"
             raise ValueError(
-                f"FEATS should be _ or Key=Value pairs joined by |, such as Gender=Fem|Number=Sing; found {feats!r}"
-                + ("" if part == feats else f" with the part {part!r}")
+                "expected FEATS that are _ or Key=Value pairs joined by |, such as Gender=Fem|Number=Sing; "
+                f"found {feats!r}{in_part}"
             )
         key, values = match.groups()
         names += [f"{key}:{value}" for value in values.split(",")]
