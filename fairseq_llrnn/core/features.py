@@ -13,16 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairseq_llrnn.core.lexicon import feature_group
 from fairseq_llrnn.errors import DataError, OptionError
 
 NOT_TOP = "NOTTOP"
 TOP_FORM = "TOPFORM"
 SPECIAL = "SPECIAL"
-
-
-def group_of(name: str) -> str:
-    """The group of a feature: `Gender:Fem` -> `Gender`."""
-    return name.partition(":")[0]
 
 
 @dataclass(frozen=True)
@@ -120,7 +116,7 @@ def restrict_groups(
     rows = [dict(row) for row in rows]
     if groups is None:
         return rows
-    known = sorted({group_of(name) for row in rows for name in row})
+    known = sorted({feature_group(name) for row in rows for name in row})
     for group in groups:
         if group not in known:
             near = difflib.get_close_matches(group, known, n=1)
@@ -129,7 +125,7 @@ def restrict_groups(
                 f"{option}: unknown feature group {group!r}; found in the lexicon and patterns: {', '.join(known)}{hint}"
             )
     wanted = set(groups)
-    return [{n: v for n, v in row.items() if group_of(n) in wanted} for row in rows]
+    return [{n: v for n, v in row.items() if feature_group(n) in wanted} for row in rows]
 
 
 def identity_rows(

@@ -176,12 +176,7 @@ class LogLinearOutput(nn.Module):
         them, k other classes would each hold a better word.
         """
         classes = functional.log_softmax(scores + log_mass, dim=-1)  # shape: (N, S)
-        everything = torch.arange(classes.size(-1), device=classes.device).expand_as(classes)
-        best_share, _ = background.best_members(state, everything[:1], 1)  # shape: (1, S, 1)
-        # a background whose shares depend on the hypothesis answers for each of them
-        if state.numel() and state.size(0) == classes.size(0):
-            best_share, _ = background.best_members(state, everything, 1)
-        best = classes + best_share.squeeze(-1)
+        best = classes + background.best_share(state)
         chosen = best.topk(min(k, best.size(-1)), dim=-1).indices  # shape: (N, C)
         shares, tokens = background.best_members(state, chosen, k)  # shape: (N, C, k)
         candidates = (classes.gather(1, chosen).unsqueeze(-1) + shares).flatten(1)

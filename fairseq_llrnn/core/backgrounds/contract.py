@@ -13,6 +13,8 @@ obviously right default, which a faster subclass overrides. Every background pas
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -70,6 +72,12 @@ class Background(nn.Module):
         """log b(K, x) − log B_K(σ(x)) of one token (N,) per hypothesis: (N,)."""
         return self.log_shares(state).expand(tokens.size(0), -1).gather(1, tokens.unsqueeze(1)).squeeze(1)
 
+    def best_share(self, state: Tensor) -> Tensor:
+        """The log share of the best member of every class: (N, S) or (1, S); −inf for a class without mass."""
+        shares = self.log_shares(state)
+        best = shares.new_full((shares.size(0), self.num_classes), NEGATIVE_INFINITY)
+        return best.scatter_reduce(1, self.class_of.expand_as(shares), shares, reduce="amax")
+
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k members with the largest shares of each given class: (N, C) -> log shares and tokens (N, C, k).
 
@@ -105,3 +113,21 @@ class Background(nn.Module):
         """log share of the target at every position: (B, T), (B, T) -> (B, T)."""
         states = self.states_along(previous)
         return torch.stack([self.log_share(s, targets[:, t]) for t, s in enumerate(states)], dim=1)
+
+    def log_shares_along(self, previous: Tensor) -> Tensor:
+        """log shares of all words at every position: (B, T) -> (B, T, V), or a shape that broadcasts to it."""
+        return torch.stack(
+            [self.log_shares(s).expand(previous.size(0), -1) for s in self.states_along(previous)], dim=1
+        )
+
+    # ---- precision --------------------------------------------------------------------------------------------------
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Background:
+        """Follow the model to its device but never into half precision: log weights of rare words need their digits."""
+        before = {name: b for name, b in self._buffers.items() if b is not None and b.is_floating_point()}
+        super()._apply(fn, recurse)
+        for name, exact in before.items():
+            moved = self._buffers[name]
+            if moved is not None and moved.dtype in (torch.float16, torch.bfloat16):
+                self._buffers[name] = exact.to(moved.device)
+        return self

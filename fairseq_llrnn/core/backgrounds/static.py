@@ -57,6 +57,11 @@ class StaticBackground(Background):
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self.word_log_share[tokens]
 
+    def best_share(self, state: Tensor) -> Tensor:
+        first = self.ranked_members[self.class_starts[:-1].clamp(max=self.ranked_members.numel() - 1)]
+        empty = self.class_starts.diff() == 0
+        return self.word_log_share[first].masked_fill(empty, NEGATIVE_INFINITY).unsqueeze(0)
+
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         # shape: (N, C, k), positions in ranked_members; those past the end of a class are masked
         rank = self.class_starts[classes].unsqueeze(-1) + torch.arange(k, device=classes.device)
@@ -70,3 +75,6 @@ class StaticBackground(Background):
 
     def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
         return self.word_log_share[targets]
+
+    def log_shares_along(self, previous: Tensor) -> Tensor:
+        return self.word_log_share.view(1, 1, -1)

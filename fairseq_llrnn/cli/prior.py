@@ -1,0 +1,145 @@
+"""`llrnn prior`: treebanks, lexicons and counts -> the prior directory that training needs."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fairseq_llrnn.core.backgrounds.smoothing import SMOOTHINGS
+from fairseq_llrnn.core.build import PriorSettings, build_prior
+from fairseq_llrnn.core.dictionary import WordList, load_dictionary
+from fairseq_llrnn.core.lexicon import Lexicon
+from fairseq_llrnn.core.patterns import DEFAULT_SUFFIX_FLOOR
+from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.core.readers import read_conllu, read_tsv_lexicon
+from fairseq_llrnn.core.user_patterns import UserPatterns
+from fairseq_llrnn.errors import OptionError
+
+NAME = "prior"
+HELP = "build the prior: features, signatures and background for a dictionary"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    need = parser.add_argument_group("what it is built from")
+    need.add_argument("--dict", required=True, metavar="FILE", help="dict.txt of fairseq-preprocess")
+    need.add_argument("--out", required=True, metavar="DIR", help="where the prior goes, e.g. data-bin/prior")
+    need.add_argument("--conllu", nargs="+", default=[], metavar="FILE", help="treebanks (CoNLL-U, .gz too): features")
+    need.add_argument(
+        "--lexicon", nargs="+", default=[], metavar="FILE", help="lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"
+    )
+    need.add_argument(
+        "--count-text", nargs="+", default=[], metavar="FILE",
+        help="tokenised text that ranks the words and makes the unigram (default: the counts in --dict, where the end "
+        "of sentence is not counted and is taken to come after every 25 words)",
+    )  # fmt: skip
+    need.add_argument("--keep-case", action="store_true", help="do not lower-case the forms of treebanks and lexicons")
+    features = parser.add_argument_group("features")
+    features.add_argument(
+        "--top-words", type=_words_or_all, default=2500, metavar="M",
+        help="words with an identity of their own, the most frequent ones; `all` for every word (default: 2500)",
+    )  # fmt: skip
+    features.add_argument(
+        "--features", type=_names, metavar="GROUPS", help="comma list of feature groups (default: all, e.g. POS,Gender)"
+    )
+    features.add_argument(
+        "--input-features", type=_names, metavar="GROUPS", help="feature groups the network reads (ψ; default: as φ)"
+    )
+    features.add_argument(
+        "--input-top-words", type=_words_or_all, metavar="M", help="identities the network reads (default: --top-words)"
+    )
+    features.add_argument("--shapes", action="store_true", help="add surface shapes: numbers, years, capitals, hyphens")
+    features.add_argument(
+        "--suffixes", type=int, nargs="?", const=DEFAULT_SUFFIX_FLOOR, metavar="FLOOR",
+        help=f"add suffixes of length 2-4 that at least FLOOR word types share (default FLOOR: {DEFAULT_SUFFIX_FLOOR})",
+    )  # fmt: skip
+    features.add_argument("--patterns", metavar="FILE", help="TOML file with your own regular expressions")
+    background = parser.add_argument_group("background")
+    background.add_argument(
+        "--background", default="unigram", metavar="KIND", help="unigram, uniform, or a TSV of `word<TAB>weight`"
+    )
+    background.add_argument(
+        "--smoothing", choices=SMOOTHINGS, default="absolute", help="unigram mass of unseen words (default: absolute)"
+    )
+    background.add_argument(
+        "--pseudo-count", type=float, default=1.0, metavar="A", help="what additive smoothing adds (default: 1)"
+    )
+    parser.add_argument(
+        "--softmax", action="store_true",
+        help="the special case: every word its own and only feature, uniform background (a plain softmax, to compare)",
+    )  # fmt: skip
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _words_or_all(text: str) -> int | None:
+    if text == "all":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number of words or `all`, found {text!r}") from None
+
+
+def run(args: argparse.Namespace) -> int:
+    started = time.perf_counter()
+    words = load_dictionary(args.dict)
+    settings = _settings(args)
+    counts = words.count_text(args.count_text) if args.count_text else words.counts_with_ends()
+    lexicon = _lexicon(args)
+    patterns = UserPatterns.load(args.patterns) if args.patterns else None
+    prior, notes = build_prior(words, counts, lexicon, settings, patterns)
+    prior.save(args.out)
+    for note, count in sorted(notes.items()):
+        print(f"note: {count:,} {note}", file=sys.stderr)
+    _print_table(prior, words, args.out, time.perf_counter() - started)
+    return 0
+
+
+def _settings(args: argparse.Namespace) -> PriorSettings:
+    if args.softmax:
+        clash = [
+            name for name in ("conllu", "lexicon", "features", "input_features", "patterns", "shapes", "suffixes")
+            if getattr(args, name)
+        ]  # fmt: skip
+        if clash:
+            raise OptionError(
+                f"--softmax: a softmax has no features, found --{clash[0].replace('_', '-')} beside it; leave one of them out"
+            )
+        return PriorSettings(top_words=None, background="uniform")
+    if args.suffixes is not None and args.suffixes < 1:
+        raise OptionError(f"--suffixes {args.suffixes}: expected a number of word types of at least 1")
+    return PriorSettings(
+        top_words=args.top_words,
+        features=args.features,
+        input_features=args.input_features,
+        input_top_words=args.input_top_words,
+        shapes=args.shapes,
+        suffix_floor=args.suffixes,
+        background=args.background,
+        smoothing=args.smoothing,
+        pseudo_count=args.pseudo_count,
+    )
+
+
+def _lexicon(args: argparse.Namespace) -> Lexicon:
+    lexicon = Lexicon()
+    readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
+        (read_conllu, args.conllu),
+        (read_tsv_lexicon, args.lexicon),
+    ]
+    for read, paths in readers:
+        for path in paths:
+            lexicon.update(read(path, lowercase=not args.keep_case))
+    return lexicon
+
+
+def _print_table(prior: Prior, words: WordList, out: str, seconds: float) -> None:
+    counts = {**prior.counts(), "ordinary words": int((~words.specials).sum())}
+    width = max(len(name) for name in counts)
+    for name, value in counts.items():
+        print(f"{name:<{width}}  {value:>10,}")
+    print(f"{'seconds':<{width}}  {seconds:>10.1f}")
+    print(f"prior written to {Path(out)}")

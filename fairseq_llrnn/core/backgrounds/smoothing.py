@@ -1,0 +1,90 @@
+"""From counts to a unigram that leaves some mass to words never seen.
+
+Sizes: V words. Sources: Ney, Essen & Kneser 1994 (absolute discounting, d = n₁/(n₁+2n₂)); Gale & Sampson 1995 (Good–Turing
+without tears: the simple estimator). A word that is not `allowed` gets weight zero and no share of the freed mass.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairseq_llrnn.errors import DataError, OptionError
+
+SMOOTHINGS = ("absolute", "additive", "good-turing", "none")
+
+
+def unigram_weights(
+    counts: np.ndarray, allowed: np.ndarray, smoothing: str = "absolute", pseudo_count: float = 1.0
+) -> np.ndarray:
+    """Probabilities (V,), float64, summing to one over the allowed words.
+
+    Args:
+        counts: (V,) non-negative counts. allowed: (V,) bool.
+        smoothing: "additive" (adds `pseudo_count` to every allowed word), "absolute" (takes the discount d from every
+            seen word and gives it to the unseen ones in equal parts), "good-turing" (likewise, with the simple
+            Good–Turing estimate of the unseen mass and of every count), "none". Where every allowed word has been seen,
+            absolute and Good–Turing leave the relative frequencies as they are: nobody is there to take the mass.
+
+    Raises:
+        DataError: no allowed word was seen (and nothing is added). OptionError: an unknown smoothing or pseudo-count.
+    """
+    if smoothing not in SMOOTHINGS:
+        raise OptionError(f"--smoothing {smoothing}: expected one of {', '.join(SMOOTHINGS)}")
+    if not (np.isfinite(pseudo_count) and pseudo_count > 0):
+        raise OptionError(f"--pseudo-count {pseudo_count}: expected a positive number")
+    counts = np.where(allowed, counts, 0).astype(np.float64)
+    if smoothing == "additive":
+        weights = np.where(allowed, counts + pseudo_count, 0.0)
+        return weights / weights.sum()
+    if counts.sum() == 0:
+        raise DataError(
+            "unigram background: expected counts, found none for any word of the dictionary; "
+            "give a text with --count-text, or use --background uniform"
+        )
+    unseen = allowed & (counts == 0)
+    if smoothing == "none" or not unseen.any():
+        return counts / counts.sum()
+    if smoothing == "absolute":
+        seen, freed = _absolute_discount(counts)
+    else:
+        seen, freed = _good_turing(counts)
+    weights = seen / seen.sum() * (1.0 - freed)
+    weights[unseen] = freed / unseen.sum()
+    return weights
+
+
+def _absolute_discount(counts: np.ndarray) -> tuple[np.ndarray, float]:
+    """Discounted counts (V,) and the freed mass."""
+    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
+    discount = once / (once + 2.0 * twice) if once else 0.5
+    discounted = np.maximum(counts - discount, 0.0)
+    freed = 1.0 - discounted.sum() / counts.sum()
+    # a text whose words were all seen once and never twice would keep nothing for itself
+    return (discounted, freed) if freed < 1.0 else (counts, 0.5)
+
+
+def _good_turing(counts: np.ndarray) -> tuple[np.ndarray, float]:
+    """Adjusted counts r* (V,) and the mass N₁/N of the unseen."""
+    total = counts.sum()
+    r, n = np.unique(counts[counts > 0], return_counts=True)
+    unseen_mass = float(n[r == 1].sum() / total)
+    if len(r) < 3 or unseen_mass in (0.0, 1.0):
+        return counts, unseen_mass or 1.0 / (total + 1.0) if unseen_mass < 1.0 else 0.5
+    # Z_r: counts of counts averaged over the gap to their neighbours, then a straight line in log-log space
+    before = np.concatenate([[0.0], r[:-1]])
+    after = np.concatenate([r[1:], [2.0 * r[-1] - before[-1]]])
+    slope, _ = np.polyfit(np.log(r), np.log(2.0 * n / (after - before)), 1)
+    linear = r * np.power(1.0 + 1.0 / r, slope + 1.0)
+    adjusted = linear.copy()
+    frequency = dict(zip(r.tolist(), n.tolist(), strict=True))
+    for i, count in enumerate(r.tolist()):
+        following = frequency.get(count + 1.0)
+        if following is None:
+            break
+        turing = (count + 1.0) * following / n[i]
+        spread = np.sqrt((count + 1.0) ** 2 * following / n[i] ** 2 * (1.0 + following / n[i]))
+        if abs(turing - linear[i]) <= 1.65 * spread:
+            break  # from the first count on where both agree, the line is the better estimate
+        adjusted[i] = turing
+    lookup = dict(zip(r.tolist(), adjusted.tolist(), strict=True))
+    return np.array([lookup.get(c, 0.0) for c in counts.tolist()]), unseen_mass

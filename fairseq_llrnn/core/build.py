@@ -1,0 +1,172 @@
+"""Builds a prior: dictionary + lexicon + counts -> features -> signatures -> background.
+
+Sizes: V words of the dictionary, M words with an identity of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_llrnn.core.backgrounds.smoothing import unigram_weights
+from fairseq_llrnn.core.dictionary import WordList
+from fairseq_llrnn.core.features import FeatureTable, identity_rows, restrict_groups, top_words
+from fairseq_llrnn.core.lexicon import Lexicon
+from fairseq_llrnn.core.patterns import shape_features, suffix_features
+from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.core.readers.text_lines import iter_lines, place
+from fairseq_llrnn.core.signatures import Signatures, group_equal_rows
+from fairseq_llrnn.core.user_patterns import UserPatterns
+from fairseq_llrnn.errors import DataError, OptionError
+
+BACKGROUNDS = ("unigram", "uniform")
+
+
+@dataclass(frozen=True)
+class PriorSettings:
+    """What `llrnn prior` can be told; kept in the prior's JSON."""
+
+    top_words: int | None = 2500  # None: every word
+    features: tuple[str, ...] | None = None  # feature groups of φ; None: all
+    input_features: tuple[str, ...] | None = None  # feature groups of ψ; None: as φ
+    input_top_words: int | None = None  # None: as top_words
+    shapes: bool = False
+    suffix_floor: int | None = None  # None: no suffix features
+    background: str = "unigram"  # or "uniform", or the path of a TSV
+    smoothing: str = "absolute"
+    pseudo_count: float = 1.0
+
+
+def build_prior(
+    words: WordList,
+    counts: np.ndarray,
+    lexicon: Lexicon,
+    settings: PriorSettings,
+    patterns: UserPatterns | None = None,
+) -> tuple[Prior, Counter[str]]:
+    """Build the prior and count what a user should know about it.
+
+    Args:
+        words: the dictionary. counts: (V,) counts that rank the words and make the unigram.
+        lexicon: features by word; words it lacks keep their identity, `NOTTOP` and surface features only.
+
+    Raises:
+        OptionError, DataError: as the parts do.
+    """
+    notes: Counter[str] = Counter(lexicon.notes)
+    specials = words.specials
+    rows = _word_rows(words, specials, lexicon, settings, patterns)
+    unknown = sum(1 for w, s in zip(words.symbols, specials, strict=True) if not s and w not in lexicon)
+    if len(lexicon) and unknown:
+        notes["dictionary words that the lexicon lacks"] += unknown
+    ordinary = ~specials
+    output = _signatures(words, rows, ordinary, counts, settings.top_words, settings.features, "--features")
+    if settings.input_features is None and settings.input_top_words is None:
+        read = output
+    else:
+        groups = settings.features if settings.input_features is None else settings.input_features
+        top = settings.top_words if settings.input_top_words is None else settings.input_top_words
+        read = _signatures(words, rows, ordinary, counts, top, groups, "--input-features")
+    weights = _weights(words, counts, settings)
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)
+    used = {**asdict(settings), "patterns": patterns.names() if patterns else None, "lexicon_entries": len(lexicon)}
+    return Prior(words.symbols, output, read, log_weights, used), notes
+
+
+def _word_rows(
+    words: WordList,
+    specials: np.ndarray,
+    lexicon: Lexicon,
+    settings: PriorSettings,
+    patterns: UserPatterns | None,
+) -> list[dict[str, float]]:
+    """Every a-priori feature of every word, identity left out: V rows, empty for special symbols."""
+    if patterns is not None:
+        patterns.check_used(w for w, s in zip(words.symbols, specials, strict=True) if not s)
+    ordinary = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
+    floor = settings.suffix_floor
+    suffixes = iter([{} for _ in ordinary] if floor is None else suffix_features(ordinary, floor))
+    rows: list[dict[str, float]] = []
+    for word, special in tqdm(zip(words.symbols, specials, strict=True), "features", len(words), leave=False):
+        if special:
+            rows.append({})
+            continue
+        row = {**lexicon.features(word), **next(suffixes)}
+        if settings.shapes:
+            row |= shape_features(word)
+        if patterns is not None:
+            row |= patterns.features(word)
+        rows.append(row)
+    return rows
+
+
+def _signatures(
+    words: WordList,
+    rows: Sequence[dict[str, float]],
+    ordinary: np.ndarray,
+    counts: np.ndarray,
+    top: int | None,
+    groups: Sequence[str] | None,
+    option: str,
+) -> Signatures:
+    chosen = np.flatnonzero(ordinary) if top is None else top_words(counts, ordinary, top)
+    identity = identity_rows(words.symbols, ~ordinary, chosen)
+    kept = restrict_groups(rows, groups, option)
+    return group_equal_rows(FeatureTable.from_rows([{**a, **b} for a, b in zip(identity, kept, strict=True)]))
+
+
+def _weights(words: WordList, counts: np.ndarray, settings: PriorSettings) -> np.ndarray:
+    """b(x) for every word: (V,), summing to one."""
+    allowed = words.predictable
+    if settings.background == "uniform":
+        return allowed / allowed.sum()
+    if settings.background == "unigram":
+        return unigram_weights(counts, allowed, settings.smoothing, settings.pseudo_count)
+    path = Path(settings.background)
+    if not path.exists():
+        raise OptionError(
+            f"--background {settings.background}: expected {', '.join(BACKGROUNDS)} or the path of a TSV file with "
+            "`word<TAB>weight` rows, found no such file; check the spelling"
+        )
+    return read_weights(path, words, allowed)
+
+
+def read_weights(path: Path, words: WordList, allowed: np.ndarray) -> np.ndarray:
+    """Weights from a TSV of `word<TAB>weight` rows, normalised to one; words that are not in it get zero.
+
+    Raises:
+        DataError: a row that is not a known word and a non-negative finite number, a word given twice, no mass at all.
+    """
+    index = {s: i for i, s in enumerate(words.symbols)}
+    weights = np.zeros(len(words))
+    seen: dict[str, int] = {}
+    for number, line in iter_lines(path):
+        if not line.strip():
+            continue
+        cells = line.split("\t")
+        where = place(path, number)
+        if len(cells) != 2:
+            raise DataError(f"{where}: expected `word<TAB>weight`, found {len(cells)} columns; mend the row")
+        word, text = cells
+        if word not in index or not allowed[index[word]]:
+            raise DataError(f"{where}: word {word!r} is not in the dictionary; remove the row or add the word")
+        if word in seen:
+            raise DataError(f"{where}: word {word!r} was already given in line {seen[word]}; remove one of them")
+        seen[word] = number
+        try:
+            weight = float(text)
+        except ValueError:
+            raise DataError(f"{where}: expected a number as weight of {word!r}, found {text!r}; mend the row") from None
+        if not math.isfinite(weight) or weight < 0:
+            raise DataError(f"{where}: expected a finite weight ≥ 0 for {word!r}, found {text}; mend the row")
+        weights[index[word]] = weight
+    if weights.sum() == 0:
+        raise DataError(f"{path}: expected at least one positive weight, found none; give weights of dictionary words")
+    return weights / weights.sum()

@@ -1,0 +1,14 @@
+"""The rim: the only place that imports fairseq. Importing it registers the task, the model and the criterion.
+
+    checkpoints.py   safe loading of checkpoints
+    tasks.py         llrnn_language_modeling: the host's task with a prior
+    decoder.py       the recurrent decoder with a log-linear output layer
+    models.py        llrnn_lm and its named architectures
+    criterions.py    log_linear
+"""
+
+from fairseq_llrnn.plugin import checkpoints, criterions, models, tasks
+
+checkpoints.install()
+
+__all__ = ["checkpoints", "criterions", "models", "tasks"]

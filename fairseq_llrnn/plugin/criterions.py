@@ -1,0 +1,143 @@
+"""The criterion `log_linear`: −log p(target | K), exactly, at the cost of S signatures instead of V words.
+
+Training computes nats and, as the host does, logs base 2. Its gradient in the adaptor is E_p[φ] − φ(target).
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
+from omegaconf import II
+from torch import Tensor
+
+from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.core.word_kinds import word_kinds
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.decoder import LogLinearDecoder
+
+
+@dataclass
+class LogLinearCriterionConfig(FairseqDataclass):
+    """Options of log_linear."""
+
+    adaptor_penalty: float = field(
+        default=0.0,
+        metadata={"help": "weight of the norm of the adaptor, which pulls p towards the background (paper, section 2.2)"},
+    )
+    adaptor_norm: float = field(default=2.0, metadata={"help": "which norm the penalty takes: p of the p-norm, ≥ 1"})
+    report_group: str = field(
+        default="POS",
+        metadata={"help": "feature group by which the validation loss is split, e.g. POS or Number; `none` for none"},
+    )
+    sentence_avg: bool = II("optimization.sentence_avg")
+
+
+@register_criterion("log_linear", dataclass=LogLinearCriterionConfig)
+class LogLinearCriterion(FairseqCriterion):
+    """Exact negative log-likelihood of a log-linear model, with an optional penalty on ‖a(K)‖."""
+
+    def __init__(
+        self, task: FairseqTask, adaptor_penalty: float, adaptor_norm: float, report_group: str, sentence_avg: bool
+    ) -> None:
+        super().__init__(task)
+        prior = getattr(task, "prior", None)
+        if not isinstance(prior, Prior):
+            raise OptionError("--criterion log_linear: expected a task that loads a prior, e.g. llrnn_language_modeling")
+        if not (math.isfinite(adaptor_penalty) and adaptor_penalty >= 0):
+            raise OptionError(f"--adaptor-penalty {adaptor_penalty}: expected a finite number of at least 0")
+        if not adaptor_norm >= 1:
+            raise OptionError(f"--adaptor-norm {adaptor_norm}: expected a number of at least 1 (1 is sparse, 2 is Euclid's)")
+        self.dictionary = task.target_dictionary
+        self.adaptor_penalty = adaptor_penalty
+        self.adaptor_norm = adaptor_norm
+        self.sentence_avg = sentence_avg
+        self.kinds, kind_of = word_kinds(prior, report_group)
+        self.register_buffer("kind_of", torch.from_numpy(kind_of), persistent=False)
+
+    def forward(
+        self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
+    ) -> tuple[Tensor, int, dict[str, Any]]:
+        """The loss in nats (summed, or per position where not `reduce`), the sample size, and what to log."""
+        decoder = model.decoder
+        if not isinstance(decoder, LogLinearDecoder):
+            raise OptionError("--criterion log_linear: expected a log-linear model, e.g. --arch llrnn_lm")
+        hidden, extra = model(**sample["net_input"], features_only=True)
+        target = model.get_targets(sample, None)
+        mask = target.ne(self.padding_idx)
+        log_prob = decoder.target_log_prob(hidden, extra, target)
+        self._refuse_impossible(log_prob, mask, target, sample)
+        nll = -log_prob.masked_fill(~mask, 0.0)
+        loss = nll
+        if self.adaptor_penalty:
+            norm = decoder.output.adaptor_norm(hidden.flatten(0, 1), self.adaptor_norm).view_as(nll)
+            loss = nll + self.adaptor_penalty * norm.masked_fill(~mask, 0.0)
+        sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
+        logging_output: dict[str, Any] = {
+            "loss": loss.detach().sum(),
+            "nll_loss": nll.detach().sum(),
+            "ntokens": sample["ntokens"],
+            "nsentences": target.size(0),
+            "sample_size": sample_size,
+        }
+        if not model.training:
+            logging_output |= self._details(decoder, hidden.detach(), nll.detach(), target, mask)
+        return (loss.sum() if reduce else loss), sample_size, logging_output
+
+    def _refuse_impossible(self, log_prob: Tensor, mask: Tensor, target: Tensor, sample: dict[str, Any]) -> None:
+        """A target without background mass would make the loss infinite: say which word, sentence and position."""
+        impossible = torch.isneginf(log_prob) & mask
+        if not bool(impossible.any()):
+            return
+        sentence, position = impossible.nonzero()[0].tolist()
+        word = self.dictionary[int(target[sentence, position])]
+        raise DataError(
+            f"the background gives word {word!r} no mass, but it is the target at position {position + 1} of sample "
+            f"{int(sample['id'][sentence]) + 1} (found {int(impossible.sum())} such targets in this batch); build the prior with a "
+            "background that covers it, e.g. --background unigram --smoothing absolute"
+        )
+
+    def _details(
+        self, decoder: LogLinearDecoder, hidden: Tensor, nll: Tensor, target: Tensor, mask: Tensor
+    ) -> dict[str, Tensor]:
+        """Sums for the validation log: ‖a‖₂, and the loss by kind of word."""
+        norm = decoder.output.adaptor_norm(hidden.flatten(0, 1)).view_as(nll)
+        details = {"adaptor_norm": norm.masked_fill(~mask, 0.0).sum()}
+        kind = self.kind_of[target[mask]]
+        sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])
+        sizes = torch.bincount(kind, minlength=len(self.kinds))
+        for i, name in enumerate(self.kinds):
+            details[f"nll_{name}"] = sums[i]
+            details[f"count_{name}"] = sizes[i]
+        return details
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
+        """Sum over workers and log: loss and nll_loss in base 2 (as the host does), nats, perplexity, ‖a‖, kinds."""
+        total: Counter[str] = Counter()
+        for log in logging_outputs:
+            for key, value in log.items():
+                total[key] += value
+        metrics.log_scalar(
+            "loss", total["loss"] / total["sample_size"] / math.log(2), total["sample_size"], round=3
+        )
+        nats = total["nll_loss"] / total["ntokens"]
+        metrics.log_scalar("nll_loss", nats / math.log(2), total["ntokens"], round=3)
+        metrics.log_scalar("nats", nats, total["ntokens"], round=4)
+        metrics.log_derived("ppl", lambda meters: utils.get_perplexity(meters["nll_loss"].avg))
+        if "adaptor_norm" in total:
+            metrics.log_scalar("adaptor_norm", total["adaptor_norm"] / total["ntokens"], total["ntokens"], round=3)
+        for key in [k for k in total if k.startswith("count_") and total[k] > 0]:
+            name = key.removeprefix("count_")
+            metrics.log_scalar(f"nats_{name}", total[f"nll_{name}"] / total[key], total[key], priority=20, round=3)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True

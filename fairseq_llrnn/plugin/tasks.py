@@ -1,0 +1,68 @@
+"""The host's language-modelling task with a prior."""
+
+import os
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Optional  # the host reads Optional[X] from its dataclasses, and not X | None
+
+from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.tasks import register_task
+from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
+
+from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.errors import OptionError
+
+
+@dataclass
+class LLRNNLanguageModelingConfig(LanguageModelingConfig):
+    """Options of the host's task, and the prior."""
+
+    prior: Optional[str] = field(
+        default=None,
+        metadata={"help": "directory that `llrnn prior` wrote (default: the folder `prior` inside the data directory)"},
+    )
+
+
+def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictionary_file: str) -> Prior:
+    """The prior of a task, checked against its dictionary.
+
+    Raises:
+        PriorError: none there, damaged, or made for another dictionary.
+    """
+    first_data = utils.split_paths(data)[0]
+    loaded = load_prior(prior or os.path.join(first_data, "prior"))
+    loaded.check_dictionary(dictionary.symbols, os.path.join(first_data, dictionary_file))
+    return loaded
+
+
+@register_task("llrnn_language_modeling", dataclass=LLRNNLanguageModelingConfig)
+class LLRNNLanguageModelingTask(LanguageModelingTask):
+    """Language modelling whose models and criterion find features, signatures and background in `task.prior`."""
+
+    prior: Prior
+
+    @classmethod
+    def setup_task(cls, args: Namespace) -> "LLRNNLanguageModelingTask":
+        _refuse_unsupported(args)
+        task: "LLRNNLanguageModelingTask" = super().setup_task(args)
+        task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
+        return task
+
+
+def _refuse_unsupported(args: Namespace) -> None:
+    """Options of the host's task that would silently mean something else here."""
+    refusals = {
+        "add_bos_token": "sentences begin with </s>, as in fairseq's default; <s> is never predicted",
+        "self_target": "the model predicts the next word only",
+        "past_target": "the model predicts the next word only",
+    }
+    for name, reason in refusals.items():
+        if getattr(args, name, False):
+            option = "--" + name.replace("_", "-")
+            raise OptionError(f"{option}: not supported by llrnn_language_modeling ({reason}); leave it out")
+    if args.output_dictionary_size >= 0:
+        raise OptionError(
+            f"--output-dictionary-size {args.output_dictionary_size}: not supported by llrnn_language_modeling (every word "
+            "of the dictionary has a signature); leave it out"
+        )
