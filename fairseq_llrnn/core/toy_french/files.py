@@ -1,0 +1,71 @@
+"""Writing the corpus into a folder; every file under a temporary name first, then renamed."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from fairseq_llrnn.core.toy_french.corpus import Corpus, Sentence, text_of
+from fairseq_llrnn.errors import DataError
+
+
+def write_corpus(corpus: Corpus, folder: Path) -> None:
+    """{train,valid,test}.{conllu,txt}, lexicon.tsv, vocabulary.txt and probes.jsonl."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for split, sentences in corpus.splits.items():
+            _write(folder / f"{split}.conllu", _conllu(split, sentences))
+            _write(folder / f"{split}.txt", (text_of(sentence) for sentence in sentences))
+        _write(folder / "lexicon.tsv", _lexicon(corpus))
+        _write(folder / "vocabulary.txt", _vocabulary(corpus))
+        _write(folder / "probes.jsonl", (json.dumps(asdict(p), ensure_ascii=False) for p in corpus.probes))
+    except OSError as error:
+        raise DataError(
+            f"cannot write the corpus into {folder}: {error.strerror or error}; "
+            "give --out a folder that can be written to, on a disk with some megabytes free"
+        ) from error
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(line + "\n" for line in lines)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _conllu(split: str, sentences: list[Sentence]) -> Iterator[str]:
+    for number, sentence in enumerate(sentences, start=1):
+        yield f"# sent_id = {split}-{number}"
+        yield f"# text = {text_of(sentence)}"
+        for place, token in enumerate(sentence, start=1):
+            word = token.word
+            columns = (
+                place,
+                word.form,
+                word.lemma,
+                word.upos,
+                "_",
+                word.feats or "_",
+                token.head,
+                token.deprel,
+            )
+            yield "\t".join(map(str, (*columns, "_", "_")))
+        yield ""
+
+
+def _lexicon(corpus: Corpus) -> Iterator[str]:
+    """form, lemma, UPOS, FEATS: every analysis of the whole language, unseen words included."""
+    for word in corpus.stock.words:
+        yield "\t".join((word.form, word.lemma, word.upos, word.feats or "_"))
+
+
+def _vocabulary(corpus: Corpus) -> Iterator[str]:
+    """A fairseq dictionary for --srcdict: every form with its count in train, 0 if unseen."""
+    forms = {word.form for word in corpus.stock.words}
+    for form in sorted(forms, key=lambda form: (-corpus.counts[form], form)):
+        yield f"{form} {corpus.counts[form]}"

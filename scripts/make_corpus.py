@@ -1,0 +1,35 @@
+"""Write the embedded corpus: python scripts/make_corpus.py --out DIR [--sentences N] [--seed S]."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from fairseq_llrnn.core.toy_french import make_corpus, summary, write_corpus
+from fairseq_llrnn.core.toy_french.corpus import DEFAULT_SENTENCES
+from fairseq_llrnn.errors import LLRNNError
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Write a corpus of a small French-like language, with gold CoNLL-U."
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write into")
+    parser.add_argument(
+        "--sentences", type=int, default=DEFAULT_SENTENCES, metavar="N", help="training sentences"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="S", help="the corpus is a function of N and this"
+    )
+    args = parser.parse_args()
+    try:
+        corpus = make_corpus(args.sentences, args.seed)
+        write_corpus(corpus, args.out)
+    except LLRNNError as error:
+        print(f"make_corpus: error: {error}", file=sys.stderr)
+        return 2
+    print(summary(corpus))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
