@@ -58,12 +58,12 @@ class Prior:
         return digest.hexdigest()
 
     def background(self) -> Background:
-        """The background over the output signatures."""
+        """The background over the output signatures, in float32."""
         return StaticBackground(
             torch.from_numpy(self.output.class_of.copy()),
             self.output.num_classes,
             torch.from_numpy(self.log_weights.copy()),
-        )
+        ).float()
 
     def counts(self) -> dict[str, int]:
         """The sizes a reader wants to see."""

@@ -12,7 +12,7 @@ from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Backgroun
 
 
 class StaticBackground(Background):
-    """b(K, x) = b(x). Masses and shares are computed once, in float64, and kept in float32."""
+    """b(K, x) = b(x). Masses and shares are computed once, in float64, and kept in the dtype of the weights given."""
 
     word_log_weight: Tensor  # (V,)
     word_log_share: Tensor  # (V,)
@@ -31,9 +31,9 @@ class StaticBackground(Background):
         starts = torch.zeros(num_classes + 1, dtype=torch.long)
         starts[1:] = torch.bincount(class_of, minlength=num_classes).cumsum(0)
         for name, value in (
-            ("word_log_weight", log_weights.float()),
-            ("word_log_share", share.float()),
-            ("class_log_mass", mass.squeeze(0).float()),
+            ("word_log_weight", log_weights),
+            ("word_log_share", share.to(log_weights.dtype)),
+            ("class_log_mass", mass.squeeze(0).to(log_weights.dtype)),
             ("ranked_members", by_class),
             ("class_starts", starts),
         ):

@@ -43,7 +43,7 @@ class Token(NamedTuple):
         return self.feats if self.upos is None else (pos_feature(self.upos), *self.feats)
 
 
-# IDs and heads repeat in every sentence; remembering them halves the time of a treebank.
+# IDs, heads and FEATS repeat all the time; with them remembered a treebank takes a third less time to read.
 @lru_cache(maxsize=4096)
 def _parse_id(text: str) -> int | tuple[int, str, int] | None:
     try:

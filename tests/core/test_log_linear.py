@@ -1,0 +1,254 @@
+"""The output layer: signature formula = plain formula = enumeration by hand, in value and gradient."""
+
+import math
+
+import oracles
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.static import StaticBackground
+from fairseq_llrnn.core.features import FeatureTable
+from fairseq_llrnn.core.log_linear import LogLinearOutput, class_log_prob, plain_log_probs
+from fairseq_llrnn.core.signatures import Signatures, group_equal_rows
+
+WIDTH = 5
+ROWS = [
+    {"TOPFORM:le": 1.0, "Gender:Masc": 1.0},
+    {"NOTTOP": 1.0, "Gender:Fem": 1.0},
+    {"NOTTOP": 1.0, "Gender:Fem": 1.0},
+    {"NOTTOP": 1.0, "Gender:Fem": 1.0, "Shape:SmallNumber": 0.63},
+    {"NOTTOP": 1.0, "Gender:Masc": 1.0},
+    {"NOTTOP": 1.0, "Gender:Fem": 1.0},
+    {},
+]
+WEIGHTS = [0.3, 0.2, 0.05, 0.0, 0.25, 0.15, 0.05]
+
+
+def make(formula: str = "signature", dtype: torch.dtype = torch.float64) -> tuple[LogLinearOutput, Background, Signatures]:
+    signatures = group_equal_rows(FeatureTable.from_rows(ROWS))
+    class_of = torch.from_numpy(signatures.class_of)
+    background = StaticBackground(class_of, signatures.num_classes, torch.tensor(WEIGHTS, dtype=torch.float64).log())
+    torch.manual_seed(3)
+    output = LogLinearOutput(signatures.features, class_of, WIDTH, formula)
+    with torch.no_grad():
+        output.weight.normal_()
+        output.bias.normal_()
+    return output.to(dtype), background.to(dtype), signatures
+
+
+def targets_of(output: LogLinearOutput, background: Background, hidden: Tensor, targets: Tensor) -> Tensor:
+    state = background.start(hidden.size(0))
+    return output.target_log_prob(
+        hidden, targets, background, background.log_mass(state), background.log_share(state, targets)
+    )
+
+
+def everything(output: LogLinearOutput, background: Background, hidden: Tensor) -> Tensor:
+    state = background.start(hidden.size(0))
+    return output.log_probs(output.class_scores(hidden), background.log_mass(state), background.log_shares(state))
+
+
+def test_equal_rows_share_a_signature() -> None:
+    _, _, signatures = make()
+    assert signatures.class_of.tolist() == [0, 1, 1, 2, 3, 1, 4]
+
+
+@pytest.mark.parametrize("formula", ["signature", "plain"])
+def test_equals_enumeration_by_hand(formula: str) -> None:
+    output, background, _ = make(formula)
+    table = FeatureTable.from_rows(ROWS)
+    hidden = torch.randn(4, WIDTH, dtype=torch.float64)
+    indexed = [{table.names.index(n): v for n, v in row.items()} for row in ROWS]
+    # the table holds float32 values
+    indexed = [{i: float(torch.tensor(v, dtype=torch.float32)) for i, v in row.items()} for row in indexed]
+    for h in hidden:
+        adaptor = output.adaptor(h).tolist()
+        expected = oracles.log_linear_by_hand(adaptor, indexed, WEIGHTS)
+        full = everything(output, background, h.unsqueeze(0))[0].exp()
+        torch.testing.assert_close(full, torch.tensor(expected, dtype=torch.float64), atol=1e-12, rtol=1e-10)
+        for word, p in enumerate(expected):
+            one = targets_of(output, background, h.unsqueeze(0), torch.tensor([word]))
+            assert one.exp().item() == pytest.approx(p, abs=1e-12)
+
+
+def test_gradients_equal_the_plain_formula() -> None:
+    targets = torch.tensor([0, 1, 2, 4, 5, 6, 1])
+    gradients = []
+    for formula in ("signature", "plain"):
+        output, background, _ = make(formula)
+        torch.manual_seed(0)
+        hidden = torch.randn(7, WIDTH, dtype=torch.float64, requires_grad=True)
+        loss = (targets_of(output, background, hidden, targets) * torch.arange(1.0, 8.0, dtype=torch.float64)).sum()
+        gradients.append(torch.autograd.grad(loss, [hidden, output.weight, output.bias]))
+    for fast, slow in zip(*gradients, strict=True):
+        torch.testing.assert_close(fast, slow, atol=1e-12, rtol=1e-9)
+
+
+def test_gradient_in_the_adaptor_is_expected_minus_observed_features() -> None:
+    output, background, signatures = make()
+    hidden = torch.randn(1, WIDTH, dtype=torch.float64)
+    target = torch.tensor([1])
+    (-targets_of(output, background, hidden, target)).sum().backward()
+    phi = torch.from_numpy(FeatureTable.from_rows(ROWS).dense()).double()
+    p = everything(output, background, hidden)[0].exp()
+    expected = p.nan_to_num() @ phi - phi[1]
+    # the bias enters the adaptor as it is: its gradient is the adaptor's
+    torch.testing.assert_close(output.bias.grad, expected)
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_gradcheck_of_the_fused_function(per_position: bool) -> None:
+    torch.manual_seed(1)
+    hidden = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    rows = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn((3, 6) if per_position else (6,), dtype=torch.float64, requires_grad=True)
+    target = torch.tensor([5, 0, 5])
+    assert torch.autograd.gradcheck(lambda h, r, b: class_log_prob(h, r, b, target), (hidden, rows, bias))
+
+
+def test_gradcheck_through_the_composition() -> None:
+    output, background, _ = make()
+    targets = torch.tensor([0, 2, 6])
+    hidden = torch.randn(3, WIDTH, dtype=torch.float64, requires_grad=True)
+
+    def loss(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        parameters = {"weight": weight, "bias": bias}
+        mass = background.log_mass(background.start(3))
+        share = background.log_share(background.start(3), targets)
+        rows, c = output.rows.compose(parameters["weight"]), output.rows.compose(bias.unsqueeze(1)).squeeze(1)
+        return class_log_prob(h, rows, (c + mass).squeeze(0), output.class_of[targets]) + share
+
+    assert torch.autograd.gradcheck(
+        loss, (hidden, output.weight.detach().requires_grad_(), output.bias.detach().requires_grad_())
+    )
+
+
+def test_a_background_that_depends_on_the_hypothesis() -> None:
+    output, _, signatures = make()
+    background = oracles.HashBackground(torch.from_numpy(signatures.class_of), signatures.num_classes)
+    state = background.advance(background.start(4), torch.tensor([0, 2, 5, 6]))
+    hidden = torch.randn(4, WIDTH, dtype=torch.float64)
+    phi = torch.from_numpy(FeatureTable.from_rows(ROWS).dense()).double()
+    expected = plain_log_probs(hidden, output.weight, output.bias, phi, background.log_weights(state))
+    found = output.log_probs(output.class_scores(hidden), background.log_mass(state), background.log_shares(state))
+    torch.testing.assert_close(found.exp(), expected.exp())
+    targets = torch.tensor([0, 4, 5, 6])
+    one = output.target_log_prob(hidden, targets, background, background.log_mass(state), background.log_share(state, targets))
+    torch.testing.assert_close(one, expected.gather(1, targets.unsqueeze(1)).squeeze(1))
+    values, tokens = output.top_k(output.class_scores(hidden), background.log_mass(state), background, state, 3)
+    torch.testing.assert_close(values, expected.topk(3).values)
+    torch.testing.assert_close(expected.gather(1, tokens), values)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=30), st.integers(1, 9), st.integers(0, 2**31))
+@settings(max_examples=60, deadline=None)
+def test_laws_on_random_layers(groups: list[int], k: int, seed: int) -> None:
+    """Probabilities sum to one; top-k is exact; p(x) = p(σ) · share."""
+    torch.manual_seed(seed)
+    rows = [{f"F{g}": 1.0, "all": 0.5} for g in groups]
+    signatures = group_equal_rows(FeatureTable.from_rows(rows))
+    class_of = torch.from_numpy(signatures.class_of)
+    background = StaticBackground(class_of, signatures.num_classes, torch.randn(len(rows)).double() * 3)
+    output = LogLinearOutput(signatures.features, class_of, WIDTH)
+    with torch.no_grad():
+        output.weight.normal_()
+    hidden = torch.randn(3, WIDTH)
+    full = everything(output, background, hidden)
+    torch.testing.assert_close(full.exp().sum(-1), torch.ones(3))
+    state = background.start(3)
+    values, tokens = output.top_k(output.class_scores(hidden), background.log_mass(state), background, state, k)
+    k = min(k, len(rows))
+    torch.testing.assert_close(values[:, :k], full.topk(k).values)
+    torch.testing.assert_close(full.gather(1, tokens[:, :k]), values[:, :k])
+    assert torch.isneginf(values[:, k:]).all()
+    assert all(len(set(row)) == k for row in tokens[:, :k].tolist()), "no word twice"
+
+
+def test_softmax_is_the_special_case_bit_for_bit() -> None:
+    words = 11
+    signatures = group_equal_rows(FeatureTable.from_rows([{f"TOPFORM:{i:02}": 1.0} for i in range(words)]))
+    class_of = torch.from_numpy(signatures.class_of)
+    background = StaticBackground(class_of, words, torch.zeros(words))
+    output = LogLinearOutput(signatures.features, class_of, WIDTH)
+    with torch.no_grad():
+        output.bias.normal_()
+    hidden = torch.randn(6, WIDTH, requires_grad=True)
+    softmax = functional.log_softmax(functional.linear(hidden, output.weight, output.bias), dim=-1)
+    ours = everything(output, background, hidden)
+    plain_linear = functional.log_softmax(hidden @ output.weight.T + output.bias, dim=-1)
+    assert torch.equal(ours, plain_linear)
+    torch.testing.assert_close(ours, softmax)
+    targets = torch.tensor([0, 3, 10, 3, 5, 5])
+    loss = -targets_of(output, background, hidden, targets).sum()
+    expected = functional.cross_entropy(functional.linear(hidden, output.weight, output.bias), targets, reduction="sum")
+    torch.testing.assert_close(loss, expected)
+    found = torch.autograd.grad(loss, [hidden, output.weight, output.bias])
+    wanted = torch.autograd.grad(expected, [hidden, output.weight, output.bias])
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_keeps_the_partition_exact(dtype: torch.dtype) -> None:
+    output, background, _ = make(dtype=torch.float32)
+    hidden = torch.randn(64, WIDTH)
+    targets = torch.tensor([0, 1, 4, 6] * 16)
+    exact = targets_of(output, background, hidden, targets)
+    output.to(dtype)
+    found = targets_of(output, background, hidden.to(dtype), targets)
+    assert found.dtype == torch.float32
+    assert (found - exact).abs().mean() < (0.03 if dtype == torch.bfloat16 else 0.005)
+    full = everything(output, background, hidden.to(dtype))
+    torch.testing.assert_close(full.exp().sum(-1), torch.ones(64))
+
+
+def test_scores_of_any_size_stay_finite() -> None:
+    output, background, _ = make(dtype=torch.float32)
+    with torch.no_grad():
+        output.weight.mul_(1e4)
+    hidden = torch.randn(8, WIDTH, requires_grad=True)
+    loss = targets_of(output, background, hidden, torch.zeros(8, dtype=torch.long))
+    loss.sum().backward()
+    assert torch.isfinite(loss).all() and torch.isfinite(hidden.grad).all()
+
+
+def test_a_forbidden_target_is_minus_infinity_and_others_are_not_touched() -> None:
+    output, background, _ = make()
+    found = targets_of(output, background, torch.randn(2, WIDTH, dtype=torch.float64), torch.tensor([3, 0]))
+    assert torch.isneginf(found[0]) and torch.isfinite(found[1])
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, math.inf])
+def test_norm_of_the_adaptor(p: float) -> None:
+    output, _, _ = make()
+    hidden = torch.randn(4, WIDTH, dtype=torch.float64, requires_grad=True)
+    expected = torch.linalg.vector_norm(output.adaptor(hidden), ord=p, dim=-1)
+    found = output.adaptor_norm(hidden, p)
+    torch.testing.assert_close(found, expected)
+    for a, b in zip(
+        torch.autograd.grad(found.sum(), [hidden, output.weight, output.bias]),
+        torch.autograd.grad(expected.sum(), [hidden, output.weight, output.bias]),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b)
+
+
+def test_adaptor_zero_gives_the_background() -> None:
+    output, background, _ = make()
+    with torch.no_grad():
+        output.weight.zero_()
+        output.bias.zero_()
+    full = everything(output, background, torch.randn(2, WIDTH, dtype=torch.float64))
+    expected = torch.tensor(WEIGHTS, dtype=torch.float64).expand(2, -1)
+    torch.testing.assert_close(full.exp(), expected / expected.sum(-1, keepdim=True))
+
+
+def test_unknown_formula() -> None:
+    signatures = group_equal_rows(FeatureTable.from_rows(ROWS))
+    with pytest.raises(ValueError, match="formula: expected one of"):
+        LogLinearOutput(signatures.features, torch.from_numpy(signatures.class_of), WIDTH, "fast")
