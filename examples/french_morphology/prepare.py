@@ -1,0 +1,169 @@
+"""From a Universal Dependencies folder to text, a train-only treebank and fairseq's binary data.
+
+Words are lower-cased syntactic words (CoNLL-U rows with a whole-number ID), a sentence a line. As in Dymetman
+& Xiao (2016, section 5), UD's `train` is split into training and validation, `test` is Test1 and `dev` is
+Test2. One dictionary over all four texts serves every model, so that perplexities can be compared; no word is
+ever unknown.
+
+    prepare.py --ud FOLDER --out OUT
+
+writes OUT/text/{train,valid,test1,test2,all}.txt, OUT/train.conllu (the training sentences only, without
+validation, for the honest mode) and OUT/data-bin.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from fairseq_llrnn.core.readers import iter_conllu_words
+from fairseq_llrnn.core.readers.text_lines import iter_lines
+from fairseq_llrnn.errors import DataError, LLRNNError
+
+# The last twentieth of UD's train is the validation text: 728 of 14,554 sentences in French GSD 1.4.
+VALID_PART = 20
+# UD's name -> the paper's.
+SPLITS = {"test": "test1", "dev": "test2"}
+PAPER_TOKENS, PAPER_TYPES = 463_069, 42_894
+
+
+def treebank(folder: Path, split: str) -> Path:
+    """The one file of `folder` that holds `split`, plain or gzip; UD's own long names (fr_gsd-ud-dev.conllu)
+    as well.
+    """
+    found = [
+        path for ending in (".conllu", ".conllu.gz") for path in sorted(folder.glob(f"*{split}{ending}"))
+    ]
+    if len(found) != 1:
+        listed = ", ".join(path.name for path in found) or "none"
+        raise DataError(
+            f"{folder}: expected one file named like {split}.conllu or {split}.conllu.gz, found {listed}; "
+            "give the folder of one treebank"
+        )
+    return found[0]
+
+
+def sentence_text(words: Iterable[str]) -> str:
+    # fairseq splits at white space, so a word that holds some (10 000) would fall apart.
+    return " ".join("_".join(word.split()) for word in words)
+
+
+def sentences(path: Path) -> list[str]:
+    return [sentence_text(token.form for token in words) for words in iter_conllu_words(path, lowercase=True)]
+
+
+def first_sentences(path: Path, count: int) -> Iterator[str]:
+    """The lines of the first `count` sentences of a CoNLL-U file, unchanged."""
+    has_rows = False
+    for _, line in iter_lines(path):
+        if not count:
+            return
+        yield line
+        if line.strip():
+            has_rows = has_rows or not line.startswith("#")
+        elif has_rows:
+            count, has_rows = count - 1, False
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(line + "\n" for line in lines)
+    os.replace(temporary, path)
+
+
+def write_texts(ud: Path, out: Path) -> dict[str, list[str]]:
+    """Write the texts and the train-only treebank; return the sentences of each split."""
+    train = sentences(treebank(ud, "train"))
+    valid_size = max(1, round(len(train) / VALID_PART))
+    if len(train) <= valid_size:
+        raise DataError(f"{ud}: expected at least two training sentences, found {len(train)}")
+    texts = {"train": train[:-valid_size], "valid": train[-valid_size:]}
+    texts |= {name: sentences(treebank(ud, split)) for split, name in SPLITS.items()}
+    for name, lines in texts.items():
+        write_lines(out / "text" / f"{name}.txt", lines)
+    write_lines(out / "text" / "all.txt", (line for lines in texts.values() for line in lines))
+    write_lines(out / "train.conllu", first_sentences(treebank(ud, "train"), len(texts["train"])))
+    return texts
+
+
+def preprocess(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "fairseq_cli.preprocess", "--only-source", "--workers", "1", *arguments]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    if finished.returncode:
+        raise DataError(f"fairseq-preprocess failed ({' '.join(command)}):\n{finished.stderr[-2000:]}")
+
+
+def write_data_bin(out: Path) -> None:
+    """OUT/data-bin with one dictionary over all texts and the subsets train, valid, test (= test1), test1,
+    test2.
+    """
+    text = out / "text"
+    (out / "data-bin").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out, prefix="data-bin-") as temporary:
+        dictionary = Path(temporary) / "dictionary"
+        preprocess(["--trainpref", str(text / "all.txt"), "--dict-only", "--destdir", str(dictionary)])
+        data = Path(temporary) / "data-bin"
+        # fairseq names several test texts test, test1, test2, …: with Test1 given twice, test1 and test2 are
+        # right.
+        tests = ",".join(str(text / f"{name}.txt") for name in ("test1", "test1", "test2"))
+        preprocess(
+            ["--srcdict", str(dictionary / "dict.txt"), "--destdir", str(data)]
+            + [
+                "--trainpref",
+                str(text / "train.txt"),
+                "--validpref",
+                str(text / "valid.txt"),
+                "--testpref",
+                tests,
+            ]
+        )
+        for path in sorted(data.iterdir()):
+            os.replace(path, out / "data-bin" / path.name)
+
+
+def counts(texts: dict[str, list[str]], ud: Path) -> str:
+    """The corpus in numbers, beside the paper's."""
+    train_types = {word for line in texts["train"] for word in line.split()}
+    rows = [f"{'':8}{'sentences':>12}{'words':>12}{'types':>10}{'of these not in train':>24}"]
+    everything: set[str] = set()
+    for name, lines in texts.items():
+        words = [word for line in lines for word in line.split()]
+        types = set(words)
+        everything |= types
+        new = len(types - train_types)
+        rows.append(f"{name:8}{len(lines):12,}{len(words):12,}{len(types):10,}{new:24,}")
+    total_words = sum(line.count(" ") + 1 for lines in texts.values() for line in lines)
+    total_lines = sum(len(lines) for lines in texts.values())
+    new = len(everything - train_types)
+    rows.append(f"{'all':8}{total_lines:12,}{total_words:12,}{len(everything):10,}{new:24,}")
+    file_lines = sum(sum(1 for _ in iter_lines(treebank(ud, split))) for split in ("train", "dev", "test"))
+    rows.append(f"{'paper':8}{'':12}{PAPER_TOKENS:12,}{PAPER_TYPES:10,}")
+    rows.append(
+        f"The paper's {PAPER_TOKENS:,} tokens are the number of lines of the French files of UD release 1.3, comments\n"
+        f"and empty lines included (the files read here have {file_lines:,}); it has about 402 thousand words."
+    )
+    return "\n".join(rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Universal Dependencies to text, treebank and fairseq data")
+    parser.add_argument("--ud", type=Path, required=True, help="folder with train, dev and test .conllu[.gz]")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    args = parser.parse_args()
+    try:
+        texts = write_texts(args.ud, args.out)
+        write_data_bin(args.out)
+    except LLRNNError as error:
+        print(f"prepare.py: error: {error}", file=sys.stderr)
+        return 2
+    print(counts(texts, args.ud))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,114 @@
+"""Next-word log-probabilities of any fairseq language model: perplexity of texts, and minimal pairs.
+
+Everything goes through fairseq's own door (`get_normalized_probs`), so stock softmax, adaptive softmax and
+log-linear models are measured by the same code. All figures are in nats. B sentences, T positions, V words of
+the dictionary.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from fairseq import checkpoint_utils
+from torch import Tensor
+
+import fairseq_llrnn  # noqa: F401  (registers the models, and lets fairseq read its own checkpoints safely)
+
+# Padded positions per batch: V = 42,500 log-probabilities in float32 for 1024 positions are 174 MB.
+POSITIONS = 1024
+
+
+class Loss(NamedTuple):
+    """Base-e log-perplexity per token, and how many tokens it is the mean of."""
+
+    with_ends: float  # as fairseq counts: every </s> is predicted too
+    without_ends: float
+    tokens_with_ends: int
+    tokens_without_ends: int
+
+
+class LanguageModel:
+    """A checkpoint, ready to be asked. `data` is the folder of the dictionary it was trained with."""
+
+    def __init__(self, checkpoint: Path, data: Path) -> None:
+        models, self.config, task = checkpoint_utils.load_model_ensemble_and_task(
+            [str(checkpoint)], arg_overrides={"data": str(data)}
+        )
+        self.model: Any = models[0].eval()
+        self.dictionary: Any = task.source_dictionary
+        self.task = task
+
+    def parameters(self) -> int:
+        """The number of trained values; tied weights count once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def encode(self, sentence: str) -> Tensor:
+        """Indices of the words, without </s>."""
+        return torch.tensor([self.dictionary.index(word) for word in sentence.split()], dtype=torch.long)
+
+    @torch.inference_mode()
+    def log_probs(self, sentences: Sequence[Tensor]) -> Iterator[tuple[int, Tensor]]:
+        """(number of the sentence, log p(· | </s>, first t words) for t = 0 … its length), in no particular
+        order.
+        """
+        order = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
+        batch: list[int] = []
+        for number in order:
+            if batch and (len(batch) + 1) * (len(sentences[number]) + 1) > POSITIONS:
+                yield from self._batch(batch, sentences)
+                batch = []
+            batch.append(number)
+        if batch:
+            yield from self._batch(batch, sentences)
+
+    def _batch(self, numbers: list[int], sentences: Sequence[Tensor]) -> Iterator[tuple[int, Tensor]]:
+        lengths = torch.tensor([len(sentences[number]) + 1 for number in numbers])
+        source = torch.full(
+            (len(numbers), int(lengths.max())), self.dictionary.pad(), dtype=torch.long
+        )  # shape: B × T
+        source[:, 0] = self.dictionary.eos()
+        for row, number in enumerate(numbers):
+            source[row, 1 : lengths[row]] = sentences[number]
+        output = self.model(source, src_lengths=lengths)
+        log_probs = self.model.get_normalized_probs(output, log_probs=True).float()  # shape: B × T × V
+        for row, number in enumerate(numbers):
+            yield number, log_probs[row, : lengths[row]]
+
+    def loss(self, lines: Sequence[str]) -> Loss:
+        """Log-perplexity of a text, a sentence a line."""
+        sentences = [self.encode(line) for line in lines]
+        words, ends = [], []
+        for number, log_probs in self.log_probs(sentences):
+            target = sentences[number]
+            words.append(log_probs[:-1].gather(1, target[:, None]).double().sum().item())
+            ends.append(log_probs[-1, self.dictionary.eos()].item())
+        count = sum(len(sentence) for sentence in sentences)
+        total, total_ends = math.fsum(words), math.fsum(ends)
+        return Loss(-(total + total_ends) / (count + len(lines)), -total / count, count + len(lines), count)
+
+    def log_ratios(self, questions: Sequence[tuple[str, str, str]]) -> list[float]:
+        """log p(right | prefix) − log p(wrong | prefix) for each (prefix, right, wrong)."""
+        asked: dict[tuple[str, ...], list[int]] = {}
+        for number, (prefix, _, _) in enumerate(questions):
+            asked.setdefault(tuple(prefix.split()), []).append(number)
+        # A prefix that begins another one need not be run by itself; in sorted order the next one is such
+        # another.
+        prefixes = sorted(asked)
+        longest = [
+            prefix
+            for prefix, after in pairwise([*prefixes, None])
+            if not after or after[: len(prefix)] != prefix
+        ]
+        answers = [math.nan] * len(questions)
+        for run, log_probs in self.log_probs([self.encode(" ".join(prefix)) for prefix in longest]):
+            for length in range(len(longest[run]) + 1):
+                for number in asked.pop(longest[run][:length], ()):
+                    _, right, wrong = questions[number]
+                    row = log_probs[length]
+                    answers[number] = float(
+                        row[self.dictionary.index(right)] - row[self.dictionary.index(wrong)]
+                    )
+        return answers

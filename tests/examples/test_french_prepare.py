@@ -1,0 +1,114 @@
+"""Treebank to text: the split, the spelling of words, the subsets' names, and the real corpus."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from french_treebank import DEV, FOLDER, TRAIN, load, write_treebank
+
+from fairseq_llrnn.errors import DataError
+
+prepare = load("prepare")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("french")
+    ud = write_treebank(folder / "ud")
+    script = [sys.executable, str(FOLDER / "prepare.py"), "--ud", str(ud), "--out", str(folder / "out")]
+    subprocess.run(script, check=True, capture_output=True)
+    return folder / "out"
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_last_twentieth_of_train_is_validation(prepared: Path) -> None:
+    texts = {
+        name: lines(prepared / "text" / f"{name}.txt") for name in ("train", "valid", "test1", "test2", "all")
+    }
+    assert len(texts["valid"]) == round(len(TRAIN) / 20)
+    assert texts["train"] + texts["valid"] == TRAIN
+    assert texts["all"] == texts["train"] + texts["valid"] + texts["test1"] + texts["test2"]
+
+
+def test_words_are_lower_case_and_dev_is_test2(prepared: Path) -> None:
+    assert lines(prepared / "text" / "test2.txt")[0] == "les lettres de le roi sont perdues ."
+    assert len(lines(prepared / "text" / "test2.txt")) == len(DEV)
+
+
+def test_the_train_only_treebank_lacks_the_validation_sentences(prepared: Path) -> None:
+    assert prepare.sentences(prepared / "train.conllu") == lines(prepared / "text" / "train.txt")
+
+
+def test_subsets_have_the_names_of_the_paper(prepared: Path) -> None:
+    from fairseq.data import Dictionary, data_utils
+
+    dictionary = Dictionary.load(str(prepared / "data-bin" / "dict.txt"))
+    for subset, text in (
+        ("train", "train"),
+        ("valid", "valid"),
+        ("test", "test1"),
+        ("test1", "test1"),
+        ("test2", "test2"),
+    ):
+        data = data_utils.load_indexed_dataset(str(prepared / "data-bin" / subset), dictionary)
+        expected = lines(prepared / "text" / f"{text}.txt")
+        assert [dictionary.string(data[number]) for number in range(len(data))] == expected
+
+
+def test_a_word_with_a_space_stays_one_word() -> None:
+    assert prepare.sentence_text(["10 000", "ans"]) == "10_000 ans"
+
+
+def test_a_folder_without_dev_is_refused(tmp_path: Path) -> None:
+    ud = write_treebank(tmp_path / "ud")
+    (ud / "dev.conllu").unlink()
+    with pytest.raises(
+        DataError, match=r"expected one file named like dev\.conllu or dev\.conllu\.gz, found none"
+    ):
+        prepare.write_texts(ud, tmp_path / "out")
+
+
+def test_errors_are_told_without_a_stack_trace(tmp_path: Path) -> None:
+    script = [
+        sys.executable,
+        str(FOLDER / "prepare.py"),
+        "--ud",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    finished = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert finished.returncode == 2
+    assert finished.stderr.splitlines()[-1].startswith(f"prepare.py: error: {tmp_path}: expected one file")
+    assert "Traceback" not in finished.stderr
+
+
+def test_a_treebank_of_one_sentence_is_refused(tmp_path: Path) -> None:
+    ud = write_treebank(tmp_path / "ud")
+    (ud / "train.conllu").write_text("1\tles\tle\tDET\t_\t_\t_\t_\t_\t_\n\n", encoding="utf-8")
+    with pytest.raises(DataError, match="expected at least two training sentences, found 1"):
+        prepare.write_texts(ud, tmp_path / "out")
+
+
+def test_a_failure_of_fairseq_preprocess_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"fairseq-preprocess failed .*--trainpref"):
+        prepare.preprocess(["--trainpref", str(tmp_path / "absent"), "--destdir", str(tmp_path)])
+
+
+@pytest.mark.real_data("ud-french-gsd-1.4")
+def test_the_french_corpus(shared_data: Path, tmp_path: Path) -> None:
+    texts = prepare.write_texts(shared_data / "ud-french-gsd-1.4", tmp_path)
+    assert {name: len(text) for name, text in texts.items()} == {
+        "train": 13_826, "valid": 728, "test1": 298, "test2": 1_596
+    }  # fmt: skip
+    words = (tmp_path / "text" / "all.txt").read_text(encoding="utf-8").split()
+    assert (len(words), len(set(words))) == (402_197, 42_503)
+    digest = hashlib.sha256((tmp_path / "text" / "all.txt").read_bytes()).hexdigest()
+    assert digest.startswith("c317c9ab42c87be0")
+    counts = prepare.counts(texts, shared_data / "ud-french-gsd-1.4")
+    assert "463,069" in counts and "42,894" in counts and "402,197" in counts
