@@ -14,7 +14,7 @@ from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value, parse_line
 
 from fairseq_llrnn.core.lexicon import Lexicon
-from fairseq_llrnn.core.readers.text_lines import iter_lines, place
+from fairseq_llrnn.core.readers.text_lines import iter_lines, place, shown
 from fairseq_llrnn.core.readers.ud import feats_features, pos_feature
 from fairseq_llrnn.errors import DataError
 
@@ -50,7 +50,7 @@ def _parse_id(text: str) -> int | tuple[int, str, int] | None:
         return parse_id_value(text)
     except ParseException as error:
         raise ParseException(
-            f"expected a number (1), a range (1-2) or an empty node (1.1), found {text!r}"
+            f"expected a number (1), a range (1-2) or an empty node (1.1), found {shown(text)}"
         ) from error
 
 
@@ -59,7 +59,7 @@ def _parse_head(text: str) -> int | None:
     try:
         return parse_int_value(text)
     except ParseException as error:
-        raise ParseException(f"expected a number or _, found {text!r}") from error
+        raise ParseException(f"expected a number or _, found {shown(text)}") from error
 
 
 def _parse_feats(text: str) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def _parse_row(
     if columns != len(COLUMNS):
         raise DataError(
             f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {columns}: "
-            f"{line[:60]!r}"
+            f"{shown(line)}"
         )
     while "  " in line:
         # The library also splits at two spaces, which would shift the columns of such a row.
@@ -129,8 +129,9 @@ def _parse_row(
         return None
     if token_id != expected_id:
         raise DataError(
-            f"{place(path, number)}: expected the ID {expected_id}, found {line.partition(chr(9))[0]!r}; "
-            "word IDs run 1, 2, 3, … in a sentence, and an empty line ends it"
+            f"{place(path, number)}: expected the ID {expected_id}, found "
+            f"{shown(line.partition(chr(9))[0])}; word IDs run 1, 2, 3, … in a "
+            "sentence, and an empty line ends it"
         )
     form, upos = row["form"], row["upos"]
     if not form:

@@ -21,6 +21,11 @@ def place(path: Path | str, line: int) -> str:
     return f"{path}, line {line}"
 
 
+def shown(text: str) -> str:
+    """How errors quote a text, which may be as long as a line."""
+    return repr(text if len(text) <= 60 else f"{text[:60]}…")
+
+
 def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
     """Line numbers (from 1) and lines without their ends, of a UTF-8 file.
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fairseq_llrnn.core.lexicon import Lexicon
-from fairseq_llrnn.core.readers.text_lines import iter_lines, place
+from fairseq_llrnn.core.readers.text_lines import iter_lines, place, shown
 from fairseq_llrnn.core.readers.ud import feats_features, pos_feature
 from fairseq_llrnn.errors import DataError
 
@@ -34,7 +34,7 @@ def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
             expected = f"{columns} columns, as in the rows before," if columns else named
             raise DataError(
                 f"{place(path, number)}: expected {expected} separated by tabs, found {len(cells)}: "
-                f"{line[:60]!r}"
+                f"{shown(line)}"
             )
         is_first, columns = not columns, len(cells)
         form, lemma, upos, feats = (cell.strip(" ") for cell in cells[: len(COLUMNS)])

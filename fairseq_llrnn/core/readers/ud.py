@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+from fairseq_llrnn.core.readers.text_lines import shown
+
 # One Key=Value[,Value…]. Keys and values are ASCII in treebanks; lexicons by others are less tidy, so only
 # what would make the result ambiguous is refused.
 ONE_FEATURE = re.compile(r"([^\s=|,:]+)=([^\s=|,]+(?:,[^\s=|,]+)*)")
@@ -26,10 +28,10 @@ def feats_features(feats: str) -> tuple[str, ...]:
     for part in feats.split("|"):
         match = ONE_FEATURE.fullmatch(part)
         if match is None:
-            in_part = "" if part == feats else f" with the part {part!r}"
+            in_part = "" if part == feats else f" with the part {shown(part)}"
             raise ValueError(
                 "expected FEATS that are _ or Key=Value pairs joined by |, such as Gender=Fem|Number=Sing; "
-                f"found {feats!r}{in_part}"
+                f"found {shown(feats)}{in_part}"
             )
         key, values = match.groups()
         names += [f"{key}:{value}" for value in values.split(",")]
