@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Make the virtual environment that the Makefile's targets run in:  scripts/setup.sh .venv
 #
-# The order matters. fairseq-fixed comes as source and its build imports torch and numpy: with both (and the build
-# tools) installed first and build isolation off it takes a minute or two; otherwise pip fetches a second torch to build with.
+# The order matters. fairseq-fixed comes as source and its build imports torch and numpy: with both and the build
+# tools installed first and build isolation off it takes a minute or two; otherwise pip fetches a second torch.
 # Which torch (CPU or CUDA) is pip's to choose from the indexes it is configured with.
 set -euo pipefail
 cd "$(dirname "$0")/.."

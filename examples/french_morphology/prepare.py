@@ -144,8 +144,8 @@ def counts(texts: dict[str, list[str]], ud: Path) -> str:
     file_lines = sum(sum(1 for _ in iter_lines(treebank(ud, split))) for split in ("train", "dev", "test"))
     rows.append(f"{'paper':8}{'':12}{PAPER_TOKENS:12,}{PAPER_TYPES:10,}")
     rows.append(
-        f"The paper's {PAPER_TOKENS:,} tokens are the number of lines of the French files of UD release 1.3, comments\n"
-        f"and empty lines included (the files read here have {file_lines:,}); it has about 402 thousand words."
+        f"The paper's {PAPER_TOKENS:,} tokens are the number of lines of the French files of UD release 1.3,\n"
+        f"comments and empty lines included (here {file_lines:,}); that corpus has about 402 thousand words."
     )
     return "\n".join(rows)
 

@@ -106,8 +106,9 @@ def test_a_reader_that_goes_away_is_no_error(root: Path) -> None:
         "import os, sys\n"
         "read, write = os.pipe()\n"
         "os.dup2(write, 1); os.close(write); os.close(read)  # stdout is a pipe that nobody reads\n"
+        "sys.argv = ['llrnn', 'user-dir']\n"
         "from fairseq_llrnn.cli.main import main\n"
-        "sys.exit(main(['user-dir']))\n"
+        "sys.exit(main())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=root, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (141, "")
@@ -116,8 +117,9 @@ def test_a_reader_that_goes_away_is_no_error(root: Path) -> None:
 def test_user_dir_is_the_package_and_comes_without_torch(root: Path) -> None:
     script = (
         "import sys\n"
+        "sys.argv = ['llrnn', 'user-dir']\n"
         "from fairseq_llrnn.cli.main import main\n"
-        "status = main(['user-dir'])\n"
+        "status = main()\n"
         "assert not {'torch', 'fairseq', 'numpy'} & set(sys.modules), 'slow imports'\n"
         "sys.exit(status)\n"
     )

@@ -43,7 +43,7 @@ def test_class_sums_do_not_overflow_or_vanish() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_does_not_touch_the_background(dtype: torch.dtype) -> None:
-    background = StaticBackground(CLASS_OF, 5, torch.randn(9).double())
+    background = StaticBackground(CLASS_OF, 5, torch.randn(9))
     exact = background.word_log_share.clone()
     background.to(dtype)
     assert background.word_log_share.dtype == torch.float32

@@ -153,7 +153,7 @@ def test_laws_on_random_layers(groups: list[int], k: int, seed: int) -> None:
     rows = [{f"F{g}": 1.0, "all": 0.5} for g in groups]
     signatures = group_equal_rows(FeatureTable.from_rows(rows))
     class_of = torch.from_numpy(signatures.class_of)
-    background = StaticBackground(class_of, signatures.num_classes, torch.randn(len(rows)).double() * 3)
+    background = StaticBackground(class_of, signatures.num_classes, torch.randn(len(rows)) * 3)
     output = LogLinearOutput(signatures.features, class_of, WIDTH)
     with torch.no_grad():
         output.weight.normal_()

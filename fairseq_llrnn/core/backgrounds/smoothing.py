@@ -21,7 +21,7 @@ def unigram_weights(
     Args:
         counts: (V,) non-negative counts. allowed: (V,) bool.
         smoothing: "additive" (adds `pseudo_count` to every allowed word), "absolute" (takes the discount d from every
-            seen word and gives it to the unseen ones in equal parts), "good-turing" (likewise, with the simple
+            seen word and gives it to the unseen ones in equal parts, none of them more than the rarest seen word has), "good-turing" (likewise, with the simple
             Good–Turing estimate of the unseen mass and of every count), "none". Where every allowed word has been seen,
             absolute and Good–Turing leave the relative frequencies as they are: nobody is there to take the mass.
 
@@ -48,8 +48,13 @@ def unigram_weights(
         seen, freed = _absolute_discount(counts)
     else:
         seen, freed = _good_turing(counts)
-    weights = seen / seen.sum() * (1.0 - freed)
-    weights[unseen] = freed / unseen.sum()
+    seen = seen / seen.sum()
+    least = seen[counts > 0].min()
+    how_many = int(unseen.sum())
+    # few unseen words could each get more than a word that was seen: then all of them get as much as the rarest one
+    each = min(freed / how_many, least / (1.0 + how_many * least))
+    weights = seen * (1.0 - how_many * each)
+    weights[unseen] = each
     return weights
 
 
@@ -69,7 +74,7 @@ def _good_turing(counts: np.ndarray) -> tuple[np.ndarray, float]:
     r, n = np.unique(counts[counts > 0], return_counts=True)
     unseen_mass = float(n[r == 1].sum() / total)
     if len(r) < 3 or unseen_mass in (0.0, 1.0):
-        return counts, unseen_mass or 1.0 / (total + 1.0) if unseen_mass < 1.0 else 0.5
+        return counts, 1.0 / (total + 1.0) if unseen_mass == 0.0 else min(unseen_mass, 0.5)
     # Z_r: counts of counts averaged over the gap to their neighbours, then a straight line in log-log space
     before = np.concatenate([[0.0], r[:-1]])
     after = np.concatenate([r[1:], [2.0 * r[-1] - before[-1]]])
@@ -86,5 +91,7 @@ def _good_turing(counts: np.ndarray) -> tuple[np.ndarray, float]:
         if abs(turing - linear[i]) <= 1.65 * spread:
             break  # from the first count on where both agree, the line is the better estimate
         adjusted[i] = turing
+    # the estimates of neighbouring counts are noisy, but a word seen more often is never the less probable one
+    adjusted = np.maximum.accumulate(adjusted)
     lookup = dict(zip(r.tolist(), adjusted.tolist(), strict=True))
     return np.array([lookup.get(c, 0.0) for c in counts.tolist()]), unseen_mass
