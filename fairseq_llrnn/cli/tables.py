@@ -1,0 +1,92 @@
+"""How `llrnn show` and `llrnn explain` print: plain UTF-8 that stays readable on a terminal of 100 columns.
+
+Words come from other people's texts. What a terminal would not show, or would obey (escape sequences), is printed as
+an escape; wide and combining characters are counted as the columns they take.
+"""
+
+import math
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+WIDTH = 100
+
+
+def printable(word: str) -> str:
+    """The word with its control characters, odd spaces and broken bytes escaped."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in word)
+
+
+def columns(text: str) -> int:
+    """How many terminal columns the text takes."""
+    return sum(
+        0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most `width` columns, with `…` where something is missing."""
+    if columns(text) <= width:
+        return text
+    kept = ""
+    for c in text:
+        if columns(kept + c) > width - 1:
+            break
+        kept += c
+    return kept + "…"
+
+
+def left(text: str, width: int) -> str:
+    """Cut or padded to exactly `width` columns, flush left."""
+    text = cut(text, width)
+    return text + " " * (width - columns(text))
+
+
+def labelled(label: str, items: Iterable[str], indent: int = 2, label_width: int = 13, gap: str = "   ") -> str:
+    """`label  item   item …`, broken between items where the terminal ends."""
+    start = " " * indent + left(label, label_width) + " "
+    lines, room = [start], WIDTH - columns(start)
+    fresh = True
+    for item in items:
+        item = cut(item, room)
+        if not fresh and columns(lines[-1]) + len(gap) + columns(item) > WIDTH:
+            lines.append(" " * columns(start))
+            fresh = True
+        lines[-1] += ("" if fresh else gap) + item
+        fresh = False
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def probability(p: float) -> str:
+    """Three digits that count, in at most eight columns."""
+    if p == 0.0:
+        return "0"
+    return f"{p:.3f}" if p >= 0.1 else f"{p:.4f}" if p >= 0.01 else f"{p:.5f}" if p >= 0.001 else f"{p:.2e}"
+
+
+def percent(share: float) -> str:
+    """A share in percent: two digits that count, never `0%` or `100%` for what is neither."""
+    if share in (0.0, 1.0):
+        return f"{share:.0%}"
+    hundred = 100 * share
+    if hundred >= 99.5:
+        return ">99%"
+    if hundred < 0.01:
+        return "<0.01%"
+    return f"{hundred:.{max(0, 1 - math.floor(math.log10(hundred)))}f}%"
+
+
+def many(number: int, one: str, several: str | None = None) -> str:
+    """`1 word`, `2,500 words`."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def feature_items(row: Sequence[tuple[str, float]]) -> list[str]:
+    """Feature names, with their values where these are not 1."""
+    return [printable(name) if value == 1.0 else f"{printable(name)}={value:.4g}" for name, value in row]
+
+
+def note(text: str) -> None:
+    """A remark beside the result: on stderr, so that a pipe gets results only."""
+    print(f"note: {text}", file=sys.stderr)
