@@ -1,0 +1,91 @@
+"""The benchmarks at toy size: every contestant runs, and the last line is the promised JSON object."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+
+def load_script(root: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, root / "scripts" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def output_layer(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = load_script(root, "bench_output_layer")
+    small = {"N": 24, "H": 8, "M": 20, "USUAL": 500, "HUGE": 5000, "MORPHOLOGICAL": 10, "FEATURES": 12}
+    small |= {"HOST_CUTOFFS": [100, 50_000], "CUTOFFS": ([20, 80], [40])}
+    for name, value in small.items():
+        monkeypatch.setattr(module, name, value)
+    return module
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert isinstance(result, dict)
+    return result
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_output_layer_benchmark(
+    output_layer: ModuleType, dtype: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--threads", "1", "--dtype", dtype])
+    assert output_layer.main() == 0
+    figures = last_line(capsys)
+    assert list(figures) == ["softmax_over_loglinear", "adaptive_over_loglinear", "growth_time", "growth_memory"]
+    assert all(figure is None or figure >= 0 for figure in figures.values())
+
+
+def test_the_synthetic_prior_has_the_stated_shape(output_layer: ModuleType) -> None:
+    for words in (output_layer.USUAL, output_layer.HUGE):
+        setting = output_layer.Setting(words, torch.device("cpu"), torch.float32)
+        layer = setting.log_linear().module
+        assert layer.rows.num_rows == 4 + 20 + 10
+        assert len(layer.class_of) == words
+        assert len(layer.class_of.unique()) == layer.rows.num_rows
+
+
+def test_all_contestants_agree_about_a_vocabulary_of_equal_words(output_layer: ModuleType) -> None:
+    """With all parameters at zero every softmax is uniform, and ours is the background: the losses are known."""
+    setting = output_layer.Setting(500, torch.device("cpu"), torch.float32)
+    for contestant, expected in (
+        (setting.softmax(), 24 * torch.tensor(500.0).log()),
+        (setting.log_linear(), -torch.from_numpy(output_layer.zipf(500))[setting.targets].log().sum()),
+    ):
+        for parameter in contestant.module.parameters():
+            torch.nn.init.zeros_(parameter)
+        torch.testing.assert_close(contestant.loss().float(), expected.float())
+
+
+def test_both_adaptive_softmaxes_compute_a_loss_of_the_same_size(output_layer: ModuleType) -> None:
+    pytest.importorskip("fairseq")
+    setting = output_layer.Setting(500, torch.device("cpu"), torch.float32)
+    losses = []
+    for contestant in (setting.torch_adaptive([20, 80], 2.0), setting.fairseq_adaptive([20, 80], 2.0)):
+        for parameter in contestant.module.parameters():
+            torch.nn.init.zeros_(parameter)
+        losses.append(contestant.loss())
+    torch.testing.assert_close(losses[0], losses[1])
+
+
+def test_training_benchmark(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fairseq")
+    module = load_script(root, "bench_training")
+    small = {"WORDS": 300, "TOP_WORDS": 50, "COMBINATIONS": 20, "TOKENS": 9000, "QUICK": (2, 2)}
+    for name, value in small.items():
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--threads", "1"])
+    assert module.main() == 0
+    assert last_line(capsys)["training_over_fairseq_softmax"] > 0
