@@ -43,9 +43,10 @@ class LLRNNLanguageModelingTask(LanguageModelingTask):
     prior: Prior
 
     @classmethod
-    def setup_task(cls, args: Namespace) -> "LLRNNLanguageModelingTask":
+    def setup_task(cls, args: Namespace, from_checkpoint: bool = False) -> "LLRNNLanguageModelingTask":
+        """`from_checkpoint`: whether the host took `args` from a checkpoint (fairseq-validate, --lm-path); all the same."""
         _refuse_unsupported(args)
-        task: "LLRNNLanguageModelingTask" = super().setup_task(args)
+        task: LLRNNLanguageModelingTask = super().setup_task(args)
         task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
         return task
 
@@ -63,6 +64,6 @@ def _refuse_unsupported(args: Namespace) -> None:
             raise OptionError(f"{option}: not supported by llrnn_language_modeling ({reason}); leave it out")
     if args.output_dictionary_size >= 0:
         raise OptionError(
-            f"--output-dictionary-size {args.output_dictionary_size}: not supported by llrnn_language_modeling (every word "
-            "of the dictionary has a signature); leave it out"
+            f"--output-dictionary-size {args.output_dictionary_size}: not supported by llrnn_language_modeling (every "
+            "word of the dictionary has a signature); leave it out"
         )
