@@ -32,7 +32,7 @@ def _mass_is_the_sum_of_member_weights(background: Background, state: Tensor, n:
     for signature in range(background.num_classes):
         members = background.class_of == signature
         expected = weights[:, members].sum(1).log()
-        torch.testing.assert_close(mass[:, signature].double(), expected, **TOLERANCE, msg="mass is the sum of weights")
+        torch.testing.assert_close(mass[:, signature].double(), expected, **TOLERANCE, msg="mass is a sum")
 
 
 def _shares_sum_to_one(background: Background, state: Tensor, n: int) -> None:
@@ -41,7 +41,7 @@ def _shares_sum_to_one(background: Background, state: Tensor, n: int) -> None:
     totals = torch.zeros(n, background.num_classes, dtype=torch.float64)
     totals.scatter_add_(1, background.class_of.expand(n, -1), shares)
     expected = (~torch.isneginf(mass)).double()
-    torch.testing.assert_close(totals, expected, **TOLERANCE, msg="shares of a class with mass sum to one, else to zero")
+    torch.testing.assert_close(totals, expected, **TOLERANCE, msg="shares of a class with mass sum to one")
 
 
 def _share_of_a_token_is_its_entry(background: Background, state: Tensor, tokens: Tensor) -> None:
@@ -83,6 +83,9 @@ def _training_equals_search(background: Background, history: Tensor, states: lis
     shares = background.log_shares_along(history).expand(batch, time, -1)
     share = background.log_share_along(history, targets)
     for t, state in enumerate(states):
-        torch.testing.assert_close(mass[:, t], _wide(background.log_mass(state), batch), msg="mass: training = search")
-        torch.testing.assert_close(shares[:, t], _wide(background.log_shares(state), batch), msg="shares: training = search")
-        torch.testing.assert_close(share[:, t], background.log_share(state, targets[:, t]), msg="share: training = search")
+        for along, step in (
+            (mass[:, t], _wide(background.log_mass(state), batch)),
+            (shares[:, t], _wide(background.log_shares(state), batch)),
+            (share[:, t], background.log_share(state, targets[:, t])),
+        ):
+            torch.testing.assert_close(along, step, msg="training-time values equal search-time values")

@@ -106,7 +106,8 @@ def _settings(args: argparse.Namespace) -> PriorSettings:
         ]  # fmt: skip
         if clash:
             raise OptionError(
-                f"--softmax: a softmax has no features, found --{clash[0].replace('_', '-')} beside it; leave one of them out"
+                f"--softmax: a softmax has no features, found --{clash[0].replace('_', '-')} beside it; "
+                "leave one of them out"
             )
         return PriorSettings(top_words=None, background="uniform")
     if args.suffixes is not None and args.suffixes < 1:

@@ -8,7 +8,7 @@ D embedding):
                   ─ signatures.py ───────────> class_of (V,) and a FeatureTable of S distinct rows
                   ─ backgrounds/ ────────────> log_mass (·, S) per class, log_share (·,) per word
                   ─ prior.py ────────────────> all of the above as one directory on disk
-    tokens (B, T) ─ feature_embedding.py ────> ψ-embeddings (B, T, D)
+    tokens (B, T) ─ composition.py ──────────> ψ-embeddings (B, T, D)
                   ─ network.py ──────────────> hidden states (B, T, H)
-                  ─ log_linear.py ───────────> log p(x | K): of the targets (N,), of everything (N, V), or the best k (N, k)
+                  ─ log_linear.py ───────────> log p(x | K): of targets (N,), of all words (N, V), or the best k (N, k)
 """

@@ -76,7 +76,7 @@ def build_prior(
     weights = _weights(words, counts, settings)
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)
-    used = {**asdict(settings), "patterns": patterns.names() if patterns else None, "lexicon_entries": len(lexicon)}
+    used = {**asdict(settings), "patterns": patterns.names if patterns else None, "lexicon_entries": len(lexicon)}
     return Prior(words.symbols, output, read, log_weights, used), notes
 
 

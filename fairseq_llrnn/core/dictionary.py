@@ -1,7 +1,7 @@
 """A fairseq dictionary read without fairseq: symbols, counts, and which of them may be predicted.
 
-The file has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> before them. Entries `madeupwordNNNN 0` only pad the
-size to a multiple of eight; they are never in a text.
+The file has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> before them. Entries
+`madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which features exist, in which order, and the sparse matrix that says which word has which (φ, and ψ).
 
-Sizes: V words of the dictionary, F features. Features of a *type* are the union over its analyses (Dymetman & Xiao 2016,
-§5.2); the M most frequent words carry their identity as well (`TOPFORM:elle`), all others the one feature `NOTTOP`.
+Sizes: V words of the dictionary, F features. Features of a *type* are the union over its analyses (Dymetman &
+Xiao 2016, §5.2); the M most frequent words carry their identity as well (`TOPFORM:elle`), all others `NOTTOP`.
 A feature's *group* is its name up to the first colon: `Gender:Fem` is of group `Gender`.
 """
 
@@ -113,19 +113,20 @@ def restrict_groups(
     Raises:
         OptionError: a group that no word has; the message names the nearest that exists.
     """
-    rows = [dict(row) for row in rows]
+    copies = [dict(row) for row in rows]
     if groups is None:
-        return rows
-    known = sorted({feature_group(name) for row in rows for name in row})
+        return copies
+    known = sorted({feature_group(name) for row in copies for name in row})
     for group in groups:
         if group not in known:
             near = difflib.get_close_matches(group, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise OptionError(
-                f"{option}: unknown feature group {group!r}; found in the lexicon and patterns: {', '.join(known)}{hint}"
+                f"{option}: unknown feature group {group!r}; found in the lexicon and patterns: "
+                f"{', '.join(known)}{hint}"
             )
     wanted = set(groups)
-    return [{n: v for n, v in row.items() if feature_group(n) in wanted} for row in rows]
+    return [{n: v for n, v in row.items() if feature_group(n) in wanted} for row in copies]
 
 
 def identity_rows(

@@ -129,7 +129,7 @@ class LogLinearOutput(nn.Module):
     def class_scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """aᵀφ(σ), the background left out: (…, H) -> (…, S), at least float32. A temperature may divide it."""
         rows, bias = self.composed() if composed is None else composed
-        return (hidden @ rows.T).to(bias.dtype) + bias
+        return (hidden @ rows.to(hidden.dtype).T).to(bias.dtype) + bias
 
     def target_log_prob(
         self, hidden: Tensor, targets: Tensor, background: Background, log_mass: Tensor, log_share: Tensor
@@ -152,7 +152,7 @@ class LogLinearOutput(nn.Module):
         rows, bias = self.composed()
         masses = log_mass.to(bias.dtype) + bias
         class_bias = masses.squeeze(0) if masses.size(0) == 1 else masses
-        return class_log_prob(hidden, rows, class_bias, self.class_of[targets]) + log_share
+        return class_log_prob(hidden, rows.to(hidden.dtype), class_bias, self.class_of[targets]) + log_share
 
     def log_probs(self, scores: Tensor, log_mass: Tensor, log_shares: Tensor) -> Tensor:
         """log p(x | K) for every word, for search.
@@ -194,9 +194,8 @@ class LogLinearOutput(nn.Module):
         """
         if p != 2.0:
             return torch.linalg.vector_norm(self.adaptor(hidden), ord=p, dim=-1)
-        weight, bias = self.weight.to(torch.promote_types(self.weight.dtype, torch.float32)), self.bias
-        h = hidden.to(weight.dtype)
-        bias = bias.to(weight.dtype)
+        precise = torch.promote_types(self.weight.dtype, torch.float32)
+        weight, bias, h = self.weight.to(precise), self.bias.to(precise), hidden.to(precise)
         squared = ((h @ (weight.T @ weight)) * h).sum(-1) + 2.0 * (h @ (weight.T @ bias)) + bias @ bias
         # shape: (N,); rounding can take a tiny square below zero
         return squared.clamp_min(1e-12).sqrt()

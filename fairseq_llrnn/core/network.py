@@ -1,6 +1,6 @@
 """Recurrent networks with fused kernels over the whole sequence and a state that beam search can reorder.
 
-Sizes: B batch, T time, D input width, H hidden width, L layers, G gates' states per cell (2 for LSTM: h and c; 1 for GRU).
+Sizes: B batch, T time, D input width, H hidden width, L layers, G states per cell (LSTM 2: h and c; GRU 1).
 Source of the variational option: Gal & Ghahramani 2016 (one dropout mask for all time steps of a sequence).
 """
 

@@ -49,7 +49,7 @@ class Prior:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of all that a model's weights depend on: the dictionary, the features, the signatures, the background."""
+        """SHA-256 of all that a model's weights depend on: dictionary, features, signatures, background."""
         digest = hashlib.sha256(hash_symbols(self.symbols).encode())
         for name, array in self._arrays().items():
             digest.update(name.encode())
@@ -168,7 +168,9 @@ def load_prior(directory: Path | str) -> Prior:
     except (OSError, UnicodeDecodeError) as error:
         raise PriorError(f"{directory}: a file of the prior cannot be read ({error}); {REBUILD}") from None
     if hash_symbols(symbols) != description["dictionary_sha256"]:
-        raise PriorError(f"{directory / WORDS_FILE}: expected the words the prior was made for, found others; {REBUILD}")
+        raise PriorError(
+            f"{directory / WORDS_FILE}: expected the words the prior was made for, found others; {REBUILD}"
+        )
     if hashlib.sha256(raw).hexdigest() != description["arrays_sha256"]:
         raise PriorError(
             f"{directory / ARRAYS_FILE}: expected the arrays described in {JSON_FILE}, found {len(raw)} other bytes "

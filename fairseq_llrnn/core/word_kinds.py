@@ -1,7 +1,7 @@
 """Which kind of word is it? The partition of the vocabulary by which the validation loss is split.
 
-A type whose analyses agree in the group counts under that value (`NOUN`); one whose analyses differ counts under `mixed`,
-one without the group under `other`. The kinds are disjoint, so their losses add up to the whole.
+A type whose analyses agree in the group counts under that value (`NOUN`); one whose analyses differ counts
+under `mixed`, one without the group under `other`. The kinds are disjoint, so their losses add up to the whole.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
             if "weights only" not in str(error).lower():
                 raise DataError(_damaged(path, error)) from None
             raise DataError(
-                f"{path}: refused: expected a checkpoint of tensors and plain values, found a pickle that wants to run "
-                f"other code ({_culprit(str(error))}); nothing of it was executed. Use a checkpoint that you trust, saved by fairseq"
+                f"{path}: refused: expected a checkpoint of tensors and plain values, found a pickle that wants "
+                f"to run other code ({_culprit(str(error))}); nothing of it was executed. Use one that fairseq saved"
             ) from None
         except EOFError as error:
             raise DataError(_damaged(path, error)) from None

@@ -30,7 +30,7 @@ class LogLinearCriterionConfig(FairseqDataclass):
 
     adaptor_penalty: float = field(
         default=0.0,
-        metadata={"help": "weight of the norm of the adaptor, which pulls p towards the background (paper, section 2.2)"},
+        metadata={"help": "weight of the adaptor's norm, which pulls p towards the background (paper, section 2.2)"},
     )
     adaptor_norm: float = field(default=2.0, metadata={"help": "which norm the penalty takes: p of the p-norm, ≥ 1"})
     report_group: str = field(
@@ -50,11 +50,13 @@ class LogLinearCriterion(FairseqCriterion):
         super().__init__(task)
         prior = getattr(task, "prior", None)
         if not isinstance(prior, Prior):
-            raise OptionError("--criterion log_linear: expected a task that loads a prior, e.g. llrnn_language_modeling")
+            raise OptionError(
+                "--criterion log_linear: expected a task that loads a prior, e.g. --task llrnn_language_modeling"
+            )
         if not (math.isfinite(adaptor_penalty) and adaptor_penalty >= 0):
             raise OptionError(f"--adaptor-penalty {adaptor_penalty}: expected a finite number of at least 0")
         if not adaptor_norm >= 1:
-            raise OptionError(f"--adaptor-norm {adaptor_norm}: expected a number of at least 1 (1 is sparse, 2 is Euclid's)")
+            raise OptionError(f"--adaptor-norm {adaptor_norm}: expected a number of at least 1, e.g. 1 or 2")
         self.dictionary = task.target_dictionary
         self.adaptor_penalty = adaptor_penalty
         self.adaptor_norm = adaptor_norm
@@ -100,8 +102,8 @@ class LogLinearCriterion(FairseqCriterion):
         word = self.dictionary[int(target[sentence, position])]
         raise DataError(
             f"the background gives word {word!r} no mass, but it is the target at position {position + 1} of sample "
-            f"{int(sample['id'][sentence]) + 1} (found {int(impossible.sum())} such targets in this batch); build the prior with a "
-            "background that covers it, e.g. --background unigram --smoothing absolute"
+            f"{int(sample['id'][sentence]) + 1} ({int(impossible.sum())} such targets in this batch); build the prior "
+            "with a background that covers it, e.g. --background unigram --smoothing absolute"
         )
 
     def _details(

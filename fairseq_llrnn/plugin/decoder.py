@@ -1,7 +1,7 @@
 """The recurrent decoder whose output layer is log-linear.
 
-Sizes: B batch, T time, V words, S signatures, H hidden width. Element 0 of the decoder's output holds aᵀφ(σ) (B, T, S), which
-the host may divide by a temperature; log b rides in the second element and is never tempered.
+Sizes: B batch, T time, V words, S signatures, H hidden width. Element 0 of the decoder's output holds aᵀφ(σ),
+(B, T, S), which the host may divide by a temperature; log b rides in the second element and is never tempered.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         embedding: FeatureEmbedding,
         output: LogLinearOutput,
         context_window: int,
+        bf16_products: bool,
     ) -> None:
         super().__init__(dictionary)
         self.network = network
@@ -42,6 +43,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self.output = output
         self.background = prior.background()
         self.context_window = context_window
+        self.bf16_products = bf16_products
         # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with
         fingerprint = torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.uint8)
         self.register_buffer("prior_fingerprint", fingerprint)
@@ -89,27 +91,34 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         else:
             before = self.get_incremental_state(incremental_state, "network")
             last = self.embedding(prev_output_tokens[:, -1:], table)
-            hidden, after = self.network(last, None if before is None else before["state"])
+            hidden, after = self._run(last, None if before is None else before["state"])
             self.set_incremental_state(incremental_state, "network", {"state": after})
         return hidden, {"attn": None, "state": state, "log_mass": self.background.log_mass(state).unsqueeze(1)}
 
     def _hidden_of_sequence(self, tokens: Tensor) -> Tensor:
         table = self.embedding.table()
         if not self.context_window:
-            hidden, _ = self.network(self.embedding(tokens, table))
+            hidden, _ = self._run(self.embedding(tokens, table))
             return hidden
         width = self.context_window
         padded = torch.nn.functional.pad(tokens, (width - 1, 0), value=self.dictionary.pad())
         return self._hidden_of_windows(padded.unfold(1, width, 1), table)
 
     def _hidden_of_windows(self, windows: Tensor, table: Tensor) -> Tensor:
-        """Every position sees its last words only: (B, T, up to W tokens) -> (B, T, H). Missing words are zero vectors."""
+        """Every position sees its last W words: (B, T, ≤ W) tokens -> (B, T, H). Missing words are zero vectors."""
         batch, time, width = windows.shape
         flat = windows.reshape(batch * time, width)
         flat = torch.nn.functional.pad(flat, (self.context_window - width, 0), value=self.dictionary.pad())
         embedded = self.embedding(flat, table) * flat.ne(self.dictionary.pad()).unsqueeze(-1)
-        hidden, _ = self.network(embedded)
+        hidden, _ = self._run(embedded)
         return hidden[:, -1].view(batch, time, -1)
+
+    def _run(self, embedded: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The network; in training, if asked, with bfloat16 products. The output layer takes over their dtype."""
+        enabled = self.bf16_products and self.training
+        with torch.autocast(embedded.device.type, torch.bfloat16, enabled=enabled):
+            hidden, after = self.network(embedded, state)
+        return hidden.to(torch.bfloat16) if enabled else hidden, after
 
     def _cache(self, incremental_state: IncrementalState) -> dict[str, Tensor]:
         """The composed tables, made at the first step of a search and used at all others."""
@@ -141,7 +150,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def target_log_prob(self, hidden: Tensor, extra: dict[str, Any], targets: Tensor) -> Tensor:
         """log p(target | K) in nats: hidden (B, T, H) and `extra` of extract_features, targets (B, T) -> (B, T).
 
-        Padding positions hold some finite number; the caller masks them. A target that the background forbids gives −inf.
+        −inf for a target that the background forbids, padding included: the caller masks it.
         """
         log_mass = extra["log_mass"]
         shape = targets.shape
@@ -173,7 +182,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         saved = state_dict.get(f"{name}.prior_fingerprint")
         if saved is not None and not torch.equal(saved.cpu(), self.prior_fingerprint.cpu()):
             raise PriorError(
-                f"the checkpoint was trained with another prior ({bytes(saved.tolist()).hex()[:12]}…) than the one given "
-                f"({bytes(self.prior_fingerprint.tolist()).hex()[:12]}…); give the prior of its training with --prior"
+                "the checkpoint was trained with another prior than the one given (fingerprints "
+                f"{bytes(saved.tolist()).hex()[:12]}… and {bytes(self.prior_fingerprint.tolist()).hex()[:12]}…); "
+                "give the prior of its training with --prior"
             )
         return state_dict

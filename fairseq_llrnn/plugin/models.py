@@ -30,7 +30,9 @@ class LLRNNLanguageModelConfig(FairseqDataclass):
     decoder_layers: int = field(default=2, metadata={"help": "number of recurrent layers"})
     dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
     dropout_in: Optional[float] = field(default=None, metadata={"help": "dropout on the input (default: --dropout)"})
-    dropout_between: Optional[float] = field(default=None, metadata={"help": "dropout between layers (default: --dropout)"})
+    dropout_between: Optional[float] = field(
+        default=None, metadata={"help": "dropout between layers (default: --dropout)"}
+    )
     dropout_out: Optional[float] = field(default=None, metadata={"help": "dropout on the output (default: --dropout)"})
     variational_dropout: bool = field(
         default=False, metadata={"help": "one dropout mask for all time steps of a sequence"}
@@ -44,6 +46,13 @@ class LLRNNLanguageModelConfig(FairseqDataclass):
     )
     output_formula: ChoiceEnum(FORMULAS) = field(  # type: ignore[valid-type]
         default="signature", metadata={"help": "`plain` computes every word of the vocabulary: slow, to check"}
+    )
+    bf16_products: bool = field(
+        default=False,
+        metadata={
+            "help": "train with bfloat16 products, also on a CPU (where the host's --bf16 does not run); weights, sums "
+            "over the vocabulary and evaluation stay in float32"
+        },
     )
     tokens_per_sample: int = II("task.tokens_per_sample")
 
@@ -90,7 +99,10 @@ class LLRNNLanguageModel(FairseqLanguageModel):
             args.decoder_embed_dim,
             output.weight if args.tie_features else None,
         )
-        return cls(LogLinearDecoder(task.dictionary, prior, network, embedding, output, args.context_window))
+        decoder = LogLinearDecoder(
+            task.dictionary, prior, network, embedding, output, args.context_window, args.bf16_products
+        )
+        return cls(decoder)
 
 
 def _check(args: Namespace | LLRNNLanguageModelConfig, prior: Prior) -> None:
@@ -103,8 +115,8 @@ def _check(args: Namespace | LLRNNLanguageModelConfig, prior: Prior) -> None:
         return
     if args.decoder_embed_dim != args.decoder_hidden_size:
         raise OptionError(
-            f"--tie-features: expected equal --decoder-embed-dim and --decoder-hidden-size, found {args.decoder_embed_dim} "
-            f"and {args.decoder_hidden_size}; make them equal"
+            "--tie-features: expected equal --decoder-embed-dim and --decoder-hidden-size, found "
+            f"{args.decoder_embed_dim} and {args.decoder_hidden_size}; make them equal"
         )
     if prior.input.features.names != prior.output.features.names:
         raise OptionError(

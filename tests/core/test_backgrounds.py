@@ -77,15 +77,21 @@ def test_unigram_sums_to_one_over_allowed_words(smoothing: str, counts: list[int
 
 
 def test_absolute_discounting_by_hand() -> None:
-    # n1 = 2, n2 = 1: d = 2 / (2 + 2) = 0.5; counts 5, 1, 1, 2 of 9 lose 0.5 each, the one unseen word gets 2/9
-    weights = unigram_weights(COUNTS, ALLOWED, "absolute")
-    np.testing.assert_allclose(weights, np.array([4.5, 0.5, 0.5, 2.0, 0.0, 1.5]) / 9)
+    # n1 = 2, n2 = 1: d = 2 / (2 + 2) = 0.5; counts 5, 1, 1, 2 of 9 lose 0.5 each, which 10 unseen words share
+    counts = np.array([5, 1, 1, 2, *[0] * 10])
+    weights = unigram_weights(counts, np.ones(14, dtype=bool), "absolute")
+    np.testing.assert_allclose(weights, np.array([4.5, 0.5, 0.5, 1.5, *[0.2] * 10]) / 9)
 
 
 def test_good_turing_gives_the_unseen_what_the_once_seen_had() -> None:
-    counts = np.array([0, 0] + [1] * 10 + [2] * 5 + [3] * 3 + [4, 5, 7, 20, 50])
+    counts = np.array([0] * 30 + [1] * 10 + [2] * 5 + [3] * 3 + [4, 5, 7, 20, 50])
     weights = unigram_weights(counts, np.ones(len(counts), dtype=bool), "good-turing")
-    assert weights[:2].sum() == pytest.approx(10 / counts.sum())
+    assert weights[:30].sum() == pytest.approx(10 / counts.sum())
+
+
+def test_few_unseen_words_get_no_more_than_a_seen_one() -> None:
+    weights = unigram_weights(COUNTS, ALLOWED, "absolute")
+    assert weights[3] == pytest.approx(weights[1])
 
 
 def test_additive_by_hand() -> None:

@@ -29,7 +29,9 @@ ROWS = [
 WEIGHTS = [0.3, 0.2, 0.05, 0.0, 0.25, 0.15, 0.05]
 
 
-def make(formula: str = "signature", dtype: torch.dtype = torch.float64) -> tuple[LogLinearOutput, Background, Signatures]:
+def make(
+    formula: str = "signature", dtype: torch.dtype = torch.float64
+) -> tuple[LogLinearOutput, Background, Signatures]:
     signatures = group_equal_rows(FeatureTable.from_rows(ROWS))
     class_of = torch.from_numpy(signatures.class_of)
     background = StaticBackground(class_of, signatures.num_classes, torch.tensor(WEIGHTS, dtype=torch.float64).log())
@@ -138,7 +140,8 @@ def test_a_background_that_depends_on_the_hypothesis() -> None:
     found = output.log_probs(output.class_scores(hidden), background.log_mass(state), background.log_shares(state))
     torch.testing.assert_close(found.exp(), expected.exp())
     targets = torch.tensor([0, 4, 5, 6])
-    one = output.target_log_prob(hidden, targets, background, background.log_mass(state), background.log_share(state, targets))
+    share = background.log_share(state, targets)
+    one = output.target_log_prob(hidden, targets, background, background.log_mass(state), share)
     torch.testing.assert_close(one, expected.gather(1, targets.unsqueeze(1)).squeeze(1))
     values, tokens = output.top_k(output.class_scores(hidden), background.log_mass(state), background, state, 3)
     torch.testing.assert_close(values, expected.topk(3).values)

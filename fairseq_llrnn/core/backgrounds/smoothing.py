@@ -1,7 +1,7 @@
 """From counts to a unigram that leaves some mass to words never seen.
 
-Sizes: V words. Sources: Ney, Essen & Kneser 1994 (absolute discounting, d = n₁/(n₁+2n₂)); Gale & Sampson 1995 (Good–Turing
-without tears: the simple estimator). A word that is not `allowed` gets weight zero and no share of the freed mass.
+Sizes: V words. Sources: Ney, Essen & Kneser 1994 (absolute discounting, d = n₁/(n₁+2n₂)); Gale & Sampson 1995 (simple
+Good–Turing). A word that is not `allowed` gets weight zero and no share of the freed mass.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError
 
+LARGEST_DISCOUNT = 0.9
 SMOOTHINGS = ("absolute", "additive", "good-turing", "none")
 
 
@@ -21,9 +22,10 @@ def unigram_weights(
     Args:
         counts: (V,) non-negative counts. allowed: (V,) bool.
         smoothing: "additive" (adds `pseudo_count` to every allowed word), "absolute" (takes the discount d from every
-            seen word and gives it to the unseen ones in equal parts, none of them more than the rarest seen word has), "good-turing" (likewise, with the simple
-            Good–Turing estimate of the unseen mass and of every count), "none". Where every allowed word has been seen,
-            absolute and Good–Turing leave the relative frequencies as they are: nobody is there to take the mass.
+            seen word and gives it to the unseen ones in equal parts, none of them more than the rarest seen word has),
+            "good-turing" (likewise, with the simple Good–Turing estimates of unseen mass and counts), "none".
+            Where every allowed word has been seen, absolute and Good–Turing leave the relative frequencies as they are:
+            nobody is there to take the mass.
 
     Raises:
         DataError: no allowed word was seen (and nothing is added). OptionError: an unknown smoothing or pseudo-count.
@@ -61,11 +63,10 @@ def unigram_weights(
 def _absolute_discount(counts: np.ndarray) -> tuple[np.ndarray, float]:
     """Discounted counts (V,) and the freed mass."""
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
-    discount = once / (once + 2.0 * twice) if once else 0.5
+    # a text with no word seen twice would lose all of its once-seen words: the bound keeps a tenth of each
+    discount = min(once / (once + 2.0 * twice), LARGEST_DISCOUNT) if once else 0.5
     discounted = np.maximum(counts - discount, 0.0)
-    freed = 1.0 - discounted.sum() / counts.sum()
-    # a text whose words were all seen once and never twice would keep nothing for itself
-    return (discounted, freed) if freed < 1.0 else (counts, 0.5)
+    return discounted, 1.0 - discounted.sum() / counts.sum()
 
 
 def _good_turing(counts: np.ndarray) -> tuple[np.ndarray, float]:
