@@ -130,7 +130,7 @@ def restrict_groups(
 
 
 def identity_rows(
-    words: Sequence[str], specials: np.ndarray, top: np.ndarray, not_top: bool = True
+    words: Sequence[str], specials: np.ndarray, top: np.ndarray
 ) -> list[dict[str, float]]:
     """Word identity for `top`, `NOTTOP` for other words, and an own feature for every special symbol.
 
@@ -146,5 +146,5 @@ def identity_rows(
         elif frequent:
             rows.append({f"{TOP_FORM}:{word}": 1.0})
         else:
-            rows.append({NOT_TOP: 1.0} if not_top else {})
+            rows.append({NOT_TOP: 1.0})
     return rows
