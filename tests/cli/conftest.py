@@ -1,0 +1,55 @@
+"""`llrnn` in this process on a very small corpus, and once a session a trained model to explain."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from host_commands import HostCommands
+from small_corpus import Corpus, Done, Llrnn
+from tiny_world import World, make_world
+
+from fairseq_llrnn.cli import main as llrnn_main
+
+
+@pytest.fixture
+def llrnn(capsys: pytest.CaptureFixture[str]) -> Llrnn:
+    """Run `llrnn arguments…`."""
+
+    def run(*arguments: object) -> Done:
+        capsys.readouterr()
+        try:
+            code = llrnn_main.main([str(a) for a in arguments])
+        except SystemExit as stop:  # argparse
+            code = stop.code if isinstance(stop.code, int) else 1
+        out, err = capsys.readouterr()
+        # a progress bar leaves carriage returns; what a person sees is what follows the last one of a line
+        return Done(code, out, "\n".join(line.rpartition("\r")[2] for line in err.split("\n")))
+
+    return run
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    return Corpus.make(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def host() -> Iterator[HostCommands]:
+    """Runs fairseq's commands, and ours, each in a process of its own."""
+    commands = HostCommands()
+    yield commands
+    commands.close()
+
+
+@pytest.fixture(scope="session")
+def world(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Data and priors of the tiny language."""
+    return make_world(tmp_path_factory.mktemp("cli-world"), host)
+
+
+@pytest.fixture(scope="session")
+def checkpoint(host: HostCommands, world: World) -> Path:
+    """A model that fairseq-train trained in the tiny world."""
+    place = world.place / "trained"
+    host.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
+    return place / "checkpoint_best.pt"

@@ -1,0 +1,91 @@
+"""What the tests of `llrnn` share: what a command left, and the files of a language of twelve words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The message of a command that failed as a user's error must: status 2, one line, nothing printed."""
+        assert (self.code, self.out) == (2, "")
+        assert self.err.startswith("llrnn: error: ")
+        assert self.err.count("\n") == 1
+        return self.err.removeprefix("llrnn: error: ").rstrip("\n")
+
+
+Llrnn = Callable[..., Done]
+Build = Callable[..., Done]
+
+DICTIONARY = """\
+le 9
+la 8
+chat 5
+table 4
+dort 3
+petite 2
+petit 2
+tables 2
+12 1
+chien 1
+chatte 1
+zut 0
+madeupword0000 0
+"""
+
+# id, form, UPOS, FEATS
+SENTENCES = [
+    ["Le DET Gender=Masc|Number=Sing", "petit ADJ Gender=Masc|Number=Sing", "chat NOUN Gender=Masc|Number=Sing"],
+    ["La DET Gender=Fem|Number=Sing", "petite ADJ Gender=Fem|Number=Sing", "table NOUN Gender=Fem|Number=Sing"],
+    ["tables NOUN Gender=Fem|Number=Plur", "chatte NOUN Gender=Fem|Number=Sing", "dort VERB Mood=Ind|Number=Sing"],
+    ["chien NOUN Gender=Masc|Number=Sing", "12 NUM _"],
+]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Files of a language of twelve words."""
+
+    place: Path
+
+    @property
+    def dictionary(self) -> Path:
+        return self.place / "dict.txt"
+
+    @property
+    def treebank(self) -> Path:
+        return self.place / "train.conllu"
+
+    @property
+    def out(self) -> Path:
+        return self.place / "prior"
+
+    @classmethod
+    def make(cls, place: Path) -> Corpus:
+        """Write dictionary and treebank."""
+        corpus = cls(place)
+        corpus.write("dict.txt", DICTIONARY)
+        rows = []
+        for sentence in SENTENCES:
+            for number, word in enumerate(sentence, 1):
+                form, upos, feats = word.split()
+                rows.append("\t".join((str(number), form, form.lower(), upos, "_", feats, "0", "_", "_", "_")))
+            rows.append("")
+        corpus.write("train.conllu", "\n".join(rows) + "\n")
+        return corpus
+
+    def write(self, name: str, text: str | bytes) -> Path:
+        """A further file."""
+        path = self.place / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
