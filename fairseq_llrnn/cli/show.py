@@ -157,7 +157,11 @@ def _summary_text(summary: dict[str, Any]) -> str:
     words = summary["counts"]["words"]
     alone, largest = summary["words_alone_in_their_signature"], summary["largest_signatures"]
     lines = [f"prior {summary['prior']}", "", "settings"]
-    lines += [f"  {name.replace('_', ' '):<18} {_setting(name, value)}" for name, value in summary["settings"].items()]
+    lines += [
+        f"  {name.replace('_', ' '):<18} {_setting(name, value)}"
+        for name, value in summary["settings"].items()
+        if _in_use(name, summary["settings"])
+    ]
     lines += ["", "counts"]
     lines += [f"  {name:<18} {value:>10,}" for name, value in summary["counts"].items()]
     for key, title in (("groups", "feature groups"), ("input_groups", "feature groups that the network reads (ψ)")):
@@ -169,7 +173,8 @@ def _summary_text(summary: dict[str, Any]) -> str:
             ]
     lines += [
         "",
-        f"background  {background['kind']}: {many(background['possible_words'], 'possible next word')}, "
+        f"background  {printable(background['kind'])}",
+        f"            {many(background['possible_words'], 'possible next word')}, "
         f"entropy {entropy:.3f} nats (perplexity {math.exp(entropy):,.1f})",
         "",
         f"signatures  {summary['counts']['output signatures']:,} for {many(words, 'word')}; "
@@ -185,6 +190,13 @@ def _summary_text(summary: dict[str, Any]) -> str:
         lines.append(f"  {row['words']:>10,} {mass:>11} {row['signature']:>7}  {features}")
         lines.append(" " * 34 + ", ".join(members + more))
     return "\n".join(cut(line, WIDTH) for line in lines)
+
+
+def _in_use(name: str, settings: dict[str, Any]) -> bool:
+    """Whether a setting had a say: only a unigram is smoothed, and only additive smoothing counts more than there is."""
+    if name == "smoothing":
+        return settings.get("background") == "unigram"
+    return name != "pseudo_count" or (_in_use("smoothing", settings) and settings.get("smoothing") == "additive")
 
 
 def _setting(name: str, value: Any) -> str:

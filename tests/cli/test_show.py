@@ -1,0 +1,259 @@
+"""`llrnn show`: the summary and the words of a prior, as a table and as JSON."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_corpus import Corpus, Llrnn
+
+from fairseq_llrnn.cli.tables import WIDTH, columns
+from fairseq_llrnn.core.prior import load_prior
+
+
+@pytest.fixture
+def prior(corpus: Corpus, llrnn: Llrnn) -> Path:
+    """Three words with an identity; petite, tables … without."""
+    done = llrnn(
+        "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--out", corpus.out, "--shapes"
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return corpus.out
+
+
+# ---- the whole prior ------------------------------------------------------------------------------------------------
+
+
+def test_the_summary_as_a_table(prior: Path, llrnn: Llrnn) -> None:
+    done = llrnn("show", prior)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == f"prior {prior}"
+    for line in (
+        "  top words          3",
+        "  features           all",
+        "  input features     as φ",
+        "  shapes             yes",
+        "  suffix floor       none",
+        "  patterns           none",
+        "  words                      17",
+        "  forbidden words             3",
+    ):
+        assert line in lines
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("  ")}
+    assert rows["TOPFORM"] == ["3", "3"]
+    assert rows["Gender"] == ["2", "9"]  # features, words
+    assert rows["Number"] == ["2", "10"]
+    where = lines.index("background  unigram")
+    weights = np.exp(load_prior(prior).log_weights)
+    entropy = -sum(w * math.log(w) for w in weights if w > 0)
+    assert lines[where + 1].strip() == (
+        f"14 possible next words, entropy {entropy:.3f} nats (perplexity {math.exp(entropy):.1f})"
+    )
+
+
+def test_the_largest_signatures(prior: Path, llrnn: Llrnn) -> None:
+    shown = llrnn("show", "--json", prior).out
+    summary = json.loads(shown)
+    sizes = np.bincount(load_prior(prior).output.class_of)
+    assert summary["words_alone_in_their_signature"] == (sizes == 1).sum()
+    first = summary["largest_signatures"][0]
+    assert first["words"] == sizes.max() == 2
+    assert first["features"] == {"NOTTOP": 1.0, "POS:NOUN": 1.0, "Gender:Fem": 1.0, "Number:Sing": 1.0}
+    assert [member["word"] for member in first["members"]] == ["table", "chatte"]
+    assert sum(member["share"] for member in first["members"]) == pytest.approx(1)
+    table = llrnn("show", prior).out
+    assert "Gender:Fem  NOTTOP  Number:Sing  POS:NOUN" in table
+    assert "table, chatte\n" in table
+
+
+def test_the_summary_as_json(prior: Path, llrnn: Llrnn) -> None:
+    done = llrnn("show", prior, "--json")
+    assert done.out.count("\n") == 1
+    summary = json.loads(done.out)
+    assert summary["settings"]["top_words"] == 3
+    assert summary["counts"]["words"] == 17
+    assert summary["groups"]["Gender"] == {"features": 2, "words": 9}
+    assert summary["background"]["kind"] == "unigram"
+    assert summary["background"]["possible_words"] == 14
+
+
+def test_a_softmax_has_no_large_signatures(corpus: Corpus, llrnn: Llrnn) -> None:
+    llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out)
+    done = llrnn("show", corpus.out)
+    assert done.out.endswith("signatures  17 for 17 words; 17 words are alone in theirs\n")
+    assert "background  uniform\n" in done.out
+    assert "14 possible next words, entropy 2.639 nats (perplexity 14.0)\n" in done.out
+    assert "smoothing" not in done.out
+
+
+def test_only_settings_in_use_are_shown(corpus: Corpus, llrnn: Llrnn) -> None:
+    made = ("prior", "--dict", corpus.dictionary, "--top-words", 2, "--out", corpus.out)
+    llrnn(*made)
+    assert "  smoothing          absolute\n" in llrnn("show", corpus.out).out
+    assert "pseudo count" not in llrnn("show", corpus.out).out
+    llrnn(*made, "--smoothing", "additive", "--pseudo-count", 0.5)
+    assert "  pseudo count       0.5\n" in llrnn("show", corpus.out).out
+
+
+def test_input_features_of_their_own(corpus: Corpus, llrnn: Llrnn) -> None:
+    llrnn(
+        "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--input-features", "POS",
+        "--patterns", corpus.write("p.toml", "[patterns]\none = '12'\n"), "--out", corpus.out,
+    )  # fmt: skip
+    text = llrnn("show", corpus.out).out
+    assert "  input features     POS\n" in text
+    assert "  patterns           one\n" in text
+    assert "feature groups that the network reads (ψ)" in text
+    assert set(json.loads(llrnn("show", corpus.out, "--json").out)["input_groups"]) == {
+        "POS", "NOTTOP", "SPECIAL", "TOPFORM"
+    }  # fmt: skip
+    word = llrnn("show", corpus.out, "petite").out
+    assert "  it is read by NOTTOP   POS:ADJ\n" in word
+    (known,) = json.loads(llrnn("show", corpus.out, "petite", "--json").out)["words"]
+    assert known["input_features"] == {"NOTTOP": 1.0, "POS:ADJ": 1.0}
+    assert known["input_signature_size"] == 2
+
+
+# ---- words ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_word(prior: Path, llrnn: Llrnn) -> None:
+    done = llrnn("show", prior, "chatte")
+    assert done.code == 0
+    loaded = load_prior(prior)
+    b = {w: float(np.exp(loaded.log_weights[loaded.symbols.index(w)])) for w in ("table", "chatte")}
+    lines = done.out.splitlines()
+    assert lines[0] == "chatte"
+    assert lines[1] == "  features      Gender:Fem   NOTTOP   Number:Sing   POS:NOUN"
+    assert lines[2] == f"  signature     {loaded.output.class_of[loaded.symbols.index('chatte')]}, shared by 2 words"
+    share = b["chatte"] / sum(b.values())
+    assert lines[3].startswith("  its words     table ")
+    assert lines[3].endswith(f"   chatte {100 * share:.0f}%")
+    assert lines[4].startswith(f"  background    {b['chatte']:.4f}, which is {100 * share:.0f}% of its signature's ")
+
+
+def test_several_words_in_the_order_given(prior: Path, llrnn: Llrnn) -> None:
+    text = llrnn("show", prior, "le", "chatte").out
+    assert [block.splitlines()[0] for block in text.split("\n\n")] == ["le", "chatte"]
+    known = json.loads(llrnn("show", prior, "le", "chatte", "--json").out)["words"]
+    assert [word["word"] for word in known] == ["le", "chatte"]
+    assert known[0]["features"]["TOPFORM:le"] == 1.0
+
+
+def test_a_word_alone_in_its_signature(prior: Path, llrnn: Llrnn) -> None:
+    text = llrnn("show", prior, "le").out
+    assert ", its own alone\n" in text
+    assert "its words" not in text
+    assert ", which is 100% of its signature's " in text
+
+
+def test_real_values_are_shown(prior: Path, llrnn: Llrnn) -> None:
+    assert "Shape:SmallNumber=0.88" in llrnn("show", prior, "12").out
+
+
+def test_a_forbidden_word(prior: Path, llrnn: Llrnn) -> None:
+    text = llrnn("show", prior, "<pad>").out
+    assert "  features      SPECIAL:<pad>\n" in text
+    assert "  background    0: it is forbidden as the next word\n" in text
+    (known,) = json.loads(llrnn("show", prior, "<pad>", "--json").out)["words"]
+    assert (known["forbidden"], known["background"], known["share"]) == (True, 0.0, None)
+
+
+def test_a_class_without_mass(corpus: Corpus, llrnn: Llrnn) -> None:
+    weights = corpus.write("weights.tsv", "le\t1\n")
+    llrnn(
+        "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 1, "--background", weights,
+        "--out", corpus.out,
+    )  # fmt: skip
+    text = llrnn("show", corpus.out, "table").out
+    assert "  its words     table   chatte\n" in text
+    assert "it is forbidden as the next word" in text
+    assert "entropy 0.000 nats (perplexity 1.0)" in llrnn("show", corpus.out).out
+
+
+@pytest.mark.parametrize("word", ["Chatte", "CHATTE"])
+def test_any_case(prior: Path, llrnn: Llrnn, word: str) -> None:
+    done = llrnn("show", prior, word)
+    assert done.out.startswith("chatte\n")
+    assert done.err == f"note: {word!r} is not in the dictionary of this prior; showing 'chatte'\n"
+    assert json.loads(llrnn("show", prior, word, "--json").out)["words"][0]["word"] == "chatte"
+
+
+def test_the_given_case_comes_first(corpus: Corpus, llrnn: Llrnn) -> None:
+    dictionary = corpus.write("cased.txt", "Le 2\nle 5\n")
+    llrnn("prior", "--dict", dictionary, "--softmax", "--out", corpus.out)
+    done = llrnn("show", corpus.out, "Le")
+    assert done.out.startswith("Le\n")
+    assert done.err == ""
+
+
+def test_an_accent_typed_as_two_characters(corpus: Corpus, llrnn: Llrnn) -> None:
+    llrnn("prior", "--dict", corpus.write("accents.txt", "été 2\n"), "--softmax", "--out", corpus.out)
+    assert llrnn("show", corpus.out, "e\u0301te\u0301").out.startswith("été\n")
+
+
+def test_escape_sequences_are_not_obeyed(corpus: Corpus, llrnn: Llrnn) -> None:
+    llrnn("prior", "--dict", corpus.write("bad.txt", "\x1b[31mred 2\n"), "--softmax", "--out", corpus.out)
+    text = llrnn("show", corpus.out, "\x1b[31mred").out
+    assert text.startswith("\\x1b[31mred\n")
+    assert "\x1b" not in text
+
+
+def test_an_unknown_word_and_its_neighbours(prior: Path, llrnn: Llrnn) -> None:
+    assert llrnn("show", prior, "chatt").error == (
+        f"{prior}: expected a word of its dictionary, found 'chatt'; did you mean 'chatte' or 'chat'?"
+    )
+
+
+def test_an_unknown_word_far_from_all(prior: Path, llrnn: Llrnn) -> None:
+    assert llrnn("show", prior, "xylophone").error == (
+        f"{prior}: expected a word of its dictionary, found 'xylophone'; nothing in it is spelt nearly so"
+    )
+
+
+def test_one_unknown_word_among_others_prints_nothing(prior: Path, llrnn: Llrnn) -> None:
+    assert "found 'xylophone'" in llrnn("show", prior, "le", "xylophone").error
+
+
+# ---- what is no prior -----------------------------------------------------------------------------------------------
+
+
+def test_no_prior_there(tmp_path: Path, llrnn: Llrnn) -> None:
+    assert llrnn("show", tmp_path).error == (
+        f"{tmp_path}: expected a prior (a directory with prior.json), found none; make one with `llrnn prior`"
+    )
+
+
+def test_a_prior_cut_short(prior: Path, llrnn: Llrnn) -> None:
+    arrays = prior / "arrays.npz"
+    arrays.write_bytes(arrays.read_bytes()[:300])
+    assert llrnn("show", prior).error.startswith(
+        f"{arrays}: expected the arrays described in prior.json, found 300 other"
+    )
+
+
+# ---- the terminal ---------------------------------------------------------------------------------------------------
+
+
+def test_it_fits_a_terminal(corpus: Corpus, llrnn: Llrnn) -> None:
+    long = [f"anti{'constitution' * i}nel" for i in range(1, 12)]
+    dictionary = corpus.write("long.txt", "".join(f"{w} 2\n" for w in [*long, "漢字" * 30]))
+    lexicon = corpus.write("l.tsv", "".join(f"{w}\t_\tNOUN\tGender=Masc|Number=Sing|Other={'X' * 60}\n" for w in long))
+    llrnn("prior", "--dict", dictionary, "--lexicon", lexicon, "--top-words", 2, "--out", corpus.out)
+    text = llrnn("show", corpus.out).out + llrnn("show", corpus.out, *long[-3:], "漢字" * 30).out
+    whole = {*long, "漢字" * 30}  # the word asked for is never cut
+    assert max(columns(line) for line in text.splitlines() if line not in whole and "prior" not in line) <= WIDTH
+
+
+@pytest.mark.real_data("ud-french-gsd-1.4")
+def test_a_form_of_real_french(shared_data: Path, tmp_path: Path, llrnn: Llrnn) -> None:
+    treebank = next((shared_data / "ud-french-gsd-1.4").rglob("*dev.conllu*"))
+    dictionary = tmp_path / "dict.txt"
+    dictionary.write_text("est 30\nreprésentée 1\nsituée 3\nelle 9\n", encoding="utf-8")
+    out = tmp_path / "prior"
+    assert llrnn("prior", "--dict", dictionary, "--conllu", treebank, "--top-words", 2, "--out", out).code == 0
+    text = llrnn("show", out, "située").out
+    assert "Gender:Fem   NOTTOP   Number:Sing" in text
+    assert "VerbForm:Part" in text
