@@ -37,6 +37,7 @@ setup(
         "fairseq-fixed==0.12.3.1",  # fairseq 0.12 for Python >= 3.11; an sdist: see `make setup`
         "numpy==1.26.4",  # fairseq uses np.compat, which numpy 2 dropped
         "conllu==6.0.0",
+        "regex==2026.11.15",  # stops a user's pattern that would never end
         "tqdm==4.70.1",
     ],
     extras_require={
