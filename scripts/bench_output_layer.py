@@ -300,7 +300,7 @@ def compare(words: int, args: argparse.Namespace) -> tuple[float, float]:
 def growth_of_time(args: argparse.Namespace) -> float:
     small, large = (Setting.of(words, args).log_linear() for words in (USUAL, HUGE))
     small.name, large.name = "small", "large"
-    seconds = take_turns([small, large], 11 if args.quick else 41)
+    seconds = take_turns([small, large], 31 if args.quick else 61)
     print(f"\nlog-linear, a step: {seconds['small'] * 1e3:.1f} ms at V = {USUAL:,}, ", end="")
     print(f"{seconds['large'] * 1e3:.1f} ms at V = {HUGE:,}")
     return seconds["large"] / seconds["small"]
