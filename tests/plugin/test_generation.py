@@ -1,0 +1,242 @@
+"""Search with the host's SequenceGenerator and a real model: tempering, exhaustive beams, incremental steps, ensembles."""
+
+import itertools
+import math
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import torch
+from tiny_world import Setting, World, batch, build, randomise
+from torch import Tensor
+
+from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.prior import Prior, load_prior
+
+LINES = ["le chat voit la mer", "une pomme verte tient bien", "le roi", "la tour froide rend un petit pont"]
+NETWORKS = {
+    "lstm": [],
+    "gru": ["--cell", "gru", "--layer-norm"],
+    "window": ["--context-window", "3"],
+    "tied": ["--tie-features", "--decoder-layers", "1"],
+}
+
+
+class AfterLastWord(Background):
+    """b(K, x) depends on the last word: a table of log weights (V, V), and nothing but the slow defaults."""
+
+    table: Tensor
+
+    def __init__(self, class_of: Tensor, num_classes: int, table: Tensor, start: int) -> None:
+        super().__init__(class_of, num_classes)
+        self.register_buffer("table", table, persistent=False)
+        self.first = start
+
+    def start(self, n: int) -> Tensor:
+        return self.class_of.new_full((n,), self.first)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return tokens
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        return self.table[state]
+
+
+class PriorAfterLastWord(Prior):
+    """A prior whose background looks at the last word; some words forbid some others."""
+
+    def background(self) -> Background:
+        generator = torch.Generator().manual_seed(3)
+        size = len(self.symbols)
+        table = torch.randn(size, size, generator=generator) * 2
+        forbidden = torch.rand(size, size, generator=generator) < 0.2
+        forbidden |= torch.isneginf(torch.from_numpy(self.log_weights))
+        forbidden[:, self.symbols.index("</s>")] = False
+        return AfterLastWord(
+            torch.from_numpy(self.output.class_of.copy()),
+            self.output.num_classes,
+            table.masked_fill(forbidden, float("-inf")),
+            self.symbols.index("</s>"),
+        )
+
+
+def dynamic(prior: Prior) -> PriorAfterLastWord:
+    return PriorAfterLastWord(**{f.name: getattr(prior, f.name) for f in fields(Prior)})
+
+
+def make(world: World, *options: str, prior: str = "prior", background: str = "static", seed: int = 7) -> Setting:
+    loaded = load_prior(world.prior(prior))
+    setting = build([*world.train_args(prior), *options], dynamic(loaded) if background == "dynamic" else loaded)
+    randomise(setting.model, seed=seed)
+    setting.model.eval()
+    return setting
+
+
+def allowed_lines(setting: Setting) -> list[str]:
+    """Random sentences that the background allows, of several lengths."""
+    background = setting.model.decoder.background
+    generator = torch.Generator().manual_seed(11)
+    lines = []
+    for length in (5, 2, 7, 1):
+        state, words = background.start(1), []
+        for _ in range(length):
+            weights = background.log_weights(state).squeeze(0).exp()
+            weights[setting.task.dictionary.eos()] = 0.0
+            token = torch.multinomial(weights, 1, generator=generator)
+            words.append(setting.task.dictionary[int(token)])
+            state = background.advance(state, token)
+        lines.append(" ".join(words))
+    return lines
+
+
+def by_definition(setting: Setting, prefix: list[int], temperature: float = 1.0) -> Tensor:
+    """log p(· | prefix) over all V words: a = W h + c, then log b + aᵀφ / temperature, normalised. (V,) float64."""
+    decoder, prior = setting.model.decoder, setting.task.prior
+    with torch.no_grad():
+        previous = torch.tensor([[setting.task.dictionary.eos(), *prefix]])
+        hidden, _ = decoder.extract_features(previous)
+        adaptor = (decoder.output.weight @ hidden[0, -1] + decoder.output.bias).double()
+        phi = torch.from_numpy(prior.output.features.dense()[prior.output.class_of]).double()
+        background = decoder.background
+        state = background.start(1)
+        for token in prefix:
+            state = background.advance(state, torch.tensor([token]))
+        log_b = background.log_weights(state)[0].double()
+        return torch.log_softmax(phi @ adaptor / temperature + log_b, dim=0)
+
+
+def generator_for(setting: Setting, *models: Any, **options: Any) -> Any:
+    from fairseq.sequence_generator import SequenceGenerator
+
+    return SequenceGenerator([setting.model, *models], setting.task.target_dictionary, **options)
+
+
+def step(generator: Any, tokens: Tensor, states: list[dict], temperature: float = 1.0) -> Tensor:
+    """One step of the host's search: log-probabilities of the next word (N, V)."""
+    return generator.model.forward_decoder(tokens, [], states, temperature)[0]
+
+
+# ---- tempering --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("background", ["static", "dynamic"])
+def test_a_temperature_tempers_features_and_never_the_background(
+    world: World, temperature: float, background: str
+) -> None:
+    setting = make(world, background=background)
+    generator = generator_for(setting)
+    prefix: list[int] = []
+    states: list[dict] = [{}]
+    for _ in range(3):
+        tokens = torch.tensor([[setting.task.dictionary.eos(), *prefix]])
+        found = step(generator, tokens, states, temperature)[0]
+        expected = by_definition(setting, prefix, temperature)
+        torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
+        assert found.exp().sum().item() == pytest.approx(1.0, abs=1e-5)
+        prefix.append(int(found.argmax()))
+
+
+# ---- beams against enumeration ------------------------------------------------------------------------------------------
+
+
+def few_words(prior: Prior, words: list[str]) -> Prior:
+    """The prior with mass on `words` and the end of sentence only."""
+    log_weights = prior.log_weights.copy()
+    for i, symbol in enumerate(prior.symbols):
+        if symbol not in (*words, "</s>"):
+            log_weights[i] = -math.inf
+    kept = {f.name: getattr(prior, f.name) for f in fields(Prior)}
+    return type(prior)(**{**kept, "log_weights": log_weights})
+
+
+@pytest.mark.parametrize("background", ["static", "dynamic"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_wide_beam_finds_what_enumeration_finds(world: World, network: str, background: str) -> None:
+    words, longest = ["chat", "vert", "livre"], 3
+    prior = few_words(load_prior(world.prior("prior")), words)
+    setting = build([*world.train_args(), *NETWORKS[network]], dynamic(prior) if background == "dynamic" else prior)
+    randomise(setting.model)
+    setting.model.eval()
+    dictionary = setting.task.dictionary
+    eos = dictionary.eos()
+    expected = {}
+    for length in range(1, longest + 1):
+        for string in itertools.product([dictionary.index(w) for w in words], repeat=length):
+            tokens = [*string, eos]
+            score = sum(by_definition(setting, tokens[:i])[t].item() for i, t in enumerate(tokens))
+            if score > -math.inf:
+                expected[tuple(tokens)] = score
+    assert len(expected) > 10
+
+    # 3 + 9 + 27 strings: fewer than this beam, so that nothing is ever dropped
+    generator = generator_for(setting, beam_size=45, max_len_b=longest, max_len_a=0, normalize_scores=False)
+    sample = {"net_input": {"src_tokens": torch.full((2, 1), eos), "src_lengths": torch.ones(2)}}
+    for hypotheses in generator.generate([setting.model], sample, bos_token=eos):
+        found = {tuple(h["tokens"].tolist()): h["score"].item() for h in hypotheses if h["score"] > -math.inf}
+        assert found == pytest.approx(expected, abs=1e-3)
+        assert [h["score"].item() for h in hypotheses] == sorted((h["score"].item() for h in hypotheses), reverse=True)
+
+
+# ---- one step at a time -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("background", ["static", "dynamic"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(
+    world: World, network: str, background: str
+) -> None:
+    """Incremental decoding, reordered (and duplicated, and dropped) after every step, agrees with the full forward pass."""
+    setting = make(world, *NETWORKS[network], background=background)
+    sample = batch(setting.task.dictionary, allowed_lines(setting))
+    previous = sample["net_input"]["src_tokens"]
+    with torch.no_grad():
+        output = setting.model(**sample["net_input"])
+        whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V)
+    generator = generator_for(setting)
+    states: list[dict] = [{}]
+    sentence = torch.arange(4)  # which sentence each hypothesis follows
+    shuffle = torch.Generator().manual_seed(5)
+    for t in range(previous.size(1)):
+        if t:
+            order = torch.randint(len(sentence), (max(2, 6 - t),), generator=shuffle)
+            sentence = sentence[order]
+            generator.model.reorder_incremental_state(states, order)
+        alive = previous[sentence, t].ne(setting.task.dictionary.pad())
+        found = step(generator, previous[sentence, : t + 1], states)
+        torch.testing.assert_close(found[alive], whole[sentence, t][alive], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("formula", ["signature", "plain"])
+@pytest.mark.parametrize("background", ["static", "dynamic"])
+def test_criterion_forward_pass_and_search_agree_with_the_definition(
+    world: World, background: str, formula: str
+) -> None:
+    setting = make(world, "--output-formula", formula, background=background)
+    dictionary = setting.task.dictionary
+    sample = batch(dictionary, allowed_lines(setting))
+    with torch.no_grad():
+        losses, _, log = setting.criterion(setting.model, sample, reduce=False)  # shape: (B, T)
+        output = setting.model(**sample["net_input"])
+        whole = setting.model.get_normalized_probs(output, log_probs=True, sample=sample)
+    total = 0.0
+    for i, row in enumerate(sample["target"].tolist()):
+        tokens = [t for t in row if t != dictionary.pad()]
+        for t, token in enumerate(tokens):
+            expected = by_definition(setting, tokens[:t])
+            torch.testing.assert_close(whole[i, t].double(), expected, rtol=1e-4, atol=1e-4)
+            assert losses[i, t].item() == pytest.approx(-expected[token].item(), abs=1e-4)
+            total -= expected[token].item()
+    assert log["nll_loss"].item() == pytest.approx(total, rel=1e-5)
+
+
+def test_an_ensemble_averages_probabilities(world: World) -> None:
+    first, second = make(world, seed=7), make(world, "--cell", "gru", seed=8)
+    generator = generator_for(first, second.model)
+    prefix = first.task.dictionary.encode_line("le chat", append_eos=False).long().tolist()
+    tokens = torch.tensor([[first.task.dictionary.eos(), *prefix]])
+    states: list[dict] = [{}, {}]
+    for t in range(1, tokens.size(1) + 1):
+        found = step(generator, tokens[:, :t], states)[0]
+    expected = (by_definition(first, prefix).exp() + by_definition(second, prefix).exp()) / 2
+    torch.testing.assert_close(found.exp().double(), expected, rtol=1e-4, atol=1e-6)
