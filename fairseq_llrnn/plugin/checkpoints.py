@@ -22,42 +22,43 @@ from fairseq_llrnn.errors import DataError, LLRNNError
 
 
 def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function whose first argument is a checkpoint's path: its failures become DataError."""
+    """Wrap a function whose first argument is a checkpoint's path: what is wrong with the file becomes DataError.
+
+    A damaged file can end in any error: torch reads zip archives, tar archives and bare pickles, and tries them in turn.
+    """
 
     @functools.wraps(load)
     def wrapper(path: str, *args: Any, **passed_on: Any) -> Any:  # the signature belongs to the host
         try:
             return load(path, *args, **passed_on)
-        except pickle.UnpicklingError as error:
-            if "weights only" not in str(error).lower():
-                raise DataError(_damaged(path, error)) from None
-            raise DataError(
-                f"{path}: refused: expected a checkpoint of tensors and plain values, found a pickle that wants "
-                f"to run other code ({_culprit(str(error))}); nothing of it was executed. Use one that fairseq saved"
-            ) from None
-        except EOFError as error:
-            raise DataError(_damaged(path, error)) from None
-        except RuntimeError as error:
-            if "PytorchStreamReader" not in str(error) and "zip" not in str(error):
-                raise
-            raise DataError(_damaged(path, error)) from None
+        except (LLRNNError, FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):
+            raise
+        except Exception as error:
+            raise DataError(_diagnosis(path, error)) from None
 
     return wrapper
 
 
-def _damaged(path: str, error: Exception) -> str:
-    reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+def _diagnosis(path: str, error: Exception) -> str:
+    message = str(error)
+    wants_code = [line.strip() for line in message.splitlines() if "GLOBAL" in line or "reduce" in line]
+    if isinstance(error, pickle.UnpicklingError) and wants_code:
+        return (
+            f"{path}: refused: expected a checkpoint of tensors and plain values, found a pickle that wants to run other "
+            f"code ({wants_code[0][:160]}); nothing of it was executed. Use one that fairseq saved"
+        )
+    if isinstance(error, pickle.UnpicklingError) or "weights_only" in message:
+        found = [line.strip() for line in message.splitlines() if "Unsupported" in line or line.startswith("Cannot")]
+        reason = found[0].partition(". ")[0][:160] if found else type(error).__name__
+        return (
+            f"{path}: refused: expected a checkpoint that fairseq saved, found a damaged one or another kind of file "
+            f"({reason}); nothing of it was executed. Copy it again, or use an earlier one"
+        )
+    reason = message.splitlines()[0][:120] if message else type(error).__name__
     return (
         f"{path}: expected a whole checkpoint, found one that is cut short or damaged ({reason}); "
         "copy it again, or go on from an earlier checkpoint with --restore-file"
     )
-
-
-def _culprit(message: str) -> str:
-    for line in message.splitlines():
-        if "GLOBAL" in line or "global" in line:
-            return line.strip()[:160]
-    return "an unknown class"
 
 
 def install() -> None:
@@ -69,16 +70,22 @@ def install() -> None:
 
 
 def _say_user_errors_plainly() -> None:
-    """In fairseq's commands, too, an error that is the user's to mend is one line, not a stack trace."""
+    """In fairseq's commands, too, an error that is the user's to mend is one line, not a stack trace.
+
+    Also where the host wrapped it: its trainer turns whatever happens while it loads weights into one exception.
+    """
     before = sys.excepthook
     if getattr(before, "says_llrnn_errors", False):
         return
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if issubclass(kind, LLRNNError):
-            print(f"fairseq_llrnn: error: {error}", file=sys.stderr)
-        else:
+        ours: BaseException | None = error
+        while ours is not None and not isinstance(ours, LLRNNError):
+            ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
+        if ours is None:
             before(kind, error, trace)
+        else:
+            print(f"fairseq_llrnn: error: {ours}" + (f" ({error})" if ours is not error else ""), file=sys.stderr)
 
     hook.says_llrnn_errors = True  # type: ignore[attr-defined]
     sys.excepthook = hook
