@@ -1,0 +1,210 @@
+"""Checkpoints are data: a hostile or damaged one is refused by every command, in one line that names it."""
+
+import argparse
+import io
+import os
+import pickle
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from host_commands import HostCommands, Result, run_script, script
+from tiny_world import World
+
+from fairseq_llrnn.errors import DataError
+
+
+class Hostile:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, touched: Path) -> None:
+        self.touched = touched
+
+    def __reduce__(self) -> tuple:
+        return os.mkdir, (str(self.touched),)
+
+
+def contents(place: Path) -> dict:
+    return {"model": {"weight": torch.zeros(3)}, "args": argparse.Namespace(), "extra_state": Hostile(place / "touched")}
+
+
+def write_zip(path: Path) -> None:
+    torch.save(contents(path.parent), path)
+
+
+def write_legacy(path: Path) -> None:
+    torch.save(contents(path.parent), path, _use_new_zipfile_serialization=False)
+
+
+def write_bare_pickle(path: Path, protocol: int | None = None) -> None:
+    path.write_bytes(pickle.dumps(contents(path.parent), protocol=protocol))
+
+
+def write_old_pickle(path: Path) -> None:
+    write_bare_pickle(path, protocol=2)
+
+
+def write_tar(path: Path) -> None:
+    data = pickle.dumps(Hostile(path.parent / "touched"))
+    with tarfile.open(path, "w") as archive:
+        for name in ("sys_info", "pickle", "storages", "tensors"):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+
+
+WRITERS = [write_zip, write_legacy, write_bare_pickle, write_old_pickle, write_tar]
+
+
+def assert_refused(result: Result, path: Path, *words: str) -> None:
+    assert result.code != 0
+    last = result.err.strip().splitlines()[-1]
+    assert "error: " in last
+    assert str(path) in last
+    assert all(word in last for word in words), last
+    assert "Traceback" not in result.err
+    assert not (path.parent / "touched").exists()
+
+
+def commands(world: World, path: Path) -> dict[str, list[object]]:
+    """Every command that reads a checkpoint, with its arguments."""
+    return {
+        "fairseq-train": [*world.train_args(), "--restore-file", path, "--max-update", 1],
+        "fairseq-validate": [*world.task_args(), "--path", path, "--max-tokens", 100],
+        "fairseq-eval-lm": [*world.task_args(), "--path", path],
+        "fairseq-generate": [*world.task_args(), "--path", path, "--prefix-size", 1],
+        "fairseq-interactive": [*world.task_args(), "--path", path],
+        "llrnn": ["explain", "--path", path, "--data", world.data, "le chat"],
+    }
+
+
+COMMANDS = ["fairseq-train", "fairseq-validate", "fairseq-eval-lm", "fairseq-generate", "fairseq-interactive", "llrnn"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses_a_hostile_checkpoint(
+    command: str, host: HostCommands, world: World, tmp_path: Path
+) -> None:
+    path = tmp_path / "hostile.pt"
+    write_zip(path)
+    result = host.run(command, *commands(world, path)[command], stdin="le chat\n", code=None)
+    assert_refused(result, path, "refused", "nothing of it was executed", "mkdir")
+
+
+def test_a_console_script_from_nothing_refuses_it_too(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.pt"
+    write_zip(path)
+    result = run_script(script("fairseq-eval-lm"), *commands(world, path)["fairseq-eval-lm"], code=1)
+    assert_refused(result, path, "refused", "nothing of it was executed", "mkdir")
+
+
+def test_the_default_restore_file_is_read_no_less_carefully(
+    host: HostCommands, world: World, tmp_path: Path
+) -> None:
+    path = tmp_path / "checkpoint_last.pt"
+    write_zip(path)
+    assert_refused(host.run("fairseq-train", *world.train_args(save_dir=tmp_path), code=1), path, "refused")
+
+
+@pytest.fixture
+def load() -> Callable[[str], object]:
+    """The host's function, as importing the plugin left it."""
+    from fairseq import checkpoint_utils
+
+    import fairseq_llrnn.plugin
+
+    assert fairseq_llrnn.plugin.checkpoints
+    return checkpoint_utils.load_checkpoint_to_cpu
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+@pytest.mark.parametrize("write", WRITERS)
+def test_every_format_of_a_hostile_checkpoint_is_refused(write: Callable, load: Callable, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.pt"
+    write(path)
+    with pytest.raises(DataError, match="refused.*nothing of it was executed") as caught:
+        load(str(path))
+    assert str(path) in str(caught.value)
+    assert not (tmp_path / "touched").exists()
+    # the fixture is a danger in earnest
+    if write is not write_tar:
+        with pytest.raises(Exception):  # noqa: B017 - whatever the rest of the file leads to
+            torch.load(path, weights_only=False)["no such key"]
+        assert (tmp_path / "touched").exists()
+
+
+def test_a_script_archive_is_refused(load: Callable, tmp_path: Path) -> None:
+    path = tmp_path / "script.pt"
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), path)
+    with pytest.warns(UserWarning, match="TorchScript"), pytest.raises(DataError, match="refused.*TorchScript"):
+        load(str(path))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.00005, 0.0002, 0.001, 0.02, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_checkpoint_cut_short_is_refused(
+    zipped: bool, share: float, load: Callable, trained: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "cut.pt"
+    whole = torch.load(trained / "checkpoint_last.pt", weights_only=False)
+    torch.save(whole, path, _use_new_zipfile_serialization=zipped)
+    os.truncate(path, int(path.stat().st_size * share))
+    with pytest.raises(DataError, match="cut short or damaged|damaged one or another kind of file") as caught:
+        load(str(path))
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"\0" * 5000, b"no checkpoint\n" * 50, b"PK\3\4" + b"\xff" * 500])
+def test_other_files_are_refused(content: bytes, load: Callable, tmp_path: Path) -> None:
+    path = tmp_path / "other.pt"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="other.pt: .*expected a .*checkpoint"):
+        load(str(path))
+
+
+def test_plain_values_that_are_no_checkpoint_are_refused(load: Callable, tmp_path: Path) -> None:
+    path = tmp_path / "list.pt"
+    torch.save([1, 2], path)
+    with pytest.raises(DataError, match="list.pt: expected a whole checkpoint"):
+        load(str(path))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_that_a_checkpoint_is_cut_short(
+    command: str, host: HostCommands, world: World, trained: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "cut.pt"
+    data = (trained / "checkpoint_last.pt").read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    result = host.run(command, *commands(world, path)[command], stdin="le chat\n", code=None)
+    assert_refused(result, path, "cut short or damaged", "--restore-file")
+
+
+def test_a_missing_checkpoint_stays_what_it_is(load: Callable, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load(str(tmp_path / "none.pt"))
+
+
+def test_other_errors_keep_their_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only errors that a user can mend lose their stack trace: those of ours, wrapped by the host or not."""
+    import fairseq_llrnn.plugin  # noqa: F401 - puts the hook in place
+
+    def said(error: BaseException) -> str:
+        try:
+            raise error
+        except type(error):
+            sys.excepthook(*sys.exc_info())
+        return capsys.readouterr().err
+
+    assert "Traceback" in said(ValueError("a bug"))
+    assert said(DataError("mend it")) == "fairseq_llrnn: error: mend it\n"
+    wrapped = Exception("Cannot load model parameters")
+    wrapped.__context__ = DataError("mend it")
+    assert said(wrapped) == "fairseq_llrnn: error: mend it (Cannot load model parameters)\n"
+    apart = ValueError("a bug")
+    apart.__context__, apart.__suppress_context__ = DataError("mended"), True
+    assert "Traceback" in said(apart)
