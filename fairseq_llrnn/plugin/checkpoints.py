@@ -24,7 +24,7 @@ from fairseq_llrnn.errors import DataError, LLRNNError
 def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function whose first argument is a checkpoint's path: what is wrong with the file becomes DataError.
 
-    A damaged file can end in any error: torch reads zip archives, tar archives and bare pickles, and tries them in turn.
+    A damaged file can end in any error: torch tries to read it as a zip archive, a tar archive, and a bare pickle.
     """
 
     @functools.wraps(load)
@@ -44,8 +44,8 @@ def _diagnosis(path: str, error: Exception) -> str:
     wants_code = [line.strip() for line in message.splitlines() if "GLOBAL" in line or "reduce" in line]
     if isinstance(error, pickle.UnpicklingError) and wants_code:
         return (
-            f"{path}: refused: expected a checkpoint of tensors and plain values, found a pickle that wants to run other "
-            f"code ({wants_code[0][:160]}); nothing of it was executed. Use one that fairseq saved"
+            f"{path}: refused: expected a checkpoint of tensors and plain values, found a pickle that wants to run "
+            f"other code ({wants_code[0][:160]}); nothing of it was executed. Use one that fairseq saved"
         )
     if isinstance(error, pickle.UnpicklingError) or "weights_only" in message:
         found = [line.strip() for line in message.splitlines() if "Unsupported" in line or line.startswith("Cannot")]

@@ -44,7 +44,7 @@ class LLRNNLanguageModelingTask(LanguageModelingTask):
 
     @classmethod
     def setup_task(cls, args: Namespace, from_checkpoint: bool = False) -> "LLRNNLanguageModelingTask":
-        """`from_checkpoint`: whether the host took `args` from a checkpoint (fairseq-validate, --lm-path); all the same."""
+        """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate; all the same here."""
         _refuse_unsupported(args)
         task: LLRNNLanguageModelingTask = super().setup_task(args)
         task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
