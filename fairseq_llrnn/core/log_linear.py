@@ -54,12 +54,11 @@ class _ClassLogProb(torch.autograd.Function):
         else:
             # in half precision the products are, the sums over classes are not: log_partition is float32
             scores = (hidden @ rows.T).to(bias.dtype).add_(bias)
-        column = target.unsqueeze(1)
-        target_score = scores.gather(1, column).squeeze(1)
-        top, where = scores.max(dim=1, keepdim=True)
+        target_score = scores.gather(1, target.unsqueeze(1)).squeeze(1)
+        top = scores.amax(dim=1)
         probabilities = torch.softmax(scores, dim=1, out=scores)
-        # log Z from the largest term, whose probability cannot underflow
-        log_partition = (top - probabilities.gather(1, where).log()).squeeze(1)
+        # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
+        log_partition = top - probabilities.amax(dim=1).log()
         ctx.save_for_backward(hidden, rows, target, probabilities)
         ctx.bias_is_row = bias.dim() == 1
         return target_score - log_partition
