@@ -193,7 +193,7 @@ def _summary_text(summary: dict[str, Any]) -> str:
 
 
 def _in_use(name: str, settings: dict[str, Any]) -> bool:
-    """Whether a setting had a say: only a unigram is smoothed, and only additive smoothing counts more than there is."""
+    """Whether a setting had a say: only a unigram is smoothed, only additive smoothing adds."""
     if name == "smoothing":
         return settings.get("background") == "unigram"
     return name != "pseudo_count" or (_in_use("smoothing", settings) and settings.get("smoothing") == "additive")

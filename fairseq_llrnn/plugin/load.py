@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, tasks, utils
+from fairseq import checkpoint_utils, utils
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf.errors import OmegaConfBaseException
@@ -58,13 +59,12 @@ def load_language_model(path: str, data: str | None = None, prior: str | None = 
     _check_places(path, cfg.task, data is not None, prior is not None)
     state["args"] = None  # the host would prefer it to the configuration, which is what we looked at
     try:
-        task = tasks.setup_task(cfg.task)
-        models, _, _ = checkpoint_utils.load_model_ensemble_and_task([path], task=task, state=state)
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
     except (OmegaConfBaseException, RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
         # a checkpoint's weights and options are input like any other: whatever they lack shows up here
         raise DataError(
-            f"{path}: expected the weights of the model that its options describe, not so ({_first_line(error)}); "
-            "use a whole checkpoint, saved by this version"
+            f"{path}: expected weights that fit the model which its options describe, found {_first_line(error)}; use "
+            "a whole checkpoint, saved by this version"
         ) from None
     for name, weights in models[0].named_parameters():
         if not bool(weights.isfinite().all()):
@@ -79,23 +79,22 @@ def _read(path: str) -> dict[str, Any]:
     if not os.path.isfile(path):
         raise DataError(f"{path}: expected a checkpoint, found no such file; give the .pt file that training wrote")
     try:
-        state = checkpoint_utils.load_checkpoint_to_cpu(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about kinds of pickles, just before they are refused
+            state = checkpoint_utils.load_checkpoint_to_cpu(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); check its rights") from None
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(_no_checkpoint(path, _first_line(error))) from None
     if state.get("cfg") is None or not isinstance(state.get("model"), dict):
-        raise DataError(_no_checkpoint(path, "without options or weights"))
+        raise DataError(
+            f"{path}: expected a checkpoint of fairseq, found none (it lacks options or weights); give the .pt file "
+            "that training wrote"
+        )
     return state
-
-
-def _no_checkpoint(path: str, found: str) -> str:
-    return f"{path}: expected a checkpoint of fairseq, found none ({found}); give the .pt file that training wrote"
 
 
 def _first_line(error: Exception) -> str:
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:160]}" if text else type(error).__name__
+    return f"{type(error).__name__}: {text if len(text) < 160 else text[:160] + '…'}" if text else type(error).__name__
 
 
 def _check_kind(path: str, cfg: Any) -> None:

@@ -16,7 +16,8 @@ from fairseq_llrnn.core.prior import load_prior
 def prior(corpus: Corpus, llrnn: Llrnn) -> Path:
     """Three words with an identity; petite, tables … without."""
     done = llrnn(
-        "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--out", corpus.out, "--shapes"
+        "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--shapes", "--out",
+        corpus.out,
     )  # fmt: skip
     assert done.code == 0, done.err
     return corpus.out

@@ -1,0 +1,421 @@
+"""`llrnn explain`: the figures of fairseq-eval-lm, a readable table, one clear line for a bad checkpoint."""
+
+import json
+import math
+import pickle
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from host_commands import HostCommands, run_script, script
+from small_corpus import Done
+from tiny_world import World
+
+from fairseq_llrnn.cli.tables import WIDTH, columns
+from fairseq_llrnn.core.prior import load_prior
+
+SENTENCE = "le chat vert voit la mer"
+
+Explain = Callable[..., Done]
+Change = Callable[[Callable[[dict[str, Any]], None]], Path]
+
+
+@pytest.fixture
+def explain(host: HostCommands, checkpoint: Path) -> Explain:
+    """Run `llrnn explain --path checkpoint …`; another --path wins."""
+
+    def run(*arguments: object, stdin: str = "", path: Path = checkpoint) -> Done:
+        done = host.run("llrnn", "explain", "--path", path, *arguments, stdin=stdin, code=None)
+        return Done(done.code, done.out, done.err)
+
+    return run
+
+
+@pytest.fixture
+def changed(checkpoint: Path, tmp_path: Path) -> Change:
+    """A copy of the checkpoint in which something was changed."""
+
+    def run(change: Callable[[dict[str, Any]], None]) -> Path:
+        state = torch.load(checkpoint, weights_only=True)
+        change(state)
+        path = tmp_path / "changed.pt"
+        torch.save(state, path)
+        return path
+
+    return run
+
+
+def objects(done: Done) -> list[dict[str, Any]]:
+    """The JSON lines."""
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+# ---- the figures ----------------------------------------------------------------------------------------------------
+
+
+def test_the_same_nats_as_fairseq_eval_lm(explain: Explain, host: HostCommands, world: World, checkpoint: Path) -> None:
+    evaluated = host.run(
+        "fairseq-eval-lm", *world.task_args(), "--path", checkpoint, "--gen-subset", "test1",
+        "--sample-break-mode", "eos",
+        "--max-tokens", 200,
+    )  # fmt: skip
+    base_2 = float((evaluated.out + evaluated.err).rpartition("Loss (base 2): ")[2].split(",")[0])
+    lines = world.text("test1")
+    sentences = objects(explain("--json", "-", stdin="\n".join(lines) + "\n"))
+    assert [s["sentence"] for s in sentences] == lines
+    tokens = sum(s["tokens"] for s in sentences)
+    nats = sum(word["nats"] for s in sentences for word in s["words"])
+    assert nats / tokens == pytest.approx(base_2 * math.log(2), abs=1e-3)
+
+
+def test_the_parts_of_a_probability(explain: Explain, world: World) -> None:
+    (sentence,) = objects(explain("--json", SENTENCE))
+    assert [w["word"] for w in sentence["words"]] == [*SENTENCE.split(), "</s>"]
+    prior = load_prior(world.prior("prior"))
+    for w in sentence["words"]:
+        weight = prior.log_weights[prior.symbols.index(w["word"])]
+        assert math.log(w["background"]) == pytest.approx(weight, abs=1e-4)
+        assert math.log(w["p"]) == pytest.approx(
+            math.log(w["background"]) + sum(w["features"].values()) + w["normaliser"], abs=1e-4
+        )
+        assert w["nats"] == pytest.approx(-math.log(w["p"]))
+        signature = prior.output.class_of[prior.symbols.index(w["word"])]
+        assert w["features"].keys() == prior.output.features.row(int(signature)).keys()
+        assert len(w["predicted"]) == len(w["expected"]) == len(w["strongest"]) == len(w["strongest_words"]) == 5
+        assert w["predicted"] == sorted(w["predicted"], key=lambda one: -one["p"])
+        better = sum(one["p"] > w["p"] * 1.000001 for one in w["predicted"])
+        assert w["rank"] == better + 1 if w["rank"] <= 5 else better == 5
+    nats = sum(w["nats"] for w in sentence["words"])
+    assert sentence["tokens"] == 7
+    assert sentence["nats_per_word"] == pytest.approx(nats / 7)
+    assert sentence["perplexity"] == pytest.approx(math.exp(nats / 7))
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+
+
+def test_the_table(explain: Explain) -> None:
+    done = explain("--top", 3, SENTENCE)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["word", "p", "nats", "rank", "background", "log", "p/b"]
+    rows = [line.split() for line in lines[1:-2] if not line.startswith(" ")]
+    assert [row[0] for row in rows] == [*SENTENCE.split(), "</s>"]
+    (sentence,) = objects(explain("--json", "--top", 3, SENTENCE))
+    for row, w in zip(rows, sentence["words"], strict=True):
+        assert float(row[1]) == pytest.approx(w["p"], rel=0.006)
+        assert float(row[2]) == pytest.approx(w["nats"], abs=6e-4)
+        assert int(row[3].replace(",", "")) == w["rank"]
+        assert float(row[5]) == pytest.approx(math.log(w["p"] / w["background"]), abs=6e-3)
+    at = lines.index(next(line for line in lines if line.startswith("vert ")))
+    labels = [line.split("  ")[1] for line in lines[at + 1 :] if line.startswith("  ") and line[2] != " "][:4]
+    assert labels == ["predicted", "expected", "its features", "strongest"]
+    assert " normaliser" in done.out
+    assert "→" in done.out
+    assert lines[-1] == (
+        f"6 words and the end of sentence: {sentence['nats_per_word']:.4f} nats per word, "
+        f"perplexity {sentence['perplexity']:,.2f}"
+    )
+    assert max(columns(line) for line in lines) <= WIDTH
+
+
+def test_many_features_are_summed_up(explain: Explain) -> None:
+    text = explain("--top", 1, "le chat").out
+    (first, *_) = objects(explain("--json", "le chat"))[0]["words"]
+    values = sorted(first["features"].values(), key=lambda value: -abs(value))
+    assert f"{sum(values[1:]):+.2f} in {len(values) - 1} more" in text
+
+
+def test_a_long_list_stays_within_the_terminal(explain: Explain) -> None:
+    done = explain("--top", 1000, "le chat voit")
+    assert done.code == 0
+    assert max(columns(line) for line in done.out.splitlines()) <= WIDTH
+
+
+def test_several_sentences_and_their_sum(explain: Explain) -> None:
+    done = explain("le chat voit", "-", "la mer tient", stdin="un roi garde\n\n  \nune rose perd")
+    first_words = [line for line in done.out.splitlines() if line[:3] in ("le ", "un ", "une", "la ")]
+    assert [line.split()[0] for line in first_words] == ["le", "un", "une", "la"]
+    sentences = objects(explain("--json", "le chat voit", "un roi garde", "une rose perd", "la mer tient"))
+    nats = sum(s["nats_per_word"] for s in sentences) / 4
+    assert done.out.endswith(
+        f"\nall 4 sentences: 12 words and 4 ends of sentence: {nats:.4f} nats per word, "
+        f"perplexity {math.exp(nats):.2f}\n"
+    )
+
+
+def test_a_softmax_has_single_words_only(explain: Explain, host: HostCommands, world: World, tmp_path: Path) -> None:
+    host.run("fairseq-train", *world.train_args("softmax", tmp_path), "--max-epoch", 1)
+    path = tmp_path / "checkpoint_best.pt"
+    text = explain("le chat", path=path).out
+    assert "  expected" not in text
+    assert "  strongest" in text
+    (word, *_) = objects(explain("--json", "le chat", path=path))[0]["words"]
+    assert word["features"].keys() == {"TOPFORM:le"}
+    assert word["strongest"] == {}
+
+
+# ---- words ----------------------------------------------------------------------------------------------------------
+
+
+def test_unknown_words_are_scored_as_unk_and_said(explain: Explain) -> None:
+    done = explain("Le chaton voit le xylophone le xylophone")
+    assert done.code == 0
+    assert done.err.splitlines() == [
+        "note: 'Le' is not in the dictionary and is scored as <unk>; did you mean 'le'?",
+        "note: 'chaton' is not in the dictionary and is scored as <unk>; did you mean 'chat'?",
+        "note: 'xylophone' is not in the dictionary and is scored as <unk>",
+    ]
+    assert "\nLe (<unk>) " in done.out
+    (sentence,) = objects(explain("--json", "Le chat"))
+    assert [(w["word"], w["token"]) for w in sentence["words"]] == [
+        ("Le", "<unk>"), ("chat", "chat"), ("</s>", "</s>"),
+    ]  # fmt: skip
+
+
+def test_a_long_unknown_word_keeps_its_mark(explain: Explain) -> None:
+    text = explain("le " + "anticonstitutionnellement" * 3).out
+    (line,) = (line for line in text.splitlines() if line.startswith("anti"))
+    assert "… (<unk>) " in line
+    assert columns(line) <= WIDTH
+
+
+def test_escape_sequences_are_not_obeyed(explain: Explain) -> None:
+    done = explain("le \x1b[31mchat")
+    assert "\x1b" not in done.out + done.err
+    assert "\\x1b[31mchat (<unk>)" in done.out
+
+
+def test_a_word_that_the_background_forbids(
+    explain: Explain, host: HostCommands, world: World, changed: Change
+) -> None:
+    weights = world.place / "without_mer.tsv"
+    prior = load_prior(world.prior("prior"))
+    rows = [f"{w}\t1\n" for w, b in zip(prior.symbols, prior.log_weights, strict=True) if b > -math.inf and w != "mer"]
+    weights.write_text("".join(rows), encoding="utf-8")
+    out = world.place / "without_mer"
+    host.run(
+        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words",
+        20, "--background", weights, "--out", out,
+    )  # fmt: skip
+    fingerprint = torch.tensor(list(bytes.fromhex(load_prior(out).fingerprint)), dtype=torch.uint8)
+    path = changed(lambda state: state["model"].update({"decoder.prior_fingerprint": fingerprint}))
+    done = explain("--prior", out, SENTENCE, path=path)
+    (row,) = (line.split() for line in done.out.splitlines() if line.startswith("mer "))
+    possible = len(rows)
+    assert row == ["mer", "0", "inf", str(possible + 1), "0", "forbidden"]
+    assert done.out.endswith("inf nats per word, perplexity infinite\n")
+    (sentence,) = objects(explain("--json", "--prior", out, SENTENCE, path=path))
+    mer = sentence["words"][5]
+    assert (mer["p"], mer["nats"], mer["background"]) == (0.0, None, 0.0)
+    assert (sentence["nats_per_word"], sentence["perplexity"]) == (None, None)
+
+
+# ---- options that make no sense -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("top", [0, -2])
+def test_top_below_one(explain: Explain, top: int) -> None:
+    assert explain("--top", top, "le").error == f"--top {top}: expected a number of at least 1"
+
+
+@pytest.mark.parametrize("sentence", ["", "  \t"])
+def test_an_empty_sentence(explain: Explain, sentence: str) -> None:
+    assert (
+        explain("le chat", sentence).error == "expected a sentence, found an empty one; give words separated by spaces"
+    )
+
+
+def test_nothing_on_stdin(explain: Explain) -> None:
+    assert explain("-", stdin="\n  \n").error == ("expected a sentence, found none on stdin; give one sentence a line")
+
+
+def test_bytes_that_are_not_utf8(checkpoint: Path) -> None:
+    """Real processes: on stdin, where the sentence before is still explained; and as an argument."""
+    command = [script("llrnn"), "explain", "--path", str(checkpoint)]
+    done = subprocess.run([*command, "-"], input=b"le chat\nle \xe9t\xe9\n", capture_output=True)
+    assert done.returncode == 2
+    assert b"\nchat " in done.stdout
+    assert done.stderr.decode() == (
+        "llrnn: error: stdin, line 2, byte 4: expected UTF-8, found the byte 0xe9; convert the text to UTF-8\n"
+    )
+    done = subprocess.run([*command, b"le \xe9t\xe9"], capture_output=True)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == (
+        "llrnn: error: sentence 'le \\udce9t\\udce9': expected UTF-8, found other bytes; convert it to UTF-8\n"
+    )
+
+
+def test_nothing_but_the_table_is_said(checkpoint: Path) -> None:
+    """A real process: what fairseq logs when it is imported or loads a model stays out."""
+    done = run_script(script("llrnn"), "explain", "--path", checkpoint, "le chat")
+    assert done.err == ""
+    assert done.out.startswith("word ")
+
+
+# ---- where data and prior are ---------------------------------------------------------------------------------------
+
+
+def test_data_that_went_elsewhere(explain: Explain, world: World, changed: Change) -> None:
+    def move(state: dict[str, Any]) -> None:
+        state["cfg"]["task"].update(data="gone/data-bin", prior=None)
+
+    path = changed(move)
+    assert explain("le", path=path).error == (
+        f"{path} was trained with the data folder 'gone/data-bin', but there is no dict.txt in it seen from here; "
+        "give the folder with --data DATA-BIN"
+    )
+    done = explain("--data", world.data, "le chat", path=path)  # its folder `prior` is the prior
+    assert done.code == 0, done.err
+    assert done.out == explain("le chat").out
+
+
+def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Change) -> None:
+    path = changed(lambda state: state["cfg"]["task"].update(prior="gone/prior"))
+    assert explain("le", path=path).error == (
+        f"{path} was trained with the prior 'gone/prior', but there is none seen from here; give its "
+        "folder with --prior DIR"
+    )
+    copy = path.parent / "copy"
+    shutil.copytree(world.prior("prior"), copy)
+    assert explain("--prior", copy, "le chat", path=path).out == explain("le chat").out
+
+
+def test_a_data_folder_that_is_none(explain: Explain, tmp_path: Path) -> None:
+    assert explain("--data", tmp_path, "le").error == (
+        f"--data {tmp_path}: expected the folder of fairseq-preprocess, found no dict.txt in it; give another one"
+    )
+
+
+def test_a_prior_that_is_none(explain: Explain, tmp_path: Path) -> None:
+    assert explain("--prior", tmp_path, "le").error == (
+        f"{tmp_path}: expected a prior (a directory with prior.json), found none; make one with `llrnn prior`"
+    )
+
+
+def test_another_prior(explain: Explain, world: World) -> None:
+    error = explain("--prior", world.prior("softmax"), "le").error
+    assert error.startswith("the checkpoint was trained with another prior")
+    assert error.endswith("give the prior of its training with --prior")
+
+
+def test_a_prior_for_another_dictionary(explain: Explain, world: World, tmp_path: Path) -> None:
+    (tmp_path / "dict.txt").write_text("le 1\n", encoding="utf-8")
+    assert "the prior was made for another dictionary than" in explain("--data", tmp_path, "le").error
+
+
+# ---- checkpoints that cannot be used --------------------------------------------------------------------------------
+
+
+class Hostile:
+    """Its pickle would write a file."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.trace,))
+
+
+def test_no_such_checkpoint(explain: Explain, tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere.pt", tmp_path):
+        assert explain("le", path=path).error == (
+            f"{path}: expected a checkpoint, found no such file; give the .pt file that training wrote"
+        )
+
+
+@pytest.mark.parametrize("keep", [0, 10, 0.3, 0.9])
+def test_a_checkpoint_cut_short(explain: Explain, checkpoint: Path, tmp_path: Path, keep: float) -> None:
+    whole = checkpoint.read_bytes()
+    path = tmp_path / "cut.pt"
+    path.write_bytes(whole[: int(keep * len(whole)) if keep < 1 else int(keep)])
+    error = explain("le", path=path).error
+    assert error.startswith(f"{path}: ")
+    assert "damaged" in error
+
+
+def test_a_hostile_checkpoint_is_refused_and_not_executed(explain: Explain, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    for path, write in (
+        (tmp_path / "zipped.pt", lambda p: torch.save({"model": Hostile(trace)}, p)),
+        (tmp_path / "plain.pt", lambda p: p.write_bytes(pickle.dumps({"model": Hostile(trace)}))),
+    ):
+        write(path)
+        assert explain("le", path=path).error.startswith(f"{path}: ")
+        assert not trace.exists()
+    assert (
+        "refused: expected a checkpoint of tensors and plain values" in explain("le", path=tmp_path / "zipped.pt").error
+    )
+
+
+@pytest.mark.parametrize("content", [[1, 2], {"model": {}}, {"a": 1}, torch.zeros(3), None, "text"])
+def test_what_is_no_checkpoint(explain: Explain, tmp_path: Path, content: Any) -> None:
+    path = tmp_path / "other.pt"
+    torch.save(content, path)
+    assert explain("le", path=path).error.startswith(
+        (
+            f"{path}: expected a checkpoint of fairseq, found none (",
+            f"{path}: expected a whole checkpoint, found one that is cut short or damaged",
+            f"{path}: refused: expected a checkpoint that fairseq saved",
+        )
+    )
+
+
+def test_a_checkpoint_of_fairseqs_own_model(explain: Explain, host: HostCommands, world: World, tmp_path: Path) -> None:
+    host.run(
+        "fairseq-train", world.data, "--task", "language_modeling", "--arch", "lstm_lm", "--decoder-embed-dim", 8,
+        "--decoder-hidden-size", 8, "--decoder-out-embed-dim", 8, "--decoder-layers", 1, "--cpu", "--max-tokens", 256,
+        "--sample-break-mode", "eos", "--tokens-per-sample", 64, "--optimizer", "adam", "--lr", 0.01, "--max-update", 1,
+        "--num-workers", 0, "--save-dir", tmp_path, "--no-epoch-checkpoints",
+    )  # fmt: skip
+    path = tmp_path / "checkpoint_last.pt"
+    assert explain("le", path=path).error == (
+        f"{path}: expected a log-linear language model (--arch llrnn_lm, --task llrnn_language_modeling), found "
+        "'lstm_lm' of task 'language_modeling'; only a log-linear model has features to explain"
+    )
+
+
+def test_options_that_do_not_fit_the_weights(explain: Explain, changed: Change) -> None:
+    path = changed(lambda state: state["cfg"]["model"].update(decoder_hidden_size=17))
+    error = explain("le", path=path).error
+    assert error.startswith(
+        f"{path}: expected weights that fit the model which its options describe, found RuntimeError:"
+    )
+    assert error.endswith("use a whole checkpoint, saved by this version")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state["cfg"]["model"].update(cell="hopfield"),
+        lambda state: state["cfg"]["model"].update(decoder_layers="two"),
+        lambda state: state["cfg"]["model"].update(decoder_layers=0),
+        lambda state: state["cfg"]["task"].update(_name="translation"),
+        lambda state: state["cfg"].update(model=None),
+        lambda state: state["model"].pop("decoder.output.weight"),
+        lambda state: state["model"].update({"decoder.output.weight": "weights"}),
+        lambda state: state["model"].update({"decoder.prior_fingerprint": 3}),
+        lambda state: state.update(model=[]),
+        lambda state: state.update(cfg=7, args=None),
+        lambda state: state.pop("extra_state"),
+        lambda state: state.update(optimizer_history=[]),
+    ],
+    ids=range(12),
+)
+def test_checkpoints_that_somebody_changed(
+    explain: Explain, changed: Change, change: Callable[[dict[str, Any]], None]
+) -> None:
+    assert len(explain("le", path=changed(change)).error) < 600
+
+
+def test_weights_that_went_astray(explain: Explain, changed: Change) -> None:
+    path = changed(lambda state: state["model"]["decoder.output.bias"].fill_(float("nan")))
+    assert explain("le", path=path).error == (
+        f"{path}: expected finite weights, found NaN or infinity in decoder.output.bias: its training went "
+        "astray; use an earlier checkpoint, and train with a smaller --lr or with --clip-norm"
+    )
