@@ -16,6 +16,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from pairs import Pair
 from fairseq_llrnn.errors import DataError, LLRNNError
 
 DISTANCES = {"0": (0, 0), "1": (1, 1), "2-3": (2, 3), "4 and more": (4, 10**6)}
-RESAMPLES = 2000
+RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,7 @@ class Estimate:
 
     def __str__(self) -> str:
         return (
-            "-"
-            if math.isnan(self.value)
-            else f"{100 * self.value:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+            "-" if math.isnan(self.value) else f"{100 * self.value:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
         )
 
 
@@ -49,9 +48,7 @@ def read_pairs(path: Path) -> list[Pair]:
         rows = path.read_text(encoding="utf-8").splitlines()
         pairs = [Pair(**json.loads(row)) for row in rows]
     except (OSError, ValueError, TypeError) as error:
-        raise DataError(
-            f"{path}: expected pairs as pairs.py writes them ({error}); write them again"
-        ) from error
+        raise DataError(f"{path}: expected pairs as pairs.py writes them ({error}); write them again") from error
     if not pairs:
         raise DataError(f"{path}: expected pairs, found none; has the treebank HEAD and DEPREL?")
     return pairs
@@ -79,6 +76,14 @@ def credits(log_ratios: Sequence[float]) -> np.ndarray:
     return (np.sign(np.asarray(log_ratios, dtype=float)) + 1) / 2
 
 
+@lru_cache(maxsize=64)
+def resamples(sentences: int) -> np.ndarray:
+    """How often each sentence is in each resample: (RESAMPLES, sentences)."""
+    generator = np.random.default_rng(0)
+    drawn = generator.multinomial(sentences, np.full(sentences, 1 / sentences), size=RESAMPLES)
+    return drawn.astype(np.float32)
+
+
 def estimate(pairs: Sequence[Pair], values: np.ndarray, strata: np.ndarray) -> Estimate:
     """The mean of the strata's means of `values`, with its bootstrap interval.
 
@@ -90,14 +95,12 @@ def estimate(pairs: Sequence[Pair], values: np.ndarray, strata: np.ndarray) -> E
     if not kept:
         return Estimate(math.nan, math.nan, math.nan, 0)
     names = {name: row for row, name in enumerate(sorted({(pairs[n].text, pairs[n].sentence) for n in kept}))}
-    sums, sizes = np.zeros((2, len(names), len(groups)))  # shape of each: sentences × strata
+    sums, sizes = np.zeros((2, len(names), len(groups)), dtype=np.float32)  # shape of each: sentences × strata
     for number in kept:
         cell = names[pairs[number].text, pairs[number].sentence], groups.index(int(strata[number]))
         sums[cell] += values[number]
         sizes[cell] += 1
-    draws = np.random.default_rng(0).multinomial(
-        len(names), np.full(len(names), 1 / len(names)), size=RESAMPLES
-    )
+    draws = resamples(len(names))
     with np.errstate(invalid="ignore"):
         resampled = np.nanmean((draws @ sums) / (draws @ sizes), axis=1)
     low, high = np.nanpercentile(resampled, [2.5, 97.5])
@@ -168,9 +171,7 @@ def groups(top_words: int) -> list[Group]:
 
 def table(pairs: Sequence[Pair], log_ratios: Sequence[float], mode: str, top_words: int) -> str:
     """Accuracies of one model beside those of the counts."""
-    rows = [
-        f"{'':56}{'pairs':>7}{'all pairs':>22}{'balanced':>22}{'wrong not rarer':>22}{'counts alone':>14}"
-    ]
+    rows = [f"{'':56}{'pairs':>7}{'all pairs':>22}{'balanced':>22}{'wrong not rarer':>22}{'counts alone':>14}"]
     values, counts = credits(log_ratios), credits(count_log_ratios(pairs, mode))
     for group in groups(top_words):
         chosen = [number for number, pair in enumerate(pairs) if pair in group]
@@ -182,9 +183,7 @@ def table(pairs: Sequence[Pair], log_ratios: Sequence[float], mode: str, top_wor
             balanced(members, answers, mode),
             against(members, answers, mode),
         )
-        rows.append(
-            f"{group.name:56}{len(chosen):7,}" + "".join(f"{cell!s:>22}" for cell in cells) + f"{unigram:>14}"
-        )
+        rows.append(f"{group.name:56}{len(chosen):7,}" + "".join(f"{cell!s:>22}" for cell in cells) + f"{unigram:>14}")
     return "\n".join(rows)
 
 
@@ -193,9 +192,7 @@ def main() -> int:
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--prepared", type=Path, required=True, help="what prepare.py wrote")
     parser.add_argument("--pairs", type=Path, required=True, help="what pairs.py wrote")
-    parser.add_argument(
-        "--mode", choices=("paper", "honest"), required=True, help="whose counts balance the pairs"
-    )
+    parser.add_argument("--mode", choices=("paper", "honest"), required=True, help="whose counts balance the pairs")
     parser.add_argument(
         "--top-words", type=int, default=2500, metavar="M", help="what counts as frequent (default: 2500)"
     )

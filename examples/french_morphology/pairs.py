@@ -6,12 +6,11 @@ which is right, the *controller* (the noun that the adjective modifies, the subj
 the left; `distance` is the number of words between the two. Dymetman & Xiao (2016, section 3) only sketch
 such a test.
 
-    pairs.py --ud FOLDER --prepared OUT --out pairs.jsonl [--more-ud FOLDER …]
+    pairs.py --ud FOLDER --prepared OUT --out pairs.jsonl
 
 OUT is what prepare.py wrote. A pair is taken only where nothing is doubtful: controller and target agree in
-the gold annotation; neither form can have the other's value (*rouge* is no wrong form of anything); both
-forms, and the whole prefix, are in the dictionary. `--more-ud` mines further treebanks, whose words nobody
-counted: there the frequency of the right form owes nothing to the sentence it stands in.
+the gold annotation; neither form can have the other's value (*rouge* is no wrong form of anything); the wrong
+form, too, is in the dictionary, that is, somewhere in the corpus.
 """
 
 import argparse
@@ -37,7 +36,7 @@ VALUES = {"Gender": ("Gender:Masc", "Gender:Fem"), "Number": ("Number:Sing", "Nu
 
 @dataclass(frozen=True)
 class Pair:
-    text: str  # test1, test2, or another treebank's folder and file
+    text: str  # test1 or test2
     sentence: int  # in the text, counted from 0
     position: int  # of the right form in the sentence, counted from 0
     prefix: str
@@ -94,11 +93,7 @@ class Tree:
         if found is None:
             above = self.above(predicate)
             shared = None if above is None else self.subject(above)
-            return (
-                None
-                if shared is None
-                else (shared[0], shared[1].removesuffix("+coordination") + "+coordination")
-            )
+            return None if shared is None else (shared[0], shared[1].removesuffix("+coordination") + "+coordination")
         if self.words[found].form != "qui":
             return found, ""
         # In a relative clause the antecedent decides; the second of two clauses hangs on the first.
@@ -116,9 +111,7 @@ class Tree:
         """Adjectives and participles agree with the subject where être conjugates them, not where avoir
         does.
         """
-        auxiliaries = [
-            self.words[child] for child in self.children[index] if self.words[child].deprel in AUXILIARY
-        ]
+        auxiliaries = [self.words[child] for child in self.children[index] if self.words[child].deprel in AUXILIARY]
         if not auxiliaries:
             above = self.above(index)
             return above is not None and self.agrees_with_subject(above)
@@ -197,7 +190,7 @@ def mine(text: str, path: Path, paradigms: Paradigms, known: Vocabulary) -> Iter
         for target in targets(words, paradigms):
             index, right = target.index, forms[target.index]
             wrong = next((form for form in target.wrong_forms if form in known.rank), None)
-            if wrong is None or any(form not in known.rank for form in forms[: index + 1]):
+            if wrong is None:
                 continue
             between = words[target.controller + 1 : index]
             yield Pair(
@@ -224,9 +217,7 @@ def mine(text: str, path: Path, paradigms: Paradigms, known: Vocabulary) -> Iter
 def summary(pairs: list[Pair], top_words: int) -> str:
     """How many pairs of which sort there are."""
     rare_far = f"4 …, both outside the top {top_words}"
-    rows = [
-        f"{len(pairs):,} pairs at distance".ljust(36) + f"{'0':>8}{'1':>8}{'2-3':>8}{'4 …':>8}{rare_far:>38}"
-    ]
+    rows = [f"{len(pairs):,} pairs at distance".ljust(36) + f"{'0':>8}{'1':>8}{'2-3':>8}{'4 …':>8}{rare_far:>38}"]
     groups: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         for group in (pair.kind, pair.construction, pair.text):
@@ -234,30 +225,19 @@ def summary(pairs: list[Pair], top_words: int) -> str:
     for group, members in sorted(groups.items()):
         far = [pair for pair in members if pair.distance >= 4]
         rare = sum(min(pair.rank_right, pair.rank_wrong) >= top_words for pair in far)
-        near = [
-            sum(low <= pair.distance <= high for pair in members) for low, high in ((0, 0), (1, 1), (2, 3))
-        ]
+        near = [sum(low <= pair.distance <= high for pair in members) for low, high in ((0, 0), (1, 1), (2, 3))]
         rows.append(f"{group:36}" + "".join(f"{count:8,}" for count in (*near, len(far))) + f"{rare:38,}")
     return "\n".join(rows)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="mine agreement pairs from treebanks with gold trees")
-    parser.add_argument(
-        "--ud", type=Path, required=True, help="the folder given to prepare.py; its dev and test are mined"
-    )
+    parser = argparse.ArgumentParser(description="mine agreement pairs from dev and test of a treebank")
+    parser.add_argument("--ud", type=Path, required=True, help="the folder given to prepare.py")
     parser.add_argument("--prepared", type=Path, required=True, help="what prepare.py wrote")
     parser.add_argument("--out", type=Path, required=True, help="pairs, one JSON object a line")
-    parser.add_argument(
-        "--more-ud", type=Path, nargs="*", default=[], help="further folders, all of whose trees are mined"
-    )
     args = parser.parse_args()
     try:
         sources = {name: treebank(args.ud, split) for split, name in SPLITS.items()}
-        for folder in args.more_ud:
-            sources |= {
-                f"{folder.name}/{split}": treebank(folder, split) for split in ("train", "dev", "test")
-            }
         lexicon = next(iter(sorted(args.ud.glob("lexicon.tsv*"))), None)
         paradigms = read_paradigms(lexicon, [treebank(args.ud, split) for split in ("train", "dev", "test")])
         vocabulary = Vocabulary(args.prepared)

@@ -63,9 +63,7 @@ class Paradigms:
         for analysis in self.of_form[form]:
             if value in analysis.feats and analysis.upos in INFLECTED:
                 return True
-            if analysis.takes_the_place_of(like) and not any(
-                name.startswith(group) for name in analysis.feats
-            ):
+            if analysis.takes_the_place_of(like) and not any(name.startswith(group) for name in analysis.feats):
                 return True
         return False
 
@@ -92,9 +90,7 @@ class Paradigms:
 def read_paradigms(lexicon: Path | None, treebanks: Iterable[Path]) -> Paradigms:
     """From lexicon.tsv (form, lemma, UPOS, FEATS, count) where there is one, from the treebanks otherwise."""
     counts: Counter[tuple[str, str, str, frozenset[str]]] = Counter()
-    for form, lemma, upos, feats, count in (
-        _treebank_rows(treebanks) if lexicon is None else _lexicon_rows(lexicon)
-    ):
+    for form, lemma, upos, feats, count in _treebank_rows(treebanks) if lexicon is None else _lexicon_rows(lexicon):
         counts[form, lemma.lower(), upos, feats] += count
     return Paradigms(Analysis(*key, count) for key, count in counts.items())
 

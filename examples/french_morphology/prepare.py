@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from fairseq_llrnn.core.readers import iter_conllu_words
 from fairseq_llrnn.core.readers.text_lines import iter_lines
@@ -28,15 +29,17 @@ VALID_PART = 20
 # UD's name -> the paper's.
 SPLITS = {"test": "test1", "dev": "test2"}
 PAPER_TOKENS, PAPER_TYPES = 463_069, 42_894
+PAPER_REMARK = (
+    "The paper's 463,069 tokens are the number of lines of the French files of UD release 1.3, comments and empty "
+    "lines included; that corpus has about 402 thousand words."
+)
 
 
 def treebank(folder: Path, split: str) -> Path:
     """The one file of `folder` that holds `split`, plain or gzip; UD's own long names (fr_gsd-ud-dev.conllu)
     as well.
     """
-    found = [
-        path for ending in (".conllu", ".conllu.gz") for path in sorted(folder.glob(f"*{split}{ending}"))
-    ]
+    found = [path for ending in (".conllu", ".conllu.gz") for path in sorted(folder.glob(f"*{split}{ending}"))]
     if len(found) != 1:
         listed = ", ".join(path.name for path in found) or "none"
         raise DataError(
@@ -126,28 +129,32 @@ def write_data_bin(out: Path) -> None:
             os.replace(path, out / "data-bin" / path.name)
 
 
-def counts(texts: dict[str, list[str]], ud: Path) -> str:
-    """The corpus in numbers, beside the paper's."""
+class Counts(NamedTuple):
+    sentences: int
+    words: int
+    types: int
+    new_types: int  # of these, not in the training text
+
+
+def count(texts: dict[str, list[str]]) -> dict[str, Counts]:
+    """The corpus in numbers, by text and in all."""
     train_types = {word for line in texts["train"] for word in line.split()}
-    rows = [f"{'':8}{'sentences':>12}{'words':>12}{'types':>10}{'of these not in train':>24}"]
-    everything: set[str] = set()
-    for name, lines in texts.items():
+    found = {}
+    everything = [line for lines in texts.values() for line in lines]
+    for name, lines in (texts | {"all": everything}).items():
         words = [word for line in lines for word in line.split()]
         types = set(words)
-        everything |= types
-        new = len(types - train_types)
-        rows.append(f"{name:8}{len(lines):12,}{len(words):12,}{len(types):10,}{new:24,}")
-    total_words = sum(line.count(" ") + 1 for lines in texts.values() for line in lines)
-    total_lines = sum(len(lines) for lines in texts.values())
-    new = len(everything - train_types)
-    rows.append(f"{'all':8}{total_lines:12,}{total_words:12,}{len(everything):10,}{new:24,}")
-    file_lines = sum(sum(1 for _ in iter_lines(treebank(ud, split))) for split in ("train", "dev", "test"))
+        found[name] = Counts(len(lines), len(words), len(types), len(types - train_types))
+    return found
+
+
+def table(counts: dict[str, Counts]) -> str:
+    """The counts beside the paper's."""
+    rows = [f"{'':8}{'sentences':>12}{'words':>12}{'types':>10}{'of these not in train':>24}"]
+    for name, row in counts.items():
+        rows.append(f"{name:8}{row.sentences:12,}{row.words:12,}{row.types:10,}{row.new_types:24,}")
     rows.append(f"{'paper':8}{'':12}{PAPER_TOKENS:12,}{PAPER_TYPES:10,}")
-    rows.append(
-        f"The paper's {PAPER_TOKENS:,} tokens are the number of lines of the French files of UD release 1.3,\n"
-        f"comments and empty lines included (here {file_lines:,}); that corpus has about 402 thousand words."
-    )
-    return "\n".join(rows)
+    return "\n".join([*rows, PAPER_REMARK])
 
 
 def main() -> int:
@@ -161,7 +168,7 @@ def main() -> int:
     except LLRNNError as error:
         print(f"prepare.py: error: {error}", file=sys.stderr)
         return 2
-    print(counts(texts, args.ud))
+    print(table(count(texts)))
     return 0
 
 

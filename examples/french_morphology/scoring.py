@@ -7,7 +7,6 @@ the dictionary.
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,15 +30,16 @@ class Loss(NamedTuple):
 
 
 class LanguageModel:
-    """A checkpoint, ready to be asked. `data` is the folder of the dictionary it was trained with."""
+    """A checkpoint, ready to be asked.
 
-    def __init__(self, checkpoint: Path, data: Path) -> None:
-        models, self.config, task = checkpoint_utils.load_model_ensemble_and_task(
-            [str(checkpoint)], arg_overrides={"data": str(data)}
-        )
+    `data` is the folder of its dictionary, `prior` that of its prior (default: where it was at the training).
+    """
+
+    def __init__(self, checkpoint: Path, data: Path, prior: Path | None = None) -> None:
+        places = {"data": str(data)} | ({} if prior is None else {"prior": str(prior)})
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], arg_overrides=places)
         self.model: Any = models[0].eval()
         self.dictionary: Any = task.source_dictionary
-        self.task = task
 
     def parameters(self) -> int:
         """The number of trained values; tied weights count once."""
@@ -66,9 +66,7 @@ class LanguageModel:
 
     def _batch(self, numbers: list[int], sentences: Sequence[Tensor]) -> Iterator[tuple[int, Tensor]]:
         lengths = torch.tensor([len(sentences[number]) + 1 for number in numbers])
-        source = torch.full(
-            (len(numbers), int(lengths.max())), self.dictionary.pad(), dtype=torch.long
-        )  # shape: B × T
+        source = torch.full((len(numbers), int(lengths.max())), self.dictionary.pad(), dtype=torch.long)  # shape: B × T
         source[:, 0] = self.dictionary.eos()
         for row, number in enumerate(numbers):
             source[row, 1 : lengths[row]] = sentences[number]
@@ -97,9 +95,10 @@ class LanguageModel:
         # A prefix that begins another one need not be run by itself; in sorted order the next one is such
         # another.
         prefixes = sorted(asked)
+        following: list[tuple[str, ...]] = [*prefixes[1:], ()]
         longest = [
             prefix
-            for prefix, after in pairwise([*prefixes, None])
+            for prefix, after in zip(prefixes, following, strict=True)
             if not after or after[: len(prefix)] != prefix
         ]
         answers = [math.nan] * len(questions)
@@ -108,7 +107,18 @@ class LanguageModel:
                 for number in asked.pop(longest[run][:length], ()):
                     _, right, wrong = questions[number]
                     row = log_probs[length]
-                    answers[number] = float(
-                        row[self.dictionary.index(right)] - row[self.dictionary.index(wrong)]
-                    )
+                    answers[number] = float(row[self.dictionary.index(right)] - row[self.dictionary.index(wrong)])
         return answers
+
+    @torch.inference_mode()
+    def sample(self, seed: int, max_words: int = 40) -> list[str]:
+        """A sentence drawn word by word from the model's own distribution, neither tempered nor cut off."""
+        generator = torch.Generator().manual_seed(seed)
+        words = torch.tensor([], dtype=torch.long)
+        for _ in range(max_words):
+            _, log_probs = next(self.log_probs([words]))
+            drawn = torch.multinomial(log_probs[-1].exp(), 1, generator=generator)
+            if drawn.item() == self.dictionary.eos():
+                break
+            words = torch.cat([words, drawn])
+        return [self.dictionary[int(index)] for index in words]

@@ -74,9 +74,7 @@ def test_the_headline_is_far_and_rare() -> None:
 
 
 def test_every_pair_is_in_one_group_by_distance() -> None:
-    by_distance = [
-        group for group in agreement.groups(2500) if group.kind is None and group.attractor is None
-    ]
+    by_distance = [group for group in agreement.groups(2500) if group.kind is None and group.attractor is None]
     for distance in (0, 1, 2, 3, 4, 40):
         for rank in (10, 5000):
             assert sum(pair(distance=distance, rank_right=rank) in group for group in by_distance) == 1

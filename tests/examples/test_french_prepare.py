@@ -27,9 +27,7 @@ def lines(path: Path) -> list[str]:
 
 
 def test_the_last_twentieth_of_train_is_validation(prepared: Path) -> None:
-    texts = {
-        name: lines(prepared / "text" / f"{name}.txt") for name in ("train", "valid", "test1", "test2", "all")
-    }
+    texts = {name: lines(prepared / "text" / f"{name}.txt") for name in ("train", "valid", "test1", "test2", "all")}
     assert len(texts["valid"]) == round(len(TRAIN) / 20)
     assert texts["train"] + texts["valid"] == TRAIN
     assert texts["all"] == texts["train"] + texts["valid"] + texts["test1"] + texts["test2"]
@@ -67,9 +65,7 @@ def test_a_word_with_a_space_stays_one_word() -> None:
 def test_a_folder_without_dev_is_refused(tmp_path: Path) -> None:
     ud = write_treebank(tmp_path / "ud")
     (ud / "dev.conllu").unlink()
-    with pytest.raises(
-        DataError, match=r"expected one file named like dev\.conllu or dev\.conllu\.gz, found none"
-    ):
+    with pytest.raises(DataError, match=r"expected one file named like dev\.conllu or dev\.conllu\.gz, found none"):
         prepare.write_texts(ud, tmp_path / "out")
 
 
@@ -106,9 +102,10 @@ def test_the_french_corpus(shared_data: Path, tmp_path: Path) -> None:
     assert {name: len(text) for name, text in texts.items()} == {
         "train": 13_826, "valid": 728, "test1": 298, "test2": 1_596
     }  # fmt: skip
-    words = (tmp_path / "text" / "all.txt").read_text(encoding="utf-8").split()
-    assert (len(words), len(set(words))) == (402_197, 42_503)
+    counts = prepare.count(texts)
+    assert (counts["all"].words, counts["all"].types) == (402_197, 42_503)
+    assert (counts["test1"].words, counts["test1"].new_types) == (7_020, 360)
     digest = hashlib.sha256((tmp_path / "text" / "all.txt").read_bytes()).hexdigest()
     assert digest.startswith("c317c9ab42c87be0")
-    counts = prepare.counts(texts, shared_data / "ud-french-gsd-1.4")
-    assert "463,069" in counts and "42,894" in counts and "402,197" in counts
+    table = prepare.table(counts)
+    assert "463,069" in table and "42,894" in table and "402,197" in table

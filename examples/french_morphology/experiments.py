@@ -1,0 +1,196 @@
+"""The experiment as a list: every model, its prior, and the command lines they stand for. run.py runs it.
+
+Two modes. *Paper*: features and unigram come from the whole corpus, test texts included, as in Dymetman &
+Xiao (2016, section 5). *Honest*: both come from the training text alone. All models share one dictionary.
+"""
+
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+PAPER, HONEST = "paper", "honest"
+MODES = (PAPER, HONEST)
+SWEEP = (10, 500, 1000, 2000, 2500, 3000, 5000, 10000)
+# The paper's best M: the ablations are made there.
+BEST_M = 2500
+
+# The paper's sizes, for every model.
+SIZES = ("--decoder-embed-dim", "256", "--decoder-hidden-size", "256", "--decoder-layers", "2")
+STOCK = ("--task", "language_modeling", "--arch", "lstm_lm", *SIZES, "--decoder-out-embed-dim", "256")
+OURS = (
+    *("--task", "llrnn_language_modeling", "--arch", "llrnn_lm", "--criterion", "log_linear", *SIZES),
+    "--bf16-products",
+)
+TRAINING = (
+    *("--sample-break-mode", "eos", "--tokens-per-sample", "512"),
+    *("--optimizer", "adam", "--clip-norm", "1.0", "--patience", "3", "--max-epoch", "30"),
+)
+# Said to fairseq, but nothing that a result depends on.
+HOUSEHOLD = (
+    "--cpu",
+    "--num-workers",
+    "0",
+    "--no-epoch-checkpoints",
+    "--log-format",
+    "simple",
+    "--log-interval",
+    "50",
+)
+# Learning rates and batches: the slow one for the host's softmax, whose larger batches cost it less.
+STEADY = ("--lr", "0.001", "--max-tokens", "2048")
+PAPER_RECIPE = ("--lr", "0.002", "--max-tokens", "2048")
+ANNEALED = (*PAPER_RECIPE, "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", "0")
+DROPOUT = ("--dropout", "0.4", *ANNEALED)
+REGULARISED = ("--tie-features", *DROPOUT)
+SURFACE = ("--shapes", "--suffixes")
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What `llrnn prior` is told."""
+
+    name: str
+    arguments: tuple[str, ...]
+    features: str | None = None  # the mode whose lexicon gives morphology; None for no morphology
+    counts: str | None = None  # the mode whose texts rank the words and make the unigram; None for the dictionary's
+
+    def folder(self, out: Path) -> Path:
+        return out / "priors" / self.name
+
+    def command(self, ud: Path, out: Path) -> list[str]:
+        sources: list[str] = []
+        if self.features == PAPER:
+            lexicons, trees = sorted(ud.glob("lexicon.tsv*")), sorted(ud.glob("*.conllu*"))
+            sources += ["--lexicon" if lexicons else "--conllu", *map(str, lexicons or trees)]
+        if self.features == HONEST:
+            sources += ["--conllu", str(out / "train.conllu")]
+        if self.counts is not None:
+            sources += [
+                "--count-text",
+                str(out / "text" / ("all.txt" if self.counts == PAPER else "train.txt")),
+            ]
+        place = ["--dict", str(out / "data-bin" / "dict.txt"), "--out", str(self.folder(out))]
+        return ["llrnn", "prior", *place, *sources, *self.arguments]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One row of the tables."""
+
+    name: str
+    what: str  # in the words of the tables
+    group: str  # sweep, softmax, or ablation
+    prior: Prior | None  # None: fairseq's own model
+    arguments: tuple[str, ...] = PAPER_RECIPE
+    seed: int = 1
+
+    @property
+    def mode(self) -> str | None:
+        """Whose features or counts the model knows; None for a softmax that knows neither."""
+        return None if self.prior is None else self.prior.features or self.prior.counts
+
+    def folder(self, out: Path) -> Path:
+        return out / "models" / self.name
+
+    def command(self, out: Path, user_dir: str) -> list[str]:
+        kind = STOCK if self.prior is None else (*OURS, "--prior", str(self.prior.folder(out)))
+        where = ("--user-dir", user_dir, "--save-dir", str(self.folder(out)), "--seed", str(self.seed))
+        return ["fairseq-train", str(out / "data-bin"), *kind, *self.arguments, *TRAINING, *where, *HOUSEHOLD]
+
+    def signature(self) -> str:
+        """The settings that make the row, in one line."""
+        kind, prior = STOCK, "no prior"
+        if self.prior is not None:
+            known = f"features {self.prior.features or 'none'}, counts {self.prior.counts or 'dictionary'}"
+            kind, prior = OURS, f"prior {known} {' '.join(self.prior.arguments)}"
+        options = " ".join((*kind, *self.arguments, *TRAINING, "--seed", str(self.seed)))
+        return f"{self.name}: {prior}; train {options}"
+
+
+def trained_as(model: Model, log: str) -> bool:
+    """Whether the last training in `log` (train.log of run.py) had the model's settings; places may differ."""
+    commands = [shlex.split(line[2:]) for line in log.splitlines() if line.startswith("$ fairseq-train ")]
+    expected = model.command(Path("/out"), "/package")
+    return bool(commands) and _settings(commands[-1]) == _settings(expected)
+
+
+def _settings(command: list[str]) -> list[str]:
+    return [word for word in command if "/" not in word]
+
+
+def lexical(mode: str, top_words: int) -> Prior:
+    """The paper's prior: morphology, identity of the M most frequent words, unigram background."""
+    return Prior(f"{mode}-m{top_words}", ("--top-words", str(top_words)), features=mode, counts=mode)
+
+
+def with_surface(prior: Prior) -> Prior:
+    return replace(prior, name=f"{prior.name}-surface", arguments=(*prior.arguments, *SURFACE))
+
+
+def sweep() -> list[Model]:
+    return [
+        Model(f"{mode}-m{top}", f"log-linear, M = {top:,}", "sweep", lexical(mode, top))
+        for mode in MODES
+        for top in SWEEP
+    ]
+
+
+def softmaxes() -> list[Model]:
+    """The paper's baseline, the strongest ones we can build at equal sizes, and those that share our
+    background."""
+    plain = Prior("softmax", ("--softmax",))
+    adaptive = ("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "2500,10000", *DROPOUT)
+    return [
+        Model(
+            "softmax-stock",
+            "softmax, as in the paper",
+            "softmax",
+            None,
+            ("--criterion", "cross_entropy", "--dropout", "0", *STEADY),
+        ),
+        Model("softmax-strong", "softmax, dropout, annealed, tied", "softmax", plain, REGULARISED),
+        Model("softmax-adaptive", "adaptive softmax, dropout", "softmax", None, adaptive),
+        *(
+            Model(
+                f"{mode}-softmax-unigram",
+                "softmax over the unigram, dropout, tied",
+                "softmax",
+                Prior(f"{mode}-softmax-unigram", ("--top-words", "all"), counts=mode),
+                REGULARISED,
+            )
+            for mode in MODES
+        ),
+    ]
+
+
+def ablations(mode: str) -> list[Model]:
+    """What each ingredient gives, at M = BEST_M: taken from the paper's recipe, and added up to the best
+    one."""
+    base = lexical(mode, BEST_M)
+    top = ("--top-words", str(BEST_M))
+    words_only = Prior(f"{mode}-no-morphology", top, counts=mode)
+    uniform = Prior(f"{mode}-no-background", (*top, "--background", "uniform"), features=mode, counts=mode)
+    surface = with_surface(base)
+    return [
+        Model(f"{mode}-no-morphology", "without morphology", "ablation", words_only),
+        Model(f"{mode}-no-background", "without background (uniform)", "ablation", uniform),
+        Model(
+            f"{mode}-window8",
+            "the paper's window of 8 words",
+            "ablation",
+            base,
+            ("--context-window", "8", *PAPER_RECIPE),
+        ),
+        Model(f"{mode}-dropout", "with dropout, annealed", "ablation", base, DROPOUT),
+        Model(f"{mode}-regularised", "with dropout, annealed, tied", "ablation", base, REGULARISED),
+        Model(f"{mode}-surface", "with shapes and suffixes", "ablation", surface),
+        Model(f"{mode}-best", "with dropout, annealed, tied, shapes and suffixes", "ablation", surface, REGULARISED),
+    ]
+
+
+def models() -> list[Model]:
+    """Everything, in the order in which it is worth running."""
+    by_mode = [model for mode in MODES for model in ablations(mode)]
+    first = {f"{mode}-m{BEST_M}" for mode in MODES}
+    swept = sorted(sweep(), key=lambda model: model.name not in first)
+    return [*swept[: len(first)], *softmaxes(), *by_mode, *swept[len(first) :]]

@@ -1,0 +1,94 @@
+"""Everything that is known about a trained model, as one JSON object."""
+
+import hashlib
+import json
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from agreement import read_pairs
+from experiments import Model
+from fairseq import checkpoint_utils
+from scoring import LanguageModel
+
+import fairseq_llrnn
+from fairseq_llrnn.core.prior import load_prior
+
+SUBSETS = ("valid", "test1", "test2")
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    installed = {name: metadata.version(name) for name in ("torch", "fairseq-fixed", "numpy")}
+    return {"fairseq-llrnn": fairseq_llrnn.__version__, "python": platform.python_version(), **installed}
+
+
+def training(folder: Path) -> dict[str, Any]:
+    """How long it took: epochs, the best of them, seconds."""
+    last, best = (
+        checkpoint_utils.load_checkpoint_to_cpu(str(folder / f"checkpoint_{name}.pt")) for name in ("last", "best")
+    )
+    # A checkpoint at the end of an epoch already points to the beginning of the next one.
+    epochs, best_epoch = (state["extra_state"]["train_iterator"]["epoch"] - 1 for state in (last, best))
+    return {
+        "epochs": epochs,
+        "best_epoch": best_epoch,
+        "train_seconds": round(last["extra_state"]["previous_training_time"]),
+        "updates": last["optimizer_history"][-1]["num_updates"],
+    }
+
+
+def generated(model: Model, language_model: LanguageModel, out: Path) -> list[tuple[str, list[str]]]:
+    """A sentence drawn from the model, each word with its features: the paper's Table 5."""
+    if model.prior is None:
+        return []
+    side = load_prior(model.prior.folder(out)).output
+    index = language_model.dictionary.index
+    return [(word, sorted(side.features.row(side.class_of[index(word)]))) for word in language_model.sample(model.seed)]
+
+
+def sizes(model: Model, language_model: LanguageModel, out: Path) -> dict[str, int]:
+    """Trained values; words, output features (F) and signatures (S) of the output layer."""
+    found = {"parameters": language_model.parameters(), "words": len(language_model.dictionary)}
+    if model.prior is not None:
+        prior = load_prior(model.prior.folder(out))
+        found |= {"features": prior.output.features.num_features, "signatures": prior.output.num_classes}
+    return found
+
+
+def measure(model: Model, out: Path) -> dict[str, Any]:
+    """Log-perplexities (nats), sizes and settings. Writes the answers to the agreement pairs beside the
+    checkpoint."""
+    torch.set_num_threads(1)
+    folder = model.folder(out)
+    prior = None if model.prior is None else model.prior.folder(out)
+    language_model = LanguageModel(folder / "checkpoint_best.pt", out / "data-bin", prior)
+    texts = {subset: (out / "text" / f"{subset}.txt").read_text(encoding="utf-8").splitlines() for subset in SUBSETS}
+    pairs = read_pairs(out / "pairs.jsonl")
+    ratios = language_model.log_ratios([(pair.prefix, pair.right, pair.wrong) for pair in pairs])
+    answers = {
+        "pairs_sha256": sha256(out / "pairs.jsonl"),
+        "log_ratios": [round(ratio, 5) for ratio in ratios],
+    }
+    temporary = folder / "agreement.tmp"
+    temporary.write_text(json.dumps(answers) + "\n", encoding="utf-8")
+    os.replace(temporary, folder / "agreement.json")
+    return {
+        "name": model.name,
+        "what": model.what,
+        "group": model.group,
+        "mode": model.mode,
+        "seed": model.seed,
+        "loss": {subset: language_model.loss(lines)._asdict() for subset, lines in texts.items()},
+        "sizes": sizes(model, language_model, out),
+        "training": training(folder),
+        "generated": generated(model, language_model, out),
+        "versions": versions(),
+        "text_sha256": sha256(out / "text" / "all.txt"),
+    }

@@ -1,0 +1,123 @@
+"""The results as a reader wants them: french.md with all tables, french-sweep.png, french.json.
+
+    report.py --out OUT --docs docs/results
+
+reads what prepare.py, pairs.py and run.py left in OUT. Models that are not finished are named, not guessed.
+"""
+
+import argparse
+import json
+import logging
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import tables
+from agreement import Estimate, accuracy, balanced, groups, headline
+from experiments import BEST_M, HONEST, MODES
+from prepare import count
+from results import Results, read_results
+
+from fairseq_llrnn.errors import DataError, LLRNNError
+
+TEXTS = ("train", "valid", "test1", "test2")
+
+HOW = """\
+Made by `examples/french_morphology/run.sh` from French UD (GSD, release 1.4). All models share the dictionary
+of 42,503 words, the sizes of the paper (256-dimensional input, two LSTM layers of 256) and early stopping
+after three epochs without progress. Figures are base-e log-perplexities per token, sentence ends included (as
+fairseq counts) unless a column says otherwise. *Paper mode* takes features and unigram from all four texts,
+as the paper did: the model is told which words occur in the test, and how often. *Honest mode* takes both
+from the training text. A softmax without background knows nothing of either but the vocabulary."""
+
+AGREEMENT = """\
+A pair is a prefix from Test1 or Test2, the adjective, participle or verb that follows, and a form of it that
+is wrong in gender or number only; the word that decides stands at a distance to the left
+(examples/french_morphology/pairs.py). A model is right where it gives the right form the higher probability.
+*Balanced* is the mean of two accuracies: where the right form is the more frequent one, and where it is the
+rarer one; a unigram scores exactly 50 there. *Wrong not rarer* are the pairs in which the wrong form is at
+least as frequent. Intervals are 95 %, by bootstrap over sentences."""
+
+
+def document(results: Results, out: Path) -> str:
+    """french.md."""
+    texts = {name: (out / "text" / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in TEXTS}
+    parts = ["# Log-linear language models on French", HOW]
+    if results.missing:
+        parts.append(f"**Not finished:** {', '.join(results.missing)}.")
+    parts += ["## What was to be reached", tables.goals(results)]
+    parts += ["## Table 1: the corpus", tables.corpus(count(texts))]
+    parts += ["## Table 2: sizes", tables.sizes(results)]
+    parts += ["## Table 3: log-perplexity by M", tables.sweep(results), "![log-perplexity by M](french-sweep.png)"]
+    parts += ["## Table 4: against softmaxes", tables.against_softmax(results)]
+    parts += ["## What every ingredient gives", tables.ablations(results)]
+    parts += [f"## Agreement: {headline(BEST_M).name}", AGREEMENT, tables.agreement_headline(results)]
+    parts += [
+        "### By distance and kind, balanced by training counts",
+        tables.agreement_by_group(results),
+    ]
+    best = results.best(HONEST)
+    if best is not None:
+        title = f"## Table 5: a sentence drawn from {best.model.name}, with its features"
+        parts += [title, tables.generated(best)]
+    parts += ["## The settings behind every row", tables.signatures(results)]
+    return "\n\n".join(parts) + "\n"
+
+
+def plain(estimate: Estimate) -> dict[str, Any] | None:
+    """Four decimals are more than the intervals allow; JSON has no NaN."""
+    return {name: round(value, 4) for name, value in asdict(estimate).items()} if estimate.pairs else None
+
+
+def machine_readable(results: Results) -> str:
+    """french.json: all that was measured, and accuracies by group; one model a line."""
+    lines = []
+    for result in results.finished.values():
+        accuracies = {}
+        for group in groups(BEST_M):
+            pairs, chosen = tables.select(results, group)
+            answers = result.answers[chosen]
+            accuracies[group.name] = {
+                "all": plain(accuracy(pairs, answers)),
+                **{f"balanced, {mode} counts": plain(balanced(pairs, answers, mode)) for mode in MODES},
+            }
+        facts = {key: value for key, value in result.facts.items() if key != "generated"}
+        lines.append(json.dumps(facts | {"agreement": accuracies}, ensure_ascii=False, allow_nan=False))
+    missing = json.dumps(results.missing)
+    return f'{{"not_finished": {missing}, "models": [\n' + ",\n".join(lines) + "\n]}\n"
+
+
+def write(path: Path, text: str) -> None:
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="tables and picture of the French experiment")
+    parser.add_argument("--out", type=Path, required=True, help="where prepare.py, pairs.py and run.py wrote")
+    parser.add_argument("--docs", type=Path, required=True, help="folder for french.md, french.json, french-sweep.png")
+    args = parser.parse_args()
+    # fairseq turns the root logger up, and matplotlib has much to say about fonts.
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    from plot import draw_sweep
+
+    try:
+        results = read_results(args.out)
+        if not results.finished:
+            raise DataError(f"{args.out / 'models'}: expected finished models, found none; start run.py train first")
+        args.docs.mkdir(parents=True, exist_ok=True)
+        draw_sweep(results, args.docs / "french-sweep.png")
+        write(args.docs / "french.md", document(results, args.out))
+        write(args.docs / "french.json", machine_readable(results))
+    except LLRNNError as error:
+        print(f"report.py: error: {error}", file=sys.stderr)
+        return 2
+    print(f"{args.docs / 'french.md'}: {len(results.finished)} models, {len(results.missing)} not finished")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,223 @@
+"""The experiment from treebank to tables, on a tiny treebank: a log-linear model and fairseq's own softmax."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from french_treebank import load, write_treebank
+
+from fairseq_llrnn.errors import DataError, OptionError
+
+experiments, run, scoring, results, report = map(load, ("experiments", "run", "scoring", "results", "report"))
+measure, plot = load("measure"), load("plot")  # which the scripts import only when they need them
+pairs, prepare, paradigms = load("pairs"), load("prepare"), load("paradigms")
+
+NAMES = ["paper-m10", "softmax-stock"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    """Two trained and measured models, as run.sh would have made them, but after three epochs."""
+    # By default the host leaves out the last batch of a text unless it holds a multiple of eight sentences.
+    training = (*experiments.TRAINING, "--max-epoch", "3", "--required-batch-size-multiple", "1")
+    folder = tmp_path_factory.mktemp("french")
+    ud, out = write_treebank(folder / "ud"), folder / "out"
+    prepare.write_texts(ud, out)
+    prepare.write_data_bin(out)
+    known, forms = pairs.Vocabulary(out), paradigms.read_paradigms(ud / "lexicon.tsv", [])
+    mined = [
+        pair
+        for split, name in prepare.SPLITS.items()
+        for pair in pairs.mine(name, prepare.treebank(ud, split), forms, known)
+    ]
+    prepare.write_lines(out / "pairs.jsonl", (json.dumps(pairs.asdict(pair)) for pair in mined))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments, "TRAINING", training)
+        assert run.work(run.choose(NAMES), ud, out) == 0
+        yield SimpleNamespace(ud=ud, out=out)
+
+
+def facts(world: SimpleNamespace, name: str) -> dict:
+    return json.loads((world.out / "models" / name / "result.json").read_text(encoding="utf-8"))
+
+
+def checkpoint(world: SimpleNamespace, name: str) -> object:
+    return scoring.LanguageModel(world.out / "models" / name / "checkpoint_best.pt", world.out / "data-bin")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_measured_loss_is_the_one_that_fairseq_logged(world: SimpleNamespace, name: str) -> None:
+    log = (world.out / "models" / name / "train.log").read_text(encoding="utf-8")
+    best = min(
+        float(line.split("| loss ")[1].split()[0]) for line in log.splitlines() if "valid on 'valid' subset" in line
+    )
+    measured = facts(world, name)["loss"]["valid"]
+    nats = torch.tensor(2.0).log().item() * best
+    assert measured["with_ends"] == pytest.approx(nats, abs=0.02 if name == "paper-m10" else 1e-3)
+    sentences = (world.out / "text" / "valid.txt").read_text(encoding="utf-8").splitlines()
+    assert measured["tokens_with_ends"] == measured["tokens_without_ends"] + len(sentences)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_losses_and_ratios_are_those_of_one_sentence_at_a_time(world: SimpleNamespace, name: str) -> None:
+    model = checkpoint(world, name)
+    lines = ["les lettres de le roi sont perdues .", "la femme a perdu .", "la maison rouge ."]
+    total = ends = 0.0
+    for line in lines:
+        _, log_probs = next(model.log_probs([model.encode(line)]))
+        assert log_probs.exp().sum(1) == pytest.approx(1.0, abs=1e-4)
+        total += sum(log_probs[i, model.dictionary.index(word)].item() for i, word in enumerate(line.split()))
+        ends += log_probs[-1, model.dictionary.eos()].item()
+    words = sum(len(line.split()) for line in lines)
+    loss = model.loss(lines)
+    assert loss.without_ends == pytest.approx(-total / words, abs=1e-3)
+    assert loss.with_ends == pytest.approx(-(total + ends) / (words + len(lines)), abs=1e-3)
+
+    questions = [
+        ("la femme", "a", "est"),
+        ("la", "femme", "maison"),
+        ("la femme a", "perdu", "perdue"),
+        ("le", "roi", "a"),
+    ]
+    for question, ratio in zip(questions, model.log_ratios(questions), strict=True):
+        prefix, right, wrong = question
+        _, log_probs = next(model.log_probs([model.encode(prefix)]))
+        expected = log_probs[-1, model.dictionary.index(right)] - log_probs[-1, model.dictionary.index(wrong)]
+        assert ratio == pytest.approx(expected.item(), abs=1e-3)
+
+
+def test_batches_are_bounded(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = checkpoint(world, "softmax-stock")
+    sentences = [model.encode(line) for line in ("la maison", "le roi dort .", "la femme", "a")]
+    whole = dict(model.log_probs(sentences))
+    monkeypatch.setattr(scoring, "POSITIONS", 6)
+    for number, log_probs in model.log_probs(sentences):
+        assert torch.allclose(log_probs, whole[number], atol=1e-5)
+
+
+def test_a_sample_is_a_sentence_of_the_dictionary(world: SimpleNamespace) -> None:
+    model = checkpoint(world, "paper-m10")
+    drawn = model.sample(seed=3, max_words=5)
+    assert drawn == model.sample(seed=3, max_words=5) and len(drawn) <= 5
+    assert all(model.dictionary.index(word) >= model.dictionary.nspecial for word in drawn)
+    generated = facts(world, "paper-m10")["generated"]
+    assert all(any(name.startswith(("TOPFORM:", "NOTTOP")) for name in features) for _, features in generated)
+
+
+def test_facts_of_a_model(world: SimpleNamespace) -> None:
+    ours, softmax = (facts(world, name) for name in NAMES)
+    assert ours["sizes"]["words"] > ours["sizes"]["signatures"] > 10 < ours["sizes"]["features"]
+    assert "features" not in softmax["sizes"]
+    assert 1 <= ours["training"]["best_epoch"] <= ours["training"]["epochs"]
+    assert ours["mode"] == "paper" and softmax["mode"] is None
+    assert ours["versions"]["fairseq-fixed"]
+
+
+def test_what_is_finished_is_skipped(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (world.out / "models" / "paper-m10" / "train.log").stat().st_mtime
+    assert run.work(run.choose(["paper-m10"]), world.ud, world.out) == 0
+    assert capsys.readouterr().out == "paper-m10: finished\n"
+    assert (world.out / "models" / "paper-m10" / "train.log").stat().st_mtime == before
+
+
+def test_a_model_that_another_process_works_on_is_left_to_it(
+    world: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with run.locked(world.out / "models" / "honest-m10" / "lock", wait=False) as alone:
+        assert alone
+        assert run.work(run.choose(["honest-m10"]), world.ud, world.out) == 0
+    assert capsys.readouterr().out == "honest-m10: another process is at it\n"
+
+
+def test_a_failed_command_is_told_and_the_others_go_on(
+    world: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The dictionary has fewer words than that.
+    assert run.work(run.choose(["paper-m500", "paper-m10"]), world.ud, world.out) == 2
+    output = capsys.readouterr()
+    assert "run.py: error: paper-m500: llrnn failed with status 2" in output.err and "--top-words 500" in output.err
+    assert "paper-m10: finished" in output.out
+
+
+def test_a_training_with_other_settings_is_refused(world: SimpleNamespace, tmp_path: Path) -> None:
+    (model,) = run.choose(["paper-m10"])
+    shutil.copytree(world.out, tmp_path / "out")
+    log = tmp_path / "out" / "models" / "paper-m10" / "train.log"
+    log.write_text(log.read_text(encoding="utf-8").replace("--patience 3", "--patience 4"), encoding="utf-8")
+    with pytest.raises(
+        DataError, match="expected a training with the settings of experiments.py, found one with others"
+    ):
+        run.build_and_train(model, world.ud, tmp_path / "out")
+    assert any(
+        "paper-m10 (there is a result, but of other settings)" in name
+        for name in results.read_results(tmp_path / "out").missing
+    )
+
+
+def test_the_report_of_what_is_there(world: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["report.py", "--out", str(world.out), "--docs", str(tmp_path / "docs")]
+    monkeypatch.setattr("sys.argv", arguments)
+    assert report.main() == 0
+    text = (tmp_path / "docs" / "french.md").read_text(encoding="utf-8")
+    assert "**Not finished:** paper-m2500" in text
+    assert f"{facts(world, 'paper-m10')['loss']['test1']['with_ends']:.3f}" in text
+    assert "463,069" in text
+    found = json.loads((tmp_path / "docs" / "french.json").read_text(encoding="utf-8"))
+    assert [model["name"] for model in found["models"]] == ["softmax-stock", "paper-m10"]
+    assert (tmp_path / "docs" / "french-sweep.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_to_report_is_told(
+    world: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(world.out / "pairs.jsonl", tmp_path)
+    monkeypatch.setattr("sys.argv", ["report.py", "--out", str(tmp_path), "--docs", str(tmp_path / "docs")])
+    assert report.main() == 2
+    assert "expected finished models, found none; start run.py train first" in capsys.readouterr().err
+
+
+def test_answers_to_other_pairs_are_refused(world: SimpleNamespace, tmp_path: Path) -> None:
+    shutil.copytree(world.out, tmp_path / "out")
+    lines = (tmp_path / "out" / "pairs.jsonl").read_text(encoding="utf-8").splitlines()
+    prepare.write_lines(tmp_path / "out" / "pairs.jsonl", lines[1:])
+    with pytest.raises(DataError, match="the pairs were mined again: remove result.json"):
+        results.read_results(tmp_path / "out")
+
+
+def test_damaged_results_are_refused(world: SimpleNamespace, tmp_path: Path) -> None:
+    shutil.copytree(world.out, tmp_path / "out")
+    (tmp_path / "out" / "models" / "paper-m10" / "result.json").write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match=r"expected train\.log, result\.json and agreement\.json"):
+        results.read_results(tmp_path / "out")
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(OptionError, match="there is no model or group 'paper-m11'; there are: .*paper-m10"):
+        run.choose(["paper-m11"])
+
+
+def test_names_and_groups_choose() -> None:
+    assert [model.name for model in run.choose(["honest-best"])] == ["honest-best"]
+    assert len(run.choose(["sweep"])) == 16
+    names = [model.name for model in run.choose([])]
+    assert len(names) == len(set(names))
+
+
+def test_command_lines(tmp_path: Path) -> None:
+    ud = write_treebank(tmp_path / "ud")
+    by_name = {model.name: model for model in experiments.models()}
+    honest = by_name["honest-m500"]
+    command = " ".join(honest.prior.command(ud, Path("out")))
+    assert "--conllu out/train.conllu" in command and "--count-text out/text/train.txt" in command
+    assert "--lexicon" not in command
+    paper = " ".join(by_name["paper-m500"].prior.command(ud, Path("out")))
+    assert f"--lexicon {ud}/lexicon.tsv" in paper and "--count-text out/text/all.txt" in paper
+    (ud / "lexicon.tsv").unlink()
+    assert f"--conllu {ud}/dev.conllu" in " ".join(by_name["paper-m500"].prior.command(ud, Path("out")))
+    assert "--prior out/priors/honest-m500" in " ".join(honest.command(Path("out"), "package"))
+    assert by_name["softmax-stock"].prior is None and by_name["softmax-strong"].mode is None
+    assert "--top-words 500" in honest.signature() and "--seed 1" in honest.signature()
