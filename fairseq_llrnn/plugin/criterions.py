@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.word_kinds import word_kinds
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 
 
@@ -57,7 +57,6 @@ class LogLinearCriterion(FairseqCriterion):
             raise OptionError(f"--adaptor-penalty {adaptor_penalty}: expected a finite number of at least 0")
         if not adaptor_norm >= 1:
             raise OptionError(f"--adaptor-norm {adaptor_norm}: expected a number of at least 1, e.g. 1 or 2")
-        self.dictionary = task.target_dictionary
         self.adaptor_penalty = adaptor_penalty
         self.adaptor_norm = adaptor_norm
         self.sentence_avg = sentence_avg
@@ -75,7 +74,7 @@ class LogLinearCriterion(FairseqCriterion):
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)
         log_prob = decoder.target_log_prob(hidden, extra, target)
-        self._refuse_impossible(log_prob, mask, target, sample)
+        decoder.refuse_impossible(log_prob, target, sample["id"])
         nll = -log_prob.masked_fill(~mask, 0.0)
         loss = nll
         if self.adaptor_penalty:
@@ -92,19 +91,6 @@ class LogLinearCriterion(FairseqCriterion):
         if not model.training:
             logging_output |= self._details(decoder, hidden.detach(), nll.detach(), target, mask)
         return (loss.sum() if reduce else loss), sample_size, logging_output
-
-    def _refuse_impossible(self, log_prob: Tensor, mask: Tensor, target: Tensor, sample: dict[str, Any]) -> None:
-        """A target without background mass would make the loss infinite: say which word, sentence and position."""
-        impossible = torch.isneginf(log_prob) & mask
-        if not bool(impossible.any()):
-            return
-        sentence, position = impossible.nonzero()[0].tolist()
-        word = self.dictionary[int(target[sentence, position])]
-        raise DataError(
-            f"the background gives word {word!r} no mass, but it is the target at position {position + 1} of sample "
-            f"{int(sample['id'][sentence]) + 1} ({int(impossible.sum())} such targets in this batch); build the prior "
-            "with a background that covers it, e.g. --background unigram --smoothing absolute"
-        )
 
     def _details(
         self, decoder: LogLinearDecoder, hidden: Tensor, nll: Tensor, target: Tensor, mask: Tensor

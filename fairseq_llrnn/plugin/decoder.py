@@ -17,7 +17,7 @@ from fairseq_llrnn.core.composition import FeatureEmbedding
 from fairseq_llrnn.core.log_linear import LogLinearOutput
 from fairseq_llrnn.core.network import RecurrentNetwork
 from fairseq_llrnn.core.prior import Prior
-from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.errors import DataError, PriorError
 
 IncrementalState = dict[str, dict[str, Tensor | None]]
 
@@ -162,16 +162,44 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         )
         return flat.view(shape)
 
+    def refuse_impossible(self, log_prob: Tensor, targets: Tensor, ids: Tensor) -> None:
+        """A target without background mass would make the loss infinite: say which word, sentence and position.
+
+        Args:
+            log_prob: of the targets, (B, T). targets: (B, T). ids: (B,) the samples' numbers, from zero; another length
+                where the host has cut the batch up, so that nobody knows the place.
+
+        Raises:
+            DataError: log_prob is −inf for a target that is not padding.
+        """
+        impossible = torch.isneginf(log_prob) & targets.ne(self.dictionary.pad())
+        if not bool(impossible.any()):
+            return
+        row, position = impossible.nonzero()[0].tolist()
+        word = self.dictionary[int(targets[row, position])]
+        place = f"at position {position + 1} of sample {int(ids[row]) + 1} " if len(ids) == len(targets) else ""
+        raise DataError(
+            f"the background gives word {word!r} no mass, but it is the target {place}"
+            f"({int(impossible.sum())} such targets in this batch); build the prior with a background that covers it, "
+            "e.g. --background unigram --smoothing absolute"
+        )
+
     def get_normalized_probs(
         self, net_output: tuple[Tensor, dict[str, Any]], log_probs: bool, sample: dict[str, Any] | None = None
     ) -> Tensor:
-        """Probabilities of all V words, for the host's scorers and searches: (B, T, S) -> (B, T, V)."""
+        """Probabilities of all V words, for the host's scorers and searches: (B, T, S) -> (B, T, V).
+
+        Only a scorer hands over its sample; it would leave impossible targets out of its perplexity.
+        """
         scores, extra = net_output
         if "state" in extra:
             shares = self.background.log_shares(extra["state"]).unsqueeze(1)
         else:
             shares = self.background.log_shares_along(extra["previous"])
         result = self.output.log_probs(scores, extra["log_mass"], shares)
+        if sample is not None and sample.get("target") is not None:
+            target = sample["target"]
+            self.refuse_impossible(result.gather(2, target.unsqueeze(2)).squeeze(2), target, sample["id"])
         return result if log_probs else result.exp()
 
     def max_positions(self) -> int:

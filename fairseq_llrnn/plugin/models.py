@@ -109,6 +109,10 @@ def _check(args: Namespace | LLRNNLanguageModelConfig, prior: Prior) -> None:
     for name in ("decoder_embed_dim", "decoder_hidden_size", "decoder_layers"):
         if getattr(args, name) < 1:
             raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected a number of at least 1")
+    for name in ("dropout", "dropout_in", "dropout_between", "dropout_out"):
+        probability = getattr(args, name)
+        if probability is not None and not 0.0 <= probability < 1.0:
+            raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
     if args.context_window < 0:
         raise OptionError(f"--context-window {args.context_window}: expected 0 (no limit) or a number of words")
     if not args.tie_features:
