@@ -40,8 +40,8 @@ HOUSEHOLD = (
 STEADY = ("--lr", "0.001", "--max-tokens", "2048")
 PAPER_RECIPE = ("--lr", "0.002", "--max-tokens", "2048")
 ANNEALED = (*PAPER_RECIPE, "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", "0")
-DROPOUT = ("--dropout", "0.4", *ANNEALED)
-REGULARISED = ("--tie-features", *DROPOUT)
+DROPOUT = ("--dropout", "0.3", *ANNEALED)
+REGULARISED = ("--tie-features", "--dropout", "0.4", *ANNEALED)
 SURFACE = ("--shapes", "--suffixes")
 
 
@@ -184,7 +184,7 @@ def ablations(mode: str) -> list[Model]:
         Model(f"{mode}-dropout", "with dropout, annealed", "ablation", base, DROPOUT),
         Model(f"{mode}-regularised", "with dropout, annealed, tied", "ablation", base, REGULARISED),
         Model(f"{mode}-surface", "with shapes and suffixes", "ablation", surface),
-        Model(f"{mode}-best", "with dropout, annealed, tied, shapes and suffixes", "ablation", surface, REGULARISED),
+        Model(f"{mode}-best", "with dropout, annealed, shapes and suffixes", "ablation", surface, DROPOUT),
     ]
 
 

@@ -4,7 +4,9 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
 from fairseq_llrnn.core.backgrounds.smoothing import SMOOTHINGS
 from fairseq_llrnn.core.build import PriorSettings, build_prior
@@ -36,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     need.add_argument("--keep-case", action="store_true", help="do not lower-case the forms of treebanks and lexicons")
     features = parser.add_argument_group("features")
     features.add_argument(
-        "--top-words", type=_words_or_all, default=2500, metavar="M",
+        "--top-words", type=_words_or_all, metavar="M",
         help="words with an identity of their own, the most frequent ones; `all` for every word (default: 2500)",
     )  # fmt: skip
     features.add_argument(
@@ -56,13 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     features.add_argument("--patterns", metavar="FILE", help="TOML file with your own regular expressions")
     background = parser.add_argument_group("background")
     background.add_argument(
-        "--background", default="unigram", metavar="KIND", help="unigram, uniform, or a TSV of `word<TAB>weight`"
+        "--background", metavar="KIND", help="unigram (default), uniform, or a TSV of `word<TAB>weight`"
     )
     background.add_argument(
-        "--smoothing", choices=SMOOTHINGS, default="absolute", help="unigram mass of unseen words (default: absolute)"
+        "--smoothing", choices=SMOOTHINGS, help="unigram mass of unseen words (default: absolute)"
     )
     background.add_argument(
-        "--pseudo-count", type=float, default=1.0, metavar="A", help="what additive smoothing adds (default: 1)"
+        "--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)"
     )
     parser.add_argument(
         "--softmax", action="store_true",
@@ -74,9 +76,9 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _words_or_all(text: str) -> int | None:
+def _words_or_all(text: str) -> int | Literal["all"]:
     if text == "all":
-        return None
+        return "all"
     try:
         return int(text)
     except ValueError:
@@ -100,29 +102,45 @@ def run(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace) -> PriorSettings:
     if args.softmax:
-        clash = [
-            name for name in ("conllu", "lexicon", "features", "input_features", "patterns", "shapes", "suffixes")
-            if getattr(args, name)
-        ]  # fmt: skip
-        if clash:
-            raise OptionError(
-                f"--softmax: a softmax has no features, found --{clash[0].replace('_', '-')} beside it; "
-                "leave one of them out"
-            )
-        return PriorSettings(top_words=None, background="uniform")
+        _refuse_beside_softmax(args)
+        return PriorSettings(top_words="all", background="uniform")
     if args.suffixes is not None and args.suffixes < 1:
         raise OptionError(f"--suffixes {args.suffixes}: expected a number of word types of at least 1")
-    return PriorSettings(
-        top_words=args.top_words,
+    if args.pseudo_count is not None and args.smoothing != "additive":
+        raise OptionError(
+            "--pseudo-count: only additive smoothing adds something; say --smoothing additive, or leave it out"
+        )
+    if args.smoothing is not None and args.background not in (None, "unigram"):
+        raise OptionError(
+            f"--smoothing: only a unigram is smoothed, found --background {args.background}; leave one out"
+        )
+    given: dict[str, Any] = {
+        "top_words": args.top_words,
+        "background": args.background,
+        "smoothing": args.smoothing,
+        "pseudo_count": args.pseudo_count,
+    }
+    settings = PriorSettings(
         features=args.features,
         input_features=args.input_features,
         input_top_words=args.input_top_words,
         shapes=args.shapes,
         suffix_floor=args.suffixes,
-        background=args.background,
-        smoothing=args.smoothing,
-        pseudo_count=args.pseudo_count,
     )
+    return replace(settings, **{name: value for name, value in given.items() if value is not None})
+
+
+def _refuse_beside_softmax(args: argparse.Namespace) -> None:
+    others = (
+        *("conllu", "lexicon", "count_text", "features", "input_features", "top_words", "input_top_words", "patterns"),
+        *("shapes", "suffixes", "background", "smoothing", "pseudo_count"),
+    )
+    for name in others:
+        if getattr(args, name) not in (None, False, []):
+            raise OptionError(
+                f"--softmax: a softmax takes no other option, found --{name.replace('_', '-')} beside it; "
+                "leave one of them out"
+            )
 
 
 def _lexicon(args: argparse.Namespace) -> Lexicon:

@@ -201,7 +201,7 @@ def _in_use(name: str, settings: dict[str, Any]) -> bool:
 
 def _setting(name: str, value: Any) -> str:
     if value is None:
-        return "all" if name in ("top_words", "features") else "as φ" if name.startswith("input") else "none"
+        return "all" if name == "features" else "as φ" if name.startswith("input") else "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from tqdm import tqdm
@@ -32,10 +33,10 @@ BACKGROUNDS = ("unigram", "uniform")
 class PriorSettings:
     """What `llrnn prior` can be told; kept in the prior's JSON."""
 
-    top_words: int | None = 2500  # None: every word
+    top_words: int | Literal["all"] = 2500
     features: tuple[str, ...] | None = None  # feature groups of φ; None: all
     input_features: tuple[str, ...] | None = None  # feature groups of ψ; None: as φ
-    input_top_words: int | None = None  # None: as top_words
+    input_top_words: int | Literal["all"] | None = None  # None: as top_words
     shapes: bool = False
     suffix_floor: int | None = None  # None: no suffix features
     background: str = "unigram"  # or "uniform", or the path of a TSV
@@ -66,13 +67,13 @@ def build_prior(
     if len(lexicon) and unknown:
         notes["dictionary words that the lexicon lacks"] += unknown
     ordinary = ~specials
-    output = _signatures(words, rows, ordinary, counts, settings.top_words, settings.features, "--features")
+    output = _signatures(words, rows, ordinary, counts, settings.top_words, settings.features, "")
     if settings.input_features is None and settings.input_top_words is None:
         read = output
     else:
         groups = settings.features if settings.input_features is None else settings.input_features
         top = settings.top_words if settings.input_top_words is None else settings.input_top_words
-        read = _signatures(words, rows, ordinary, counts, top, groups, "--input-features")
+        read = _signatures(words, rows, ordinary, counts, top, groups, "input-")
     weights = _weights(words, counts, settings)
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)
@@ -94,7 +95,8 @@ def _word_rows(
     floor = settings.suffix_floor
     suffixes = iter([{} for _ in ordinary] if floor is None else suffix_features(ordinary, floor))
     rows: list[dict[str, float]] = []
-    for word, special in tqdm(zip(words.symbols, specials, strict=True), "features", len(words), leave=False):
+    pairs = zip(words.symbols, specials, strict=True)
+    for word, special in tqdm(pairs, "features", len(words), leave=False, disable=None):
         if special:
             rows.append({})
             continue
@@ -112,13 +114,14 @@ def _signatures(
     rows: Sequence[dict[str, float]],
     ordinary: np.ndarray,
     counts: np.ndarray,
-    top: int | None,
+    top: int | Literal["all"],
     groups: Sequence[str] | None,
-    option: str,
+    side: Literal["", "input-"],
 ) -> Signatures:
-    chosen = np.flatnonzero(ordinary) if top is None else top_words(counts, ordinary, top)
+    """The classes of φ, or of ψ; `side` begins the names of their options."""
+    chosen = np.flatnonzero(ordinary) if top == "all" else top_words(counts, ordinary, top, f"--{side}top-words")
     identity = identity_rows(words.symbols, ~ordinary, chosen)
-    kept = restrict_groups(rows, groups, option)
+    kept = restrict_groups(rows, groups, f"--{side}features")
     return group_equal_rows(FeatureTable.from_rows([{**a, **b} for a, b in zip(identity, kept, strict=True)]))
 
 

@@ -67,7 +67,8 @@ class WordList:
     def count_text(self, paths: Iterable[Path | str]) -> np.ndarray:
         """Counts (V,) of the symbols in tokenised texts: </s> once a line, words outside the dictionary as <unk>.
 
-        <unk> counts as seen once at least, as in `counts_with_ends`.
+        <unk> counts as seen once at least, as in `counts_with_ends`; a text without any word of the dictionary is of
+        another language or file, and counts nothing.
 
         Raises:
             DataError: a file that cannot be read or is not UTF-8.
@@ -76,12 +77,14 @@ class WordList:
         unk, eos = index[UNK], index[EOS]
         counts = np.zeros(len(self), dtype=np.int64)
         for path in paths:
-            for _, line in tqdm(iter_lines(path), desc=f"counting {Path(path).name}", unit=" lines", leave=False):
+            lines = tqdm(iter_lines(path), f"counting {Path(path).name}", unit=" lines", leave=False, disable=None)
+            for _, line in lines:
                 for word in line.split():
                     counts[index.get(word, unk)] += 1
                 counts[eos] += 1
         counts[unk] = max(1, counts[unk])
-        return counts
+        known = counts.sum() - counts[unk] - counts[eos] > 0
+        return counts if known else np.zeros_like(counts)
 
 
 def hash_symbols(symbols: Sequence[str]) -> str:

@@ -86,11 +86,12 @@ class FeatureTable:
         return out
 
 
-def top_words(counts: np.ndarray, ordinary: np.ndarray, how_many: int) -> np.ndarray:
+def top_words(counts: np.ndarray, ordinary: np.ndarray, how_many: int, option: str) -> np.ndarray:
     """Indices of the `how_many` most frequent ordinary (not special) words; ties go to the lower index.
 
     Args:
         counts: (V,) counts. ordinary: (V,) bool, False for specials and padding entries of the dictionary.
+        option: what the user called `how_many`.
 
     Raises:
         OptionError: there are fewer ordinary words than asked for.
@@ -98,7 +99,7 @@ def top_words(counts: np.ndarray, ordinary: np.ndarray, how_many: int) -> np.nda
     candidates = np.flatnonzero(ordinary)
     if how_many < 0 or how_many > len(candidates):
         raise OptionError(
-            f"--top-words {how_many}: expected a number between 0 and the dictionary's {len(candidates)} words; "
+            f"{option} {how_many}: expected a number between 0 and the dictionary's {len(candidates)} words; "
             f"give at most {len(candidates)}, or `all`"
         )
     order = np.lexsort((candidates, -counts[candidates]))

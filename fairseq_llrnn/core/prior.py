@@ -11,6 +11,7 @@ Sizes: V words, S output signatures, R input signatures, F output features, G in
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -94,7 +95,7 @@ class Prior:
         Raises:
             PriorError: the place exists and is no prior, or cannot be written.
         """
-        directory = Path(directory)
+        directory = Path(directory).resolve()  # `.` has no name that a rename could take
         if directory.exists() and not (directory / JSON_FILE).is_file() and not _is_empty_directory(directory):
             raise PriorError(
                 f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"
@@ -105,9 +106,7 @@ class Prior:
             temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
             self._write(temporary)
             temporary.chmod(0o755)
-            if directory.exists():
-                shutil.rmtree(directory)
-            os.replace(temporary, directory)
+            _swap(temporary, directory)
         except OSError as error:
             raise PriorError(
                 f"{directory}: the prior cannot be written ({error.strerror or error}); "
@@ -118,7 +117,9 @@ class Prior:
                 shutil.rmtree(temporary, ignore_errors=True)
 
     def _write(self, directory: Path) -> None:
-        np.savez(directory / ARRAYS_FILE, **self._arrays())
+        packed = io.BytesIO()  # numpy's own file would complain a second time, and on stderr, where a disk is full
+        np.savez(packed, **self._arrays())
+        (directory / ARRAYS_FILE).write_bytes(packed.getvalue())
         (directory / WORDS_FILE).write_text("\n".join(self.symbols) + "\n", encoding="utf-8", newline="\n")
         description = {
             "format": FORMAT,
@@ -148,6 +149,21 @@ class Prior:
             f"first difference at index {difference} ({expected!r} in the prior, {found!r} in the dictionary); "
             f"{REBUILD} --dict {where}"
         )
+
+
+def _swap(new: Path, directory: Path) -> None:
+    """Put `new` in the place of `directory`; if that fails, what was there is there again."""
+    if not directory.exists():
+        os.replace(new, directory)
+        return
+    aside = new.with_name(new.name + ".old")
+    os.replace(directory, aside)
+    try:
+        os.replace(new, directory)
+    except OSError:
+        os.replace(aside, directory)
+        raise
+    shutil.rmtree(aside)
 
 
 def _is_empty_directory(path: Path) -> bool:
@@ -186,6 +202,8 @@ def load_prior(directory: Path | str) -> Prior:
         raise PriorError(f"{directory / ARRAYS_FILE}: not the arrays of a prior ({error}); {REBUILD}") from None
     if {len(symbols), len(log_weights), output.num_words, read.num_words} != {len(symbols)}:
         raise PriorError(f"{directory}: its arrays and its dictionary differ in size; {REBUILD}")
+    if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
+        raise PriorError(f"{directory}: expected weights of which some are positive and all are finite; {REBUILD}")
     return Prior(symbols, output, read, log_weights, description["settings"])
 
 
