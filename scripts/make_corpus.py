@@ -1,12 +1,16 @@
 """Write the embedded corpus: python scripts/make_corpus.py --out DIR [--sentences N] [--seed S]."""
 
 import argparse
+import logging
 import sys
 from pathlib import Path
 
-from fairseq_llrnn.core.toy_french import make_corpus, summary, write_corpus
-from fairseq_llrnn.core.toy_french.corpus import DEFAULT_SENTENCES
-from fairseq_llrnn.errors import LLRNNError
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+
+from fairseq_llrnn.core.toy_french import make_corpus, summary, write_corpus  # noqa: E402
+from fairseq_llrnn.core.toy_french.corpus import DEFAULT_SENTENCES  # noqa: E402
+from fairseq_llrnn.errors import LLRNNError  # noqa: E402
 
 
 def main() -> int:

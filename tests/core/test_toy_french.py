@@ -330,7 +330,7 @@ def test_agreement_probes_are_fair_and_balanced(folder: Path) -> None:
         prefix = str(probe["prefix"]).split()
         assert set(prefix) <= analyses.keys()
         # the word that `distance` points at is the noun that decides, and it agrees with the right form
-        noun_feats = [row[2] for row in analyses[prefix[-int(str(probe["distance"]))]] if row[1] == "NOUN"]
+        noun_feats = [row[2] for row in analyses[prefix[-1 - int(str(probe["distance"]))]] if row[1] == "NOUN"]
         assert noun_feats == [f"Gender={ours['Gender']}|Number={ours['Number']}"]
     assert len(contrasts) == 8 and set(contrasts.values()) == {60}
     distances = Counter(int(str(probe["distance"])) for probe in probes)
@@ -354,7 +354,7 @@ def test_number_and_place_probes_ask_for_words_unseen_there(
             cues = TRAVEL
         assert prices[number] == 0 and goals[place] == 0
         differences.append(abs(train[number] - train[place]))
-        assert lemma_of[str(probe["prefix"]).split()[-int(str(probe["distance"]))]] in cues
+        assert lemma_of[str(probe["prefix"]).split()[-1 - int(str(probe["distance"]))]] in cues
     assert len(differences) == 240
     assert sorted(differences)[len(differences) // 2] <= 1
 

@@ -21,7 +21,7 @@ Scorer = Callable[[Sequence[Sequence[str]]], list[list[float]]]
 
 OFTEN = 10  # a word seen this many times in training counts as known well
 KINDS = ("seen often", "seen rarely", "unseen agreeing", "unseen number", "unseen place", "unseen other")
-DISTANCES = ((1, 3), (4, 6), (7, 99))
+DISTANCES = ((0, 3), (4, 7), (8, 99))  # words between
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ class Grades:
     def perplexity_of(self, prefix: str) -> float:
         """Over the kinds that start so: "unseen" for all words that training does not show."""
         counts = {kind: count for kind, count in self.counts.items() if kind.startswith(prefix)}
-        return math.exp(math.fsum(self.nats[kind] * count for kind, count in counts.items()) / sum(counts.values()))
+        return math.exp(
+            math.fsum(self.nats[kind] * count for kind, count in counts.items()) / sum(counts.values())
+        )
 
     def accuracy(self, first: int, last: int) -> tuple[float, int]:
         """Share of agreement probes answered right at these distances, and how many there are."""

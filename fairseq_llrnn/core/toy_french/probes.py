@@ -1,11 +1,11 @@
 """Held-out questions to a trained model: after this prefix, is the right word likelier than the wrong one?
 
 * ``agreement``: two forms of one adjective or verb, both unseen in training, that differ in gender or in
-  number, with nouns of the wrong gender or number in between. ``distance`` counts the words from the noun
-  to the form that agrees with it (1: neighbours). Every gender and number is right equally often.
+  number, with nouns of the wrong gender or number in between. ``distance`` counts the words between the
+  noun and the form that agrees with it. Every gender and number is right equally often.
 * ``number`` and ``place`` (paper §3): a number and a place, neither ever seen in training as a price or as
   the goal of a travel; about equally frequent in training elsewhere, or both unseen there. ``distance``
-  counts from the word that asks for the answer (the price, the verb).
+  counts the words between the one that asks for the answer (the price, the verb) and the answer.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ def _probe(kind: str, root: Node, target: Word, cue: Node, wrong: str) -> Probe:
     nodes = in_order(root)
     place = next(index for index, node in enumerate(nodes) if node.word is target)
     forms = [token.word.form for token in tokens(root)]
-    return Probe(kind, " ".join(forms[:place]), target.form, wrong, place - nodes.index(cue))
+    return Probe(kind, " ".join(forms[:place]), target.form, wrong, place - nodes.index(cue) - 1)
 
 
 def _agreement_probes(speaker: Speaker) -> Iterator[Probe]:

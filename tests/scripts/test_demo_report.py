@@ -1,0 +1,61 @@
+"""The demo's report: its table and picture from known grades, and what it says when something is missing."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fairseq_llrnn.core.toy_french import Probe, make_corpus, write_corpus
+from fairseq_llrnn.core.toy_french.evaluation import KINDS, Grades
+
+
+@pytest.fixture(scope="module")
+def demo_report(root: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("demo_report", root / "scripts" / "demo_report.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["demo_report"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def grades(right: float) -> Grades:
+    probes = [Probe("agreement", "la porte est", f"r{i}", f"w{i}", 4 * i) for i in range(3)]
+    probes += [Probe("number", "le prix est de", "37", "lyon", 2), Probe("place", "elle va à", "lyon", "37", 1)]
+    return Grades(dict.fromkeys(KINDS, 2.0), dict.fromkeys(KINDS, 10), [(probe, right) for probe in probes])
+
+
+def test_table_and_picture(demo_report: ModuleType, tmp_path: Path) -> None:
+    entries = [
+        demo_report.Entry("softmax", grades(-1.0), (-9.0, -8.0), 1_600_000, 95.2),
+        demo_report.Entry("log-linear", grades(13.0), (-6.0, -16.0), 400_000, 39.8),
+    ]
+    rows = {line[:32].strip(): line[32:].split() for line in demo_report.table(entries).splitlines()}
+    assert rows[""] == ["softmax", "log-linear"]
+    assert rows["parameters"] == ["1,600,000", "400,000"]
+    assert rows["training, seconds"] == ["95", "40"]
+    assert rows["test perplexity"] == rows["words not in train"] == ["7.4", "7.4"]
+    assert rows["agreement of unseen forms"] == rows["4 to 7 words in between"] == ["0.0", "%", "100.0", "%"]
+    assert rows["price: p(number) / p(place)"] == ["0.4", "4.4e+05"]
+    assert rows["p(37 | le prix était de)"] == ["1.2e-04", "2.5e-03"]
+    demo_report.draw(entries, tmp_path / "demo.png")
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.png"]
+
+
+def test_what_is_missing_is_named(
+    demo_report: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(model: str) -> str:
+        arguments = ["--corpus", tmp_path / "corpus", "--data", tmp_path, "--out", tmp_path / "out", "--model", model]
+        monkeypatch.setattr(sys, "argv", ["demo_report.py", *map(str, arguments)])
+        assert demo_report.main() == 2
+        return capsys.readouterr().err
+
+    assert "demo_report: error: --model softmax: expected NAME=DIR, the folder of a trained model" in run("softmax")
+    assert "found no vocabulary.txt; make it with: python scripts/make_corpus.py" in run("softmax=nowhere")
+    write_corpus(make_corpus(100, 1), tmp_path / "corpus")
+    assert "checkpoint_best.pt: expected a checkpoint of fairseq-train, found none" in run("softmax=nowhere")
+    assert not (tmp_path / "out").exists()
