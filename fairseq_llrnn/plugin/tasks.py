@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Optional  # the host reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq import utils
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, FairseqDataset
 from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
 
@@ -49,6 +49,13 @@ class LLRNNLanguageModelingTask(LanguageModelingTask):
         task: LLRNNLanguageModelingTask = super().setup_task(args)
         task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
         return task
+
+    def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
+        """No: every epoch makes its own batches, from the seed and its number.
+
+        Where the host uses its first batches again, a run resumed in a later epoch sees others than one never stopped.
+        """
+        return False
 
 
 def _refuse_unsupported(args: Namespace) -> None:
