@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
+from omegaconf import OmegaConf
 
 from fairseq_llrnn.errors import DataError, LLRNNError
 
@@ -61,11 +63,29 @@ def _diagnosis(path: str, error: Exception) -> str:
     )
 
 
+def with_plain_options(broadcast: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the host's broadcast_object, by which the first of several processes shares a checkpoint with the others.
+
+    What it sends is read as safely as a file; the one thing in it that this would refuse are the options as an
+    omegaconf object, which no receiver looks at.
+    """
+
+    @functools.wraps(broadcast)
+    def wrapper(obj: Any, *args: Any, **passed_on: Any) -> Any:  # the signature belongs to the host
+        if isinstance(obj, dict) and OmegaConf.is_config(obj.get("cfg")):
+            obj = {**obj, "cfg": OmegaConf.to_container(obj["cfg"], enum_to_str=True)}
+        return broadcast(obj, *args, **passed_on)
+
+    return wrapper
+
+
 def install() -> None:
     """Make every fairseq command in this process load checkpoints safely and say clearly why it does not."""
-    torch.serialization.add_safe_globals([argparse.Namespace])
-    if not hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__"):
-        checkpoint_utils.load_checkpoint_to_cpu = explain_load_errors(checkpoint_utils.load_checkpoint_to_cpu)
+    if hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__"):
+        return
+    torch.serialization.add_safe_globals([argparse.Namespace, distributed_utils._TensorPlaceholder])
+    checkpoint_utils.load_checkpoint_to_cpu = explain_load_errors(checkpoint_utils.load_checkpoint_to_cpu)
+    distributed_utils.broadcast_object = with_plain_options(distributed_utils.broadcast_object)
     _say_user_errors_plainly()
 
 
@@ -75,8 +95,6 @@ def _say_user_errors_plainly() -> None:
     Also where the host wrapped it: its trainer turns whatever happens while it loads weights into one exception.
     """
     before = sys.excepthook
-    if getattr(before, "says_llrnn_errors", False):
-        return
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         ours: BaseException | None = error
@@ -87,5 +105,4 @@ def _say_user_errors_plainly() -> None:
         else:
             print(f"fairseq_llrnn: error: {ours}" + (f" ({error})" if ours is not error else ""), file=sys.stderr)
 
-    hook.says_llrnn_errors = True  # type: ignore[attr-defined]
     sys.excepthook = hook
