@@ -10,6 +10,7 @@ the signal to a process matters, the tests start the real console scripts instea
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import logging
@@ -157,6 +158,8 @@ def serve() -> None:
         importlib.import_module(name)
     # The commands set up logging as their first act, before fairseq can.
     logging.root.handlers.clear()
+    gc.collect()
+    gc.freeze()  # children need not look through what was imported
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for line in sys.stdin:

@@ -1,0 +1,131 @@
+"""Training the same thing in another way gives the same model: accumulated, in two processes, stopped and resumed, killed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from host_commands import ROOT, HostCommands, environment, run_script, script
+from tiny_world import World, read_checkpoint
+
+# Sizes that differ from batch to batch, an odd number of batches, and everything that draws random numbers.
+LIVELY = ["--dropout", "0.2", "--variational-dropout", "--max-tokens", "70", "--decoder-layers", "2"]
+
+
+def assert_same(found: Any, expected: Any, where: str = "", exact: bool = True) -> None:
+    """Equal structures; tensors equal bit for bit, or up to float error."""
+    if isinstance(expected, torch.Tensor):
+        assert found.dtype == expected.dtype, where
+        if exact:
+            assert torch.equal(found, expected), where
+        else:
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, msg=lambda m: f"{where}: {m}")
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys(), where
+        for key in expected:
+            assert_same(found[key], expected[key], f"{where}/{key}", exact)
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
+            assert_same(one, other, f"{where}/{i}", exact)
+    else:
+        assert found == expected, where
+
+
+def assert_same_training(one: Path, other: Path, exact: bool = True) -> None:
+    """Weights, optimizer, learning-rate schedule and place in the data agree."""
+    found, expected = read_checkpoint(one), read_checkpoint(other)
+    assert_same(found["model"], expected["model"], "model", exact)
+    assert_same(found["last_optimizer_state"], expected["last_optimizer_state"], "optimizer", exact)
+    assert found["optimizer_history"][-1]["num_updates"] == expected["optimizer_history"][-1]["num_updates"]
+    if exact:
+        assert_same(found["optimizer_history"][-1], expected["optimizer_history"][-1], "history")
+        assert found["extra_state"]["train_iterator"] == expected["extra_state"]["train_iterator"]
+
+
+# ---- accumulated -----------------------------------------------------------------------------------------------------
+
+
+def test_two_halves_accumulated_equal_the_whole_batch(host: HostCommands, world: World, tmp_path: Path) -> None:
+    """test1 has eight sentences of unequal lengths: the mean must be over words, not over batches."""
+    for name, options in {"halves": ["--batch-size", 4, "--update-freq", 2], "whole": ["--batch-size", 8]}.items():
+        host.run(
+            "fairseq-train", *world.train_args(save_dir=tmp_path / name), "--train-subset", "test1", *options,
+            "--max-epoch", 4, "--disable-validation", "--adaptor-penalty", 0.01,
+        )  # fmt: skip
+    assert_same_training(tmp_path / "halves/checkpoint_last.pt", tmp_path / "whole/checkpoint_last.pt", exact=False)
+
+
+# ---- two processes ---------------------------------------------------------------------------------------------------
+
+
+def torchrun(*args: object) -> None:
+    """Two processes on the CPU. By itself the host neither takes torchrun's word for their number nor for their rank here:
+
+    each of the two would train alone. So both are said.
+    """
+    command = ["exec", script("fairseq-train"), *args, "--distributed-init-method", "env://", "--distributed-no-spawn"]
+    command += ["--distributed-world-size", "2", "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
+    line = " ".join(map(str, command)) + ' --distributed-rank "$RANK"'
+    run_script(script("torchrun"), "--nproc_per_node", 2, "--standalone", "--no-python", "sh", "-c", line)
+
+
+def test_two_processes_equal_one_that_accumulates(host: HostCommands, world: World, tmp_path: Path) -> None:
+    """Up to float error, and going on from a checkpoint, which the first process reads and shares."""
+    alone, both = tmp_path / "alone", tmp_path / "both"
+    accumulating = [*world.train_args(save_dir=alone), "--max-tokens", 70, "--update-freq", 2]
+    host.run("fairseq-train", *accumulating, "--max-epoch", 1)
+    both.mkdir()
+    shutil.copy(alone / "checkpoint_last.pt", both)
+    host.run("fairseq-train", *accumulating, "--max-epoch", 2)
+    torchrun(*world.train_args(save_dir=both), "--max-tokens", 70, "--max-epoch", 2)
+    assert_same_training(both / "checkpoint_last.pt", alone / "checkpoint_last.pt", exact=False)
+
+
+# ---- stopped, killed ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(host: HostCommands, world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("uninterrupted")
+    host.run("fairseq-train", *world.train_args(save_dir=place), *LIVELY, "--max-epoch", 2)
+    return place / "checkpoint_last.pt"
+
+
+@pytest.mark.parametrize(("updates", "epoch"), [(5, 1), (16, 2)])
+def test_stopped_in_mid_epoch_and_resumed(
+    updates: int, epoch: int, host: HostCommands, world: World, uninterrupted: Path, tmp_path: Path
+) -> None:
+    arguments = ["fairseq-train", *world.train_args(save_dir=tmp_path), *LIVELY, "--max-epoch", 2]
+    host.run(*arguments, "--max-update", updates)
+    stopped = read_checkpoint(tmp_path / "checkpoint_last.pt")
+    assert stopped["extra_state"]["train_iterator"]["epoch"] == epoch
+    assert stopped["extra_state"]["train_iterator"]["iterations_in_epoch"] > 1
+    host.run(*arguments)
+    assert_same_training(tmp_path / "checkpoint_last.pt", uninterrupted)
+
+
+def test_killed_in_mid_epoch_and_resumed(host: HostCommands, world: World, uninterrupted: Path, tmp_path: Path) -> None:
+    """SIGKILL as soon as a checkpoint of the middle of an epoch lies there; what it left is enough to go on."""
+    arguments = [
+        *world.train_args(save_dir=tmp_path), *LIVELY, "--max-epoch", 2, "--save-interval-updates", 3,
+        "--keep-interval-updates", 1,
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [script("fairseq-train"), *map(str, arguments)], cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "checkpoint_last.pt").exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    killed = read_checkpoint(tmp_path / "checkpoint_last.pt")
+    assert killed["optimizer_history"][-1]["num_updates"] < read_checkpoint(uninterrupted)["optimizer_history"][-1]["num_updates"]
+    host.run("fairseq-train", *arguments)
+    assert_same_training(tmp_path / "checkpoint_last.pt", uninterrupted)
