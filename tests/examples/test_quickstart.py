@@ -1,8 +1,10 @@
 """The demo as a user runs it, twice, on a corpus small enough for a test."""
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,14 @@ def run(root: Path, work: Path, cwd: Path) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=cwd, stdin=subprocess.DEVNULL, check=False
     )
+
+
+def test_the_readme_shows_probes_of_the_demo_corpus(root: Path) -> None:
+    readme = (root / "examples" / "quickstart" / "README.md").read_text("utf-8")
+    shown = [json.loads(line) for line in readme.splitlines() if line.startswith("    {")]
+    assert len(shown) == 2
+    probes = [asdict(probe) for probe in make_corpus().probes]
+    assert all(probe in probes for probe in shown)
 
 
 @pytest.mark.timeout(900)  # nine commands, each of which imports torch and fairseq
