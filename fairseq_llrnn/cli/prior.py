@@ -14,7 +14,7 @@ from fairseq_llrnn.core.dictionary import WordList, load_dictionary
 from fairseq_llrnn.core.lexicon import Lexicon
 from fairseq_llrnn.core.patterns import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.core.prior import Prior
-from fairseq_llrnn.core.readers import read_conllu, read_tsv_lexicon
+from fairseq_llrnn.core.readers import read_apertium, read_conllu, read_tsv_lexicon
 from fairseq_llrnn.core.user_patterns import UserPatterns
 from fairseq_llrnn.errors import OptionError
 
@@ -31,11 +31,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lexicon", nargs="+", default=[], metavar="FILE", help="lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"
     )
     need.add_argument(
+        "--apertium", metavar="MODE_OR_FILE",
+        help="a morphological analyser for the words of --dict, through lt-proc: an installed mode, e.g. fra-cat, or "
+        "the path of an *.automorf.bin",
+    )  # fmt: skip
+    need.add_argument(
         "--count-text", nargs="+", default=[], metavar="FILE",
         help="tokenised text that ranks the words and makes the unigram (default: the counts in --dict, where the end "
         "of sentence is not counted and is taken to come after every 25 words)",
     )  # fmt: skip
-    need.add_argument("--keep-case", action="store_true", help="do not lower-case the forms of treebanks and lexicons")
+    need.add_argument(
+        "--keep-case", action="store_true",
+        help="the text has capitals: do not lower-case the forms of treebanks and lexicons, and give Apertium the "
+        "words as they are (without this, `lyon` is looked up as Lyon and LYON, too)",
+    )  # fmt: skip
     features = parser.add_argument_group("features")
     features.add_argument(
         "--top-words", type=_words_or_all, metavar="M",
@@ -90,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     words = load_dictionary(args.dict)
     settings = _settings(args)
     counts = words.count_text(args.count_text) if args.count_text else words.counts_with_ends()
-    lexicon = _lexicon(args)
+    lexicon = _lexicon(args, words)
     patterns = UserPatterns.load(args.patterns) if args.patterns else None
     prior, notes = build_prior(words, counts, lexicon, settings, patterns)
     prior.save(args.out)
@@ -132,8 +141,8 @@ def _settings(args: argparse.Namespace) -> PriorSettings:
 
 def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
-        *("conllu", "lexicon", "count_text", "features", "input_features", "top_words", "input_top_words", "patterns"),
-        *("shapes", "suffixes", "background", "smoothing", "pseudo_count"),
+        *("conllu", "lexicon", "apertium", "count_text", "keep_case", "features", "input_features", "top_words"),
+        *("input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
     )
     for name in others:
         if getattr(args, name) not in (None, False, []):
@@ -143,7 +152,7 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
             )
 
 
-def _lexicon(args: argparse.Namespace) -> Lexicon:
+def _lexicon(args: argparse.Namespace, words: WordList) -> Lexicon:
     lexicon = Lexicon()
     readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
         (read_conllu, args.conllu),
@@ -152,6 +161,9 @@ def _lexicon(args: argparse.Namespace) -> Lexicon:
     for read, paths in readers:
         for path in paths:
             lexicon.update(read(path, lowercase=not args.keep_case))
+    if args.apertium is not None:
+        ordinary = (word for word, special in zip(words.symbols, words.specials, strict=True) if not special)
+        lexicon.update(read_apertium(ordinary, analyser=args.apertium, lowercase=not args.keep_case))
     return lexicon
 
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import resource
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from host_commands import script
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.core.readers.apertium import ANALYSERS_FOLDER
 
 Built = Callable[..., Prior]
 
@@ -271,6 +273,27 @@ def test_a_lexicon_beside_the_treebank(built: Built, corpus: Corpus) -> None:
     assert {"POS:NOUN", "POS:VERB"} <= set(row(prior, "chat"))
 
 
+@pytest.mark.skipif(
+    shutil.which("lt-proc") is None or not list(ANALYSERS_FOLDER.glob("apertium-*/fra-cat.automorf.bin")),
+    reason="lt-proc or its French analyser is absent: apt install lttoolbox apertium-fra-cat",
+)
+def test_analyses_by_apertium(built: Built, build: Build) -> None:
+    prior = built("--apertium", "fra-cat")
+    assert row(prior, "zut") == {"NOTTOP": 1, "POS:INTJ": 1}  # the treebank lacks it
+    assert {"Mood:Ind", "Tense:Pres", "Person:3"} <= set(row(prior, "dort"))  # the treebank's Mood, the analyser's rest
+    assert row(prior, "</s>") == {"SPECIAL:</s>": 1}
+    assert prior.settings["lexicon_entries"] == 12
+    assert build("--apertium", "fra-zzz").error.startswith("there is no Apertium analyser 'fra-zzz': expected the path")
+
+
+def test_apertium_that_is_not_installed(build: Build, monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert build("--apertium", "fra-cat").error == (
+        "the program lt-proc is not installed; it is in Debian's package lttoolbox (apt install lttoolbox)"
+    )
+    assert not corpus.out.exists()
+
+
 def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
     assert llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out).code == 0
     prior = load_prior(corpus.out)
@@ -282,9 +305,10 @@ def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
 @pytest.mark.parametrize(
     ("option", "values"),
     [
-        ("--conllu", ["train.conllu"]), ("--lexicon", ["l.tsv"]), ("--features", ["POS"]),
+        ("--conllu", ["train.conllu"]), ("--lexicon", ["l.tsv"]), ("--features", ["POS"]), ("--apertium", ["fra-cat"]),
         ("--input-features", ["POS"]), ("--patterns", ["p.toml"]), ("--shapes", []), ("--suffixes", ["5"]),
         ("--top-words", ["5"]), ("--background", ["unigram"]), ("--count-text", ["train.txt"]),
+        ("--keep-case", []),
     ],
 )  # fmt: skip
 def test_softmax_beside_features(corpus: Corpus, llrnn: Llrnn, option: str, values: list[str]) -> None:
