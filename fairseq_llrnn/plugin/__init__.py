@@ -1,6 +1,7 @@
 """The rim: the only place that imports fairseq. Importing it registers the task, the model and the criterion.
 
     checkpoints.py   safe loading of checkpoints
+    expressions.py   options that are Python expressions, evaluated without running code
     tasks.py         llrnn_language_modeling: the host's task with a prior
     decoder.py       the recurrent decoder with a log-linear output layer
     models.py        llrnn_lm and its named architectures

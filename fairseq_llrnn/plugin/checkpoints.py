@@ -2,7 +2,7 @@
 
 torch ≥ 2.6 reads with `weights_only=True` and refuses every class it does not know; fairseq's checkpoints hold one such
 class, argparse.Namespace, which carries plain values only. We allow that one and turn a refusal, or a damaged file,
-into one clear message.
+into one clear message. Options in it that the host would run as Python are evaluated by expressions.py instead.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fairseq.distributed import utils as distributed_utils
 from omegaconf import OmegaConf
 
 from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.plugin import expressions
 
 
 def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,6 +87,7 @@ def install() -> None:
     torch.serialization.add_safe_globals([argparse.Namespace, distributed_utils._TensorPlaceholder])
     checkpoint_utils.load_checkpoint_to_cpu = explain_load_errors(checkpoint_utils.load_checkpoint_to_cpu)
     distributed_utils.broadcast_object = with_plain_options(distributed_utils.broadcast_object)
+    expressions.install()
     _say_user_errors_plainly()
 
 
