@@ -145,8 +145,9 @@ class LogLinearOutput(nn.Module):
         """
         if self.formula == "plain":
             log_weights = log_mass[:, self.class_of] + background.log_shares(background.start(1))
-            dense = self.rows.dense().to(self.weight.dtype)[self.class_of]
-            full = plain_log_probs(hidden, self.weight, self.bias, dense, log_weights.to(self.weight.dtype))
+            h, weight, bias = self._precise(hidden)
+            dense = self.rows.dense().to(weight.dtype)[self.class_of]
+            full = plain_log_probs(h, weight, bias, dense, log_weights.to(weight.dtype))
             return full.gather(1, targets.unsqueeze(1)).squeeze(1)
         rows, bias = self.composed()
         masses = log_mass.to(bias.dtype) + bias
@@ -183,8 +184,12 @@ class LogLinearOutput(nn.Module):
         return values, tokens.flatten(1).gather(1, where)
 
     def adaptor(self, hidden: Tensor) -> Tensor:
-        """a(K) = W h + c, one weight per feature: (…, H) -> (…, F). To look at, and for norms other than 2."""
-        return hidden @ self.weight.T + self.bias
+        """a(K) = W h + c, one weight per feature: (…, H) -> (…, F), at least float32.
+
+        To look at, and for norms other than 2.
+        """
+        h, weight, bias = self._precise(hidden)
+        return h @ weight.T + bias
 
     def adaptor_norm(self, hidden: Tensor, p: float = 2.0) -> Tensor:
         """‖a(K)‖ₚ at every position: (N, H) -> (N,). The distance of p(· | K) from the background (paper §2.2).
@@ -193,8 +198,12 @@ class LogLinearOutput(nn.Module):
         """
         if p != 2.0:
             return torch.linalg.vector_norm(self.adaptor(hidden), ord=p, dim=-1)
-        precise = torch.promote_types(self.weight.dtype, torch.float32)
-        weight, bias, h = self.weight.to(precise), self.bias.to(precise), hidden.to(precise)
+        h, weight, bias = self._precise(hidden)
         squared = ((h @ (weight.T @ weight)) * h).sum(-1) + 2.0 * (h @ (weight.T @ bias)) + bias @ bias
         # shape: (N,); rounding can take a tiny square below zero
         return squared.clamp_min(1e-12).sqrt()
+
+    def _precise(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """hidden, weight and bias in one dtype of at least float32, whatever the products of the network are in."""
+        precise = torch.promote_types(self.weight.dtype, torch.float32)
+        return hidden.to(precise), self.weight.to(precise), self.bias.to(precise)

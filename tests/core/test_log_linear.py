@@ -210,6 +210,22 @@ def test_half_precision_keeps_the_partition_exact(dtype: torch.dtype) -> None:
     torch.testing.assert_close(full.exp().sum(-1), torch.ones(64))
 
 
+@pytest.mark.parametrize("formula", ["signature", "plain"])
+@pytest.mark.parametrize("parameters", [torch.float32, torch.bfloat16, torch.float16])
+def test_short_hidden_states_with_any_parameters(formula: str, parameters: torch.dtype) -> None:
+    """As with --bf16-products, where only the network's products are short."""
+    output, background, _ = make(formula, torch.float32)
+    hidden = torch.randn(6, WIDTH)
+    targets = torch.tensor([0, 1, 4, 6, 5, 2])
+    exact = targets_of(output, background, hidden, targets), output.adaptor_norm(hidden, 1.0)
+    output.to(parameters)
+    short = hidden.to(torch.float16 if parameters == torch.float16 else torch.bfloat16)
+    found = targets_of(output, background, short, targets), output.adaptor_norm(short, 1.0)
+    for a, b in zip(found, exact, strict=True):
+        assert a.dtype == torch.float32
+        torch.testing.assert_close(a, b, atol=0.1, rtol=0.02)
+
+
 def test_scores_of_any_size_stay_finite() -> None:
     output, background, _ = make(dtype=torch.float32)
     with torch.no_grad():
