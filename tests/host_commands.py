@@ -5,7 +5,7 @@ module as `__main__` with the given arguments, files as its standard streams, an
 nobody catches. So a command costs its work alone and leaves nothing behind for the next. Where the order of imports or
 the signal to a process matters, the tests start the real console scripts instead.
 
-    python tests/host_commands.py      the server: one JSON request a line on stdin, one JSON answer a line on stdout
+    python tests/host_commands.py      the server: JSON requests on stdin, process and exit status on stdout
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,6 +69,22 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
+@dataclass(frozen=True)
+class Running:
+    """A command that was started."""
+
+    commands: HostCommands
+    place: Path
+    pid: int
+
+    def wait(self) -> Result:
+        """What it left, once it has ended."""
+        code = self.commands.answer("code")
+        out, err = ((self.place / name).read_text(encoding="utf-8") for name in ("stdout", "stderr"))
+        shutil.rmtree(self.place)
+        return Result(code, out, err)
+
+
 class HostCommands:
     """The client of the server below."""
 
@@ -77,29 +94,36 @@ class HostCommands:
             env=environment(),
         )  # fmt: skip
 
-    def run(
-        self, command: str, *args: object, cwd: Path | None = None, stdin: str = "", code: int | None = 0
-    ) -> Result:
-        """Run `command args…` and return what it left; fail unless it exits with `code` (None: any).
+    def start(self, command: str, *args: object, cwd: Path | None = None, stdin: str = "") -> Running:
+        """Start `command args…`. One command runs at a time: wait for this one before the next.
 
         Args:
             command: a console script of the host, or `llrnn`.
         """
-        with tempfile.TemporaryDirectory() as place:
-            files = {name: os.path.join(place, name) for name in ("stdin", "stdout", "stderr")}
-            Path(files["stdin"]).write_text(stdin, encoding="utf-8")
-            request = {"command": command, "args": [str(a) for a in args], "cwd": str(cwd or ROOT), **files}
-            assert self.server.stdin is not None
-            assert self.server.stdout is not None
-            self.server.stdin.write(json.dumps(request) + "\n")
-            self.server.stdin.flush()
-            answer = self.server.stdout.readline()
-            assert answer, "the server of host commands went away"
-            out, err = (Path(files[name]).read_text(encoding="utf-8") for name in ("stdout", "stderr"))
-        result = Result(json.loads(answer)["code"], out, err)
+        place = tempfile.mkdtemp()
+        files = {name: os.path.join(place, name) for name in ("stdin", "stdout", "stderr")}
+        Path(files["stdin"]).write_text(stdin, encoding="utf-8")
+        request = {"command": command, "args": [str(a) for a in args], "cwd": str(cwd or ROOT), **files}
+        assert self.server.stdin is not None
+        self.server.stdin.write(json.dumps(request) + "\n")
+        self.server.stdin.flush()
+        return Running(self, Path(place), self.answer("pid"))
+
+    def run(
+        self, command: str, *args: object, cwd: Path | None = None, stdin: str = "", code: int | None = 0
+    ) -> Result:
+        """Run `command args…` and return what it left; fail unless it exits with `code` (None: any)."""
+        result = self.start(command, *args, cwd=cwd, stdin=stdin).wait()
         if code is not None:
-            assert result.code == code, f"{command} exited with {result.code}\n{out[-3000:]}\n{err[-5000:]}"
+            _expect(code, result, command)
         return result
+
+    def answer(self, key: str) -> int:
+        """The next number from the server."""
+        assert self.server.stdout is not None
+        line = self.server.stdout.readline()
+        assert line, "the server of host commands went away"
+        return json.loads(line)[key]
 
     def close(self) -> None:
         """End the server."""
@@ -113,14 +137,19 @@ def script(command: str) -> str:
     return str(Path(sys.executable).with_name(command))
 
 
-def run_script(*argv: object, cwd: Path | None = None, code: int | None = 0, stdin: str = "") -> Result:
-    """Run a real process from nothing; as HostCommands.run otherwise."""
-    done = subprocess.run(
-        [str(a) for a in argv], cwd=cwd or ROOT, env=environment(), input=stdin, capture_output=True, text=True
-    )
+def run_script(*argv: object, cwd: Path | None = None, code: int | None = 0, python_path: str = "") -> Result:
+    """Run a real process from nothing; as HostCommands.run otherwise. `python_path` comes first in its search path."""
+    env = {**environment(), **({"PYTHONPATH": python_path} if python_path else {})}
+    done = subprocess.run([str(a) for a in argv], cwd=cwd or ROOT, env=env, capture_output=True, text=True)
+    result = Result(done.returncode, done.stdout, done.stderr)
     if code is not None:
-        assert done.returncode == code, f"{argv[0]} exited with {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}"
-    return Result(done.returncode, done.stdout, done.stderr)
+        _expect(code, result, str(argv[0]))
+    return result
+
+
+def _expect(code: int, result: Result, command: str) -> None:
+    said = f"{result.out[-3000:]}\n{result.err[-5000:]}"
+    assert result.code == code, f"{command} exited with {result.code}\n{said}"
 
 
 # ---- the server ---------------------------------------------------------------------------------------------------
@@ -136,7 +165,7 @@ def _child(request: Mapping[str, Any]) -> int:
         opened = os.open(request[name], flags)
         os.dup2(opened, fd)
         os.close(opened)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     os.chdir(request["cwd"])
     sys.argv = [script(request["command"]), *request["args"]]
     try:
@@ -154,7 +183,7 @@ def _child(request: Mapping[str, Any]) -> int:
 
 def serve() -> None:
     """Import what is slow, then fork one child per request."""
-    for name in ("fairseq_llrnn.plugin", "torch._dynamo"):  # the latter costs every optimizer a second, once
+    for name in ("fairseq_llrnn", "torch._dynamo"):  # the latter costs every optimizer a second, once
         importlib.import_module(name)
     # The commands set up logging as their first act, before fairseq can.
     logging.root.handlers.clear()
@@ -175,9 +204,9 @@ def serve() -> None:
                 for stream in (sys.stdout, sys.stderr):
                     stream.flush()
                 os._exit(code)
+        print(json.dumps({"pid": child}), file=answers, flush=True)
         _, status = os.waitpid(child, 0)
-        answers.write(json.dumps({"code": os.waitstatus_to_exitcode(status)}) + "\n")
-        answers.flush()
+        print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), file=answers, flush=True)
     os._exit(0)  # nothing to tidy, and the interpreter's own end takes seconds
 
 

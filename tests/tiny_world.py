@@ -1,12 +1,14 @@
 """A tiny language with its data-bin and priors, and models of it built as the host builds them.
 
-About sixty words: articles, nouns, adjectives and verbs with part of speech, gender and number, some of them rare. Every word
+About fifty words: articles, nouns, adjectives and verbs with part of speech and gender, some of them rare. Every word
 of the dictionary occurs in the training text, so that every background built from it covers every text.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+import functools
 import random
 import warnings
 from collections.abc import Sequence
@@ -150,21 +152,29 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
-def build(args: Sequence[object], prior: Any = None, double: bool = False) -> Setting:
-    """What `fairseq-train args…` builds before it trains. `prior` takes the place of the one from disk."""
-    from fairseq import options, tasks
+@functools.cache
+def _configuration(args: tuple[str, ...]) -> Any:
+    """The host's reading of a command line; it takes longer than all that we do with it."""
+    from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the host's use of hydra
         parser = options.get_training_parser()
-        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, input_args=[str(a) for a in args]))
+        return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, input_args=list(args)))
+
+
+def build(args: Sequence[object], prior: Any = None, double: bool = False) -> Setting:
+    """What `fairseq-train args…` builds before it trains. `prior` takes the place of the one from disk."""
+    from fairseq import tasks
+
+    cfg = _configuration(tuple(str(a) for a in args))
     torch.manual_seed(1)
-    task = tasks.setup_task(cfg.task)
+    task = tasks.setup_task(copy.deepcopy(cfg.task))
     if prior is not None:
         task.prior = prior
-    model = task.build_model(cfg.model)
-    criterion = task.build_criterion(cfg.criterion)
+    model = task.build_model(copy.deepcopy(cfg.model))
+    criterion = task.build_criterion(copy.deepcopy(cfg.criterion))
     return Setting(task, model.double() if double else model, criterion, cfg)
 
 

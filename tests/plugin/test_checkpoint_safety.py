@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_commands import HostCommands, Result, run_script, script
+from host_commands import ROOT, HostCommands, Result, run_script, script
 from tiny_world import World
 
 from fairseq_llrnn.errors import DataError
@@ -28,7 +28,8 @@ class Hostile:
 
 
 def contents(place: Path) -> dict:
-    return {"model": {"weight": torch.zeros(3)}, "args": argparse.Namespace(), "extra_state": Hostile(place / "touched")}
+    hostile = Hostile(place / "touched")
+    return {"model": {"weight": torch.zeros(3)}, "args": argparse.Namespace(), "extra_state": hostile}
 
 
 def write_zip(path: Path) -> None:
@@ -95,9 +96,14 @@ def test_every_command_refuses_a_hostile_checkpoint(
 
 
 def test_a_console_script_from_nothing_refuses_it_too(world: World, tmp_path: Path) -> None:
+    """A process of its own, in a checkout, with --user-dir as the README has it."""
     path = tmp_path / "hostile.pt"
     write_zip(path)
-    result = run_script(script("fairseq-eval-lm"), *commands(world, path)["fairseq-eval-lm"], code=1)
+    arguments = commands(world, path)["fairseq-train"]
+    arguments[arguments.index("--user-dir") + 1] = "fairseq_llrnn"
+    result = run_script(script("fairseq-train"), *arguments, cwd=ROOT, code=1)
+    assert "criterion: LogLinearCriterion" in result.out
+    assert "already been imported" not in result.out
     assert_refused(result, path, "refused", "nothing of it was executed", "mkdir")
 
 
@@ -173,8 +179,8 @@ def test_plain_values_that_are_no_checkpoint_are_refused(load: Callable, tmp_pat
         load(str(path))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_says_that_a_checkpoint_is_cut_short(
+@pytest.mark.parametrize("command", ["fairseq-train", "fairseq-eval-lm", "llrnn"])
+def test_commands_say_that_a_checkpoint_is_cut_short(
     command: str, host: HostCommands, world: World, trained: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "cut.pt"

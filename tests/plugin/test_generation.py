@@ -1,4 +1,4 @@
-"""Search with the host's SequenceGenerator and a real model: tempering, exhaustive beams, incremental steps, ensembles."""
+"""Search with the host's SequenceGenerator and a real model: tempering, wide beams, incremental steps, ensembles."""
 
 import itertools
 import math
@@ -116,7 +116,7 @@ def step(generator: Any, tokens: Tensor, states: list[dict], temperature: float 
     return generator.model.forward_decoder(tokens, [], states, temperature)[0]
 
 
-# ---- tempering --------------------------------------------------------------------------------------------------------
+# ---- tempering ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
@@ -137,7 +137,7 @@ def test_a_temperature_tempers_features_and_never_the_background(
         prefix.append(int(found.argmax()))
 
 
-# ---- beams against enumeration ------------------------------------------------------------------------------------------
+# ---- beams against enumeration --------------------------------------------------------------------------------------
 
 
 def few_words(prior: Prior, words: list[str]) -> Prior:
@@ -178,7 +178,7 @@ def test_a_wide_beam_finds_what_enumeration_finds(world: World, network: str, ba
         assert [h["score"].item() for h in hypotheses] == sorted((h["score"].item() for h in hypotheses), reverse=True)
 
 
-# ---- one step at a time -------------------------------------------------------------------------------------------------
+# ---- one step at a time ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("background", ["static", "dynamic"])
@@ -186,7 +186,7 @@ def test_a_wide_beam_finds_what_enumeration_finds(world: World, network: str, ba
 def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(
     world: World, network: str, background: str
 ) -> None:
-    """Incremental decoding, reordered (and duplicated, and dropped) after every step, agrees with the full forward pass."""
+    """Incremental decoding, reordered (duplicated, dropped) after every step, agrees with the full forward pass."""
     setting = make(world, *NETWORKS[network], background=background)
     sample = batch(setting.task.dictionary, allowed_lines(setting))
     previous = sample["net_input"]["src_tokens"]
@@ -207,8 +207,19 @@ def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(
         torch.testing.assert_close(found[alive], whole[sentence, t][alive], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("formula", ["signature", "plain"])
-@pytest.mark.parametrize("background", ["static", "dynamic"])
+@pytest.mark.parametrize(
+    ("background", "formula"),
+    [
+        ("static", "signature"),
+        ("dynamic", "signature"),
+        ("static", "plain"),
+        pytest.param(
+            "dynamic",
+            "plain",
+            marks=pytest.mark.xfail(strict=True, reason="core's plain formula takes the start's shares everywhere"),
+        ),
+    ],
+)
 def test_criterion_forward_pass_and_search_agree_with_the_definition(
     world: World, background: str, formula: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""Softmax is the special case φ = one-hot, b = uniform: the host's own cross_entropy says the same, to float precision."""
+"""Softmax is the special case φ = one-hot, b = uniform: the host's own cross_entropy agrees, to float precision."""
 
 from pathlib import Path
 

@@ -1,16 +1,15 @@
-"""Training the same thing in another way gives the same model: accumulated, in two processes, stopped and resumed, killed."""
+"""Training the same in another way gives the same model: accumulated, in two processes, stopped and resumed, killed."""
 
 import os
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from host_commands import ROOT, HostCommands, environment, run_script, script
+from host_commands import HostCommands, run_script, script
 from tiny_world import World, read_checkpoint
 
 # Sizes that differ from batch to batch, an odd number of batches, and everything that draws random numbers.
@@ -65,9 +64,9 @@ def test_two_halves_accumulated_equal_the_whole_batch(host: HostCommands, world:
 
 
 def torchrun(*args: object) -> None:
-    """Two processes on the CPU. By itself the host neither takes torchrun's word for their number nor for their rank here:
+    """Two processes on the CPU, where the host does not take their number and rank from torchrun: we say both.
 
-    each of the two would train alone. So both are said.
+    Otherwise each of the two trains alone, and overwrites the other's checkpoints.
     """
     command = ["exec", script("fairseq-train"), *args, "--distributed-init-method", "env://", "--distributed-no-spawn"]
     command += ["--distributed-world-size", "2", "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
@@ -87,7 +86,7 @@ def test_two_processes_equal_one_that_accumulates(host: HostCommands, world: Wor
     assert_same_training(both / "checkpoint_last.pt", alone / "checkpoint_last.pt", exact=False)
 
 
-# ---- stopped, killed ---------------------------------------------------------------------------------------------------
+# ---- stopped, killed -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +96,12 @@ def uninterrupted(host: HostCommands, world: World, tmp_path_factory: pytest.Tem
     return place / "checkpoint_last.pt"
 
 
-@pytest.mark.parametrize(("updates", "epoch"), [(5, 1), (16, 2)])
+@pytest.mark.parametrize(("stop", "epoch"), [(5, 1), (16, 2)])
 def test_stopped_in_mid_epoch_and_resumed(
-    updates: int, epoch: int, host: HostCommands, world: World, uninterrupted: Path, tmp_path: Path
+    stop: int, epoch: int, host: HostCommands, world: World, uninterrupted: Path, tmp_path: Path
 ) -> None:
     arguments = ["fairseq-train", *world.train_args(save_dir=tmp_path), *LIVELY, "--max-epoch", 2]
-    host.run(*arguments, "--max-update", updates)
+    host.run(*arguments, "--max-update", stop)
     stopped = read_checkpoint(tmp_path / "checkpoint_last.pt")
     assert stopped["extra_state"]["train_iterator"]["epoch"] == epoch
     assert stopped["extra_state"]["train_iterator"]["iterations_in_epoch"] > 1
@@ -116,16 +115,17 @@ def test_killed_in_mid_epoch_and_resumed(host: HostCommands, world: World, unint
         *world.train_args(save_dir=tmp_path), *LIVELY, "--max-epoch", 2, "--save-interval-updates", 3,
         "--keep-interval-updates", 1,
     ]  # fmt: skip
-    process = subprocess.Popen(
-        [script("fairseq-train"), *map(str, arguments)], cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "checkpoint_last.pt").exists() and process.poll() is None and time.monotonic() < deadline:
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    running = host.start("fairseq-train", *arguments)
+    deadline = time.monotonic() + 60
+    while not checkpoint.exists() and time.monotonic() < deadline:
         time.sleep(0.002)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    killed = read_checkpoint(tmp_path / "checkpoint_last.pt")
-    assert killed["optimizer_history"][-1]["num_updates"] < read_checkpoint(uninterrupted)["optimizer_history"][-1]["num_updates"]
+    os.kill(running.pid, signal.SIGKILL)
+    assert running.wait().code == -signal.SIGKILL
+    assert updates(checkpoint) < updates(uninterrupted)
     host.run("fairseq-train", *arguments)
-    assert_same_training(tmp_path / "checkpoint_last.pt", uninterrupted)
+    assert_same_training(checkpoint, uninterrupted)
+
+
+def updates(checkpoint: Path) -> int:
+    return read_checkpoint(checkpoint)["optimizer_history"][-1]["num_updates"]

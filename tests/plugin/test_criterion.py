@@ -1,0 +1,83 @@
+"""What the criterion logs, and what its penalty does."""
+
+import math
+
+import pytest
+import torch
+from host_commands import HostCommands
+from tiny_world import World, batch, build, randomise
+
+
+def test_the_validation_log_adds_up(host: HostCommands, world: World, trained: object) -> None:
+    """nats, base 2, perplexity, ‖a‖; the loss by kind, weighted by the kinds' counts, is the whole."""
+    counts = {"end": 0, "NOUN": 0, "DET": 0, "ADJ": 0, "VERB": 0, "mixed": 0}
+    kinds = {}
+    for row in (world.place / "lexicon.tsv").read_text(encoding="utf-8").splitlines():
+        word, _, upos, _ = row.split("\t")
+        kinds[word] = upos if word not in kinds else "mixed"
+    for line in world.text("valid"):
+        counts["end"] += 1
+        for word in line.split():
+            counts[kinds[word]] += 1
+    validated = host.run(
+        "fairseq-validate", *world.task_args(), "--path", f"{trained}/checkpoint_last.pt", "--max-tokens", 60,
+        "--required-batch-size-multiple", 1, "--log-format", "json", "--num-workers", 0,
+    )  # fmt: skip
+    (log,) = validated.json_lines("valid")
+    assert {key.removeprefix("valid_nats_") for key in log if key.startswith("valid_nats_")} == set(counts)
+    total = sum(log[f"valid_nats_{kind}"] * count for kind, count in counts.items())
+    assert total / sum(counts.values()) == pytest.approx(log["valid_nats"], abs=1e-3)
+    assert log["valid_loss"] == log["valid_nll_loss"] == pytest.approx(log["valid_nats"] / math.log(2), abs=1e-3)
+    assert log["valid_ppl"] == pytest.approx(math.exp(log["valid_nats"]), abs=0.05)
+    assert log["valid_adaptor_norm"] > 0
+
+
+def test_other_groups_and_none(host: HostCommands, world: World) -> None:
+    def kinds(*options: str) -> set[str]:
+        result = host.run("fairseq-train", *world.train_args(), "--max-update", 1, *options)
+        return {key.removeprefix("valid_nats_") for key in result.json_lines("valid")[-1] if "nats_" in key}
+
+    assert kinds("--report-group", "Gender", "--sentence-avg") == {"Fem", "Masc", "other", "end"}
+    assert kinds("--report-group", "none") == {"other", "end"}
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, math.inf])
+def test_the_loss_is_the_likelihood_and_the_penalty(world: World, p: float) -> None:
+    setting = build([*world.train_args(), "--adaptor-penalty", "0.3", "--adaptor-norm", str(p)], double=True)
+    setting.criterion.double()
+    randomise(setting.model)
+    decoder = setting.model.decoder
+    sample = batch(setting.task.dictionary, world.text("test1"))
+    loss, size, log = setting.criterion(setting.model, sample)
+    hidden, _ = setting.model(**sample["net_input"], features_only=True)
+    real = sample["target"] != setting.task.dictionary.pad()
+    adaptor = (hidden @ decoder.output.weight.T + decoder.output.bias)[real]
+    norms = torch.linalg.vector_norm(adaptor, ord=p, dim=-1)
+    assert size == int(real.sum()) == sample["ntokens"]
+    assert loss.item() == pytest.approx(log["nll_loss"].item() + 0.3 * norms.sum().item(), rel=1e-9)
+    assert log["loss"].item() == pytest.approx(loss.item())
+    setting.model.eval()
+    details = setting.criterion(setting.model, sample)[2]
+    euclid = torch.linalg.vector_norm(adaptor, dim=-1).sum().item()
+    assert details["adaptor_norm"].item() == pytest.approx(euclid, rel=1e-9)
+    per_position = setting.criterion(setting.model, sample, reduce=False)[0]
+    assert per_position.shape == sample["target"].shape
+    assert per_position.sum().item() == pytest.approx(loss.item(), rel=1e-9)
+
+
+def test_the_mean_over_sentences(world: World) -> None:
+    setting = build([*world.train_args(), "--sentence-avg"])
+    sample = batch(setting.task.dictionary, world.text("test1"))
+    assert setting.criterion(setting.model, sample)[1] == 8
+
+
+def test_a_penalty_pulls_towards_the_background(host: HostCommands, world: World) -> None:
+    def last(*options: object) -> dict[str, float]:
+        return host.run("fairseq-train", *world.train_args(), "--max-epoch", 2, *options).json_lines("valid")[-1]
+
+    free = last()
+    assert free["valid_loss"] == free["valid_nll_loss"]
+    for p in (1, 2):
+        bound = last("--adaptor-penalty", 0.3, "--adaptor-norm", p)
+        assert bound["valid_adaptor_norm"] < 0.6 * free["valid_adaptor_norm"]
+        assert bound["valid_loss"] > bound["valid_nll_loss"] > free["valid_nll_loss"]
