@@ -17,6 +17,7 @@ import os
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +97,7 @@ class Prior:
             PriorError: the place exists and is no prior, or cannot be written.
         """
         directory = Path(directory).resolve()  # `.` has no name that a rename could take
-        if directory.exists() and not (directory / JSON_FILE).is_file() and not _is_empty_directory(directory):
+        if directory.exists() and not _holds_nothing_else(directory):
             raise PriorError(
                 f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"
             )
@@ -160,14 +161,15 @@ def _swap(new: Path, directory: Path) -> None:
     os.replace(directory, aside)
     try:
         os.replace(new, directory)
-    except OSError:
+    except BaseException:  # an interruption, too
         os.replace(aside, directory)
         raise
     shutil.rmtree(aside)
 
 
-def _is_empty_directory(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
+def _holds_nothing_else(path: Path) -> bool:
+    """Whether `path` is a directory with the files of a prior, or none: all that a new prior may replace."""
+    return path.is_dir() and {p.name for p in path.iterdir()} <= {JSON_FILE, WORDS_FILE, ARRAYS_FILE}
 
 
 def load_prior(directory: Path | str) -> Prior:
@@ -179,7 +181,8 @@ def load_prior(directory: Path | str) -> Prior:
     directory = Path(directory)
     description = _read_description(directory)
     try:
-        symbols = tuple((directory / WORDS_FILE).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+        words = (directory / WORDS_FILE).read_bytes().decode("utf-8")  # read_text would take \r for the end of a line
+        symbols = tuple(words.removesuffix("\n").split("\n"))
         raw = (directory / ARRAYS_FILE).read_bytes()
     except (OSError, UnicodeDecodeError) as error:
         raise PriorError(f"{directory}: a file of the prior cannot be read ({error}); {REBUILD}") from None
@@ -193,12 +196,12 @@ def load_prior(directory: Path | str) -> Prior:
             f"(truncated or changed); copy it again or {REBUILD}"
         )
     try:
-        with np.load(directory / ARRAYS_FILE, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
             output = _signatures(arrays, "output", description["output_features"])
             same = description["input_features"] is None
             read = output if same else _signatures(arrays, "input", description["input_features"])
-            log_weights = arrays["log_weights"]
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+            log_weights = _array(arrays, "log_weights", np.float64)
+    except (ValueError, KeyError, TypeError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise PriorError(f"{directory / ARRAYS_FILE}: not the arrays of a prior ({error}); {REBUILD}") from None
     if {len(symbols), len(log_weights), output.num_words, read.num_words} != {len(symbols)}:
         raise PriorError(f"{directory}: its arrays and its dictionary differ in size; {REBUILD}")
@@ -208,8 +211,8 @@ def load_prior(directory: Path | str) -> Prior:
 
 
 def _signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence[str]) -> Signatures:
-    offsets, indices = arrays[f"{side}_offsets"], arrays[f"{side}_indices"]
-    values, class_of = arrays[f"{side}_values"], arrays[f"{side}_class_of"]
+    offsets, indices = (_array(arrays, f"{side}_{name}", np.int64) for name in ("offsets", "indices"))
+    values, class_of = _array(arrays, f"{side}_values", np.float32), _array(arrays, f"{side}_class_of", np.int64)
     # indices go unchecked into compiled kernels later: a stranger's file must not reach outside its arrays
     sound = (
         len(offsets) > 1
@@ -223,7 +226,16 @@ def _signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence[str
     )
     if not sound:
         raise ValueError(f"the {side} signatures point outside their tables")
+    if not np.isfinite(values).all():
+        raise ValueError(f"the {side} features hold values that are not finite")
     return Signatures(class_of, FeatureTable(tuple(names), offsets, indices, values))
+
+
+def _array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.ndarray:
+    array = arrays[name]
+    if array.dtype != dtype or array.ndim != 1:
+        raise ValueError(f"{name}: expected a row of {np.dtype(dtype)}, found {array.dtype} of shape {array.shape}")
+    return array
 
 
 def _read_description(directory: Path) -> dict[str, Any]:
@@ -245,4 +257,9 @@ def _read_description(directory: Path) -> dict[str, Any]:
     missing = {"settings", "dictionary_sha256", "arrays_sha256", "output_features", "input_features"} - set(description)
     if missing:
         raise PriorError(f"{path}: expected the entries {', '.join(sorted(missing))}, found none; {REBUILD}")
+    names = (description["output_features"], description["input_features"] or [])
+    if not isinstance(description["settings"], dict) or not all(
+        isinstance(part, list) and all(isinstance(name, str) for name in part) for part in names
+    ):
+        raise PriorError(f"{path}: expected settings and lists of feature names, found something else; {REBUILD}")
     return description

@@ -94,6 +94,11 @@ def test_other_peoples_directories_are_not_touched(tmp_path: Path) -> None:
     with pytest.raises(PriorError, match="expected a free name or an earlier prior, found something else"):
         build().save(tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.tex").exists()
+    build().save(tmp_path / "prior")
+    (tmp_path / "prior" / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(PriorError, match="expected a free name or an earlier prior, found something else"):
+        build().save(tmp_path / "prior")
+    assert (tmp_path / "prior" / "notes.txt").exists()
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,6 +200,43 @@ def test_indices_that_point_outside(saved: Path, name: str, value: int) -> None:
     changed[0] = value
     replace_arrays(saved, **{name: changed})
     with pytest.raises(PriorError, match="the output signatures point outside their tables"):
+        load_prior(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("output_class_of", np.zeros(len(SYMBOLS))),
+        ("output_offsets", np.zeros((2, 2), dtype=np.int64)),
+        ("log_weights", np.zeros(len(SYMBOLS), dtype=np.complex128)),
+    ],
+)
+def test_arrays_of_another_kind(saved: Path, name: str, array: np.ndarray) -> None:
+    replace_arrays(saved, **{name: array})
+    with pytest.raises(PriorError, match=f"not the arrays of a prior .{name}: expected a row of"):
+        load_prior(saved)
+
+
+def test_feature_values_that_are_not_finite(saved: Path) -> None:
+    with np.load(saved / "arrays.npz") as arrays:
+        changed = arrays["output_values"] * np.float32("nan")
+    replace_arrays(saved, output_values=changed)
+    with pytest.raises(PriorError, match="the output features hold values that are not finite"):
+        load_prior(saved)
+
+
+def test_a_single_array_is_no_prior(saved: Path) -> None:
+    with (saved / "arrays.npz").open("wb") as file:
+        np.save(file, np.zeros(3))
+    damage_json(saved, arrays_sha256=hashlib.sha256((saved / "arrays.npz").read_bytes()).hexdigest())
+    with pytest.raises(PriorError, match="not the arrays of a prior"):
+        load_prior(saved)
+
+
+@pytest.mark.parametrize("entry", [{"settings": 3}, {"output_features": "POS"}, {"output_features": [1]}])
+def test_descriptions_of_another_kind(saved: Path, entry: dict[str, object]) -> None:
+    damage_json(saved, **entry)
+    with pytest.raises(PriorError, match="expected settings and lists of feature names, found something else"):
         load_prior(saved)
 
 
