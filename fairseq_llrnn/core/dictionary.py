@@ -22,6 +22,7 @@ BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 SPECIALS = (BOS, PAD, EOS, UNK)
 _FLAG = "#fairseq:overwrite"
 WORDS_PER_SENTENCE = 25
+LONGEST_COUNT = 18  # digits; more would not fit into 64 bits
 _PADDING_ENTRY = re.compile(r"madeupword\d{4,}")
 
 
@@ -106,7 +107,7 @@ def load_dictionary(path: Path | str) -> WordList:
         overwrite = text.endswith(_FLAG)
         text = text[: -len(_FLAG)].rstrip(" ") if overwrite else text
         symbol, space, count = text.rpartition(" ")
-        if not space or not symbol or not count.isdigit():
+        if not space or not symbol or not (count.isdecimal() and len(count) <= LONGEST_COUNT):
             raise DataError(
                 f"{place(path, number)}: expected `symbol count`, found {text[:60]!r}; "
                 "give the dict.txt that fairseq-preprocess wrote"

@@ -60,6 +60,8 @@ def test_hash_knows_order_and_symbols(tmp_path: Path) -> None:
         ("le 3\nchat\n", "line 2: expected `symbol count`, found 'chat'"),
         ("le trois\n", "line 1: expected `symbol count`"),
         ("le -3\n", "line 1: expected `symbol count`"),
+        ("le ²\n", "line 1: expected `symbol count`"),
+        (f"le {10**19}\n", "line 1: expected `symbol count`"),
         ("le 3\nchat 1\nle 2\n", "line 3: symbol 'le' was already given in line 1; remove one of them"),
         ("<pad> 3\n", "line 1: symbol '<pad>' was already given by fairseq itself"),
     ],
