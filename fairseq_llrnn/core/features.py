@@ -51,9 +51,9 @@ class FeatureTable:
         indices: list[int] = []
         values: list[float] = []
         for r, row in enumerate(rows):
-            entries = sorted((index[name], float(value)) for name, value in row.items() if value != 0.0)
+            entries = sorted((index[name], float(value)) for name, value in row.items() if np.float32(value) != 0.0)
             for i, value in entries:
-                if not np.isfinite(value):
+                if not np.isfinite(np.float32(value)):
                     raise DataError(
                         f"feature {names[i]!r} of row {r}: expected a finite real value, found {value}; "
                         "mend the feature's definition"
