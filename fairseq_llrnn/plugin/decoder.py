@@ -44,8 +44,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self.background = prior.background()
         self.context_window = context_window
         self.bf16_products = bf16_products
-        # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with
-        fingerprint = torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.uint8)
+        # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (in int64, so
+        # that the host's average of checkpoints is the same fingerprint again)
+        fingerprint = torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.int64)
         self.register_buffer("prior_fingerprint", fingerprint)
 
     def forward(
@@ -90,8 +91,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             hidden = self._hidden_of_windows(prev_output_tokens[:, -self.context_window :].unsqueeze(1), table)
         else:
             before = self.get_incremental_state(incremental_state, "network")
-            last = self.embedding(prev_output_tokens[:, -1:], table)
-            hidden, after = self._run(last, None if before is None else before["state"])
+            unread = prev_output_tokens if before is None else prev_output_tokens[:, -1:]
+            hidden, after = self._run(self.embedding(unread, table), None if before is None else before["state"])
+            hidden = hidden[:, -1:]
             self.set_incremental_state(incremental_state, "network", {"state": after})
         return hidden, {"attn": None, "state": state, "log_mass": self.background.log_mass(state).unsqueeze(1)}
 
@@ -208,10 +210,14 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
         """Refuse weights that were trained beside another prior."""
         saved = state_dict.get(f"{name}.prior_fingerprint")
-        if saved is not None and not torch.equal(saved.cpu(), self.prior_fingerprint.cpu()):
+        if saved is not None and not torch.equal(saved.cpu().long(), self.prior_fingerprint.cpu()):
             raise PriorError(
                 "the checkpoint was trained with another prior than the one given (fingerprints "
-                f"{bytes(saved.tolist()).hex()[:12]}… and {bytes(self.prior_fingerprint.tolist()).hex()[:12]}…); "
+                f"{_hex(saved)}… and {_hex(self.prior_fingerprint)}…); "
                 "give the prior of its training with --prior"
             )
         return state_dict
+
+
+def _hex(fingerprint: Tensor) -> str:
+    return "".join(f"{byte:02x}" for byte in fingerprint.flatten().long().tolist()[:6])
