@@ -170,6 +170,7 @@ def read_weights(path: Path, words: WordList, allowed: np.ndarray) -> np.ndarray
         if not math.isfinite(weight) or weight < 0:
             raise DataError(f"{where}: expected a finite weight ≥ 0 for {word!r}, found {text}; mend the row")
         weights[index[word]] = weight
-    if weights.sum() == 0:
+    if weights.max() == 0:
         raise DataError(f"{path}: expected at least one positive weight, found none; give weights of dictionary words")
+    weights /= weights.max()  # the sum of large ones would be infinite
     return weights / weights.sum()

@@ -290,6 +290,9 @@ def test_backgrounds(tmp_path: Path) -> None:
     path.write_text("le\t3\n\n</s>\t1\n", encoding="utf-8")
     given = build(PriorSettings(top_words=2, background=str(path)))
     assert np.exp(given.log_weights[[2, 4, 5]]).tolist() == pytest.approx([0.25, 0.75, 0.0])
+    path.write_text("le\t1e308\nla\t1e308\n", encoding="utf-8")
+    large = build(PriorSettings(top_words=2, background=str(path)))
+    assert np.exp(large.log_weights[[4, 5]]).tolist() == pytest.approx([0.5, 0.5])
     with pytest.raises(OptionError, match="--background unigrm: expected unigram, uniform or the path of a TSV"):
         build(PriorSettings(top_words=2, background="unigrm"))
 
