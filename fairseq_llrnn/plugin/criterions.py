@@ -102,7 +102,7 @@ class LogLinearCriterion(FairseqCriterion):
         sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])
         sizes = torch.bincount(kind, minlength=len(self.kinds))
         for i, name in enumerate(self.kinds):
-            details[f"nll_{name}"] = sums[i]
+            details[f"nll_of_{name}"] = sums[i]
             details[f"count_{name}"] = sizes[i]
         return details
 
@@ -124,7 +124,7 @@ class LogLinearCriterion(FairseqCriterion):
             metrics.log_scalar("adaptor_norm", total["adaptor_norm"] / total["ntokens"], total["ntokens"], round=3)
         for key in [k for k in total if k.startswith("count_") and total[k] > 0]:
             name = key.removeprefix("count_")
-            metrics.log_scalar(f"nats_{name}", total[f"nll_{name}"] / total[key], total[key], priority=20, round=3)
+            metrics.log_scalar(f"nats_{name}", total[f"nll_of_{name}"] / total[key], total[key], priority=20, round=3)
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
