@@ -44,9 +44,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self.background = prior.background()
         self.context_window = context_window
         self.bf16_products = bf16_products
-        # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (in int64, so
-        # that the host's average of checkpoints is the same fingerprint again)
-        fingerprint = torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.int64)
+        # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (as floating
+        # point, so that the host's averages of checkpoints and of updates are the same fingerprint again)
+        fingerprint = torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.float32)
         self.register_buffer("prior_fingerprint", fingerprint)
 
     def forward(
@@ -210,14 +210,14 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
         """Refuse weights that were trained beside another prior."""
         saved = state_dict.get(f"{name}.prior_fingerprint")
-        if saved is not None and not torch.equal(saved.cpu().long(), self.prior_fingerprint.cpu()):
+        if saved is not None and _hex(saved) != _hex(self.prior_fingerprint):
             raise PriorError(
                 "the checkpoint was trained with another prior than the one given (fingerprints "
-                f"{_hex(saved)}… and {_hex(self.prior_fingerprint)}…); "
+                f"{_hex(saved)[:12]}… and {_hex(self.prior_fingerprint)[:12]}…); "
                 "give the prior of its training with --prior"
             )
         return state_dict
 
 
 def _hex(fingerprint: Tensor) -> str:
-    return "".join(f"{byte:02x}" for byte in fingerprint.flatten().long().tolist()[:6])
+    return "".join(f"{byte:02x}" for byte in fingerprint.flatten().float().round().long().tolist())
