@@ -3,15 +3,21 @@
 import os
 from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import Optional  # the host reads Optional[X] from its dataclasses, and not X | None
+from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
 
+import torch
 from fairseq import utils
 from fairseq.data import Dictionary, FairseqDataset
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
+from torch import Tensor
+from torch.nn import functional
 
 from fairseq_llrnn.core.prior import Prior, load_prior
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 
 
 @dataclass
@@ -56,6 +62,26 @@ class LLRNNLanguageModelingTask(LanguageModelingTask):
         Where the host uses its first batches again, a run resumed in a later epoch sees others than one never stopped.
         """
         return False
+
+    def inference_step(
+        self,
+        generator: SequenceGenerator,
+        models: list[BaseFairseqModel],
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        """As the host's, but a prefix that the background forbids is said to be one: no search could go on from it."""
+        prefix = prefix_tokens
+        eos = self.dictionary.eos()
+        if prefix is None:  # the host then takes the source, without the </s> that begins it
+            prefix = sample["net_input"]["src_tokens"]
+            prefix = prefix[:, 1:] if bool(prefix[:, :1].eq(eos).all()) else prefix
+        previous = functional.pad(prefix, (1, 0), value=eos)[:, :-1]
+        for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
+            share = decoder.background.log_share_along(previous, prefix)
+            decoder.refuse_impossible(share, prefix, torch.arange(len(prefix)))
+        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
 
 
 def _refuse_unsupported(args: Namespace) -> None:

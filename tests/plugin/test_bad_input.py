@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -185,7 +186,7 @@ def test_a_target_without_mass_in_training(host: HostCommands, world: World, wit
 def test_a_target_without_mass_in_evaluation(
     host: HostCommands, world: World, without_lac: Path, tmp_path: Path
 ) -> None:
-    """The host's scorer would leave such words out and call the rest the perplexity."""
+    """The host's scorer would leave such words out and call the rest the perplexity; its search would give up."""
     lines = [line for line in sentences(12, seed=9) if "lac" not in line.split()]
     (tmp_path / "train.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     lines[5] = "un roi voit le lac froid"
@@ -205,3 +206,6 @@ def test_a_target_without_mass_in_evaluation(
     }.items():
         result = host.run(command, *common, *options, code=None)
         assert_says(result, "'lac'", "no mass", "position 5 of sample 6 ", "(1 such targets")
+    typed = host.run("fairseq-interactive", *common[:-4], "--max-len-b", 5, stdin="le chat\nle lac froid\n", code=None)
+    assert re.search(r"^H-0\t\S+\tle chat ", typed.out, re.MULTILINE)
+    assert_says(typed, "'lac'", "no mass", "position 2 of sample 1 ")
