@@ -77,6 +77,11 @@ class Running:
     place: Path
     pid: int
 
+    def out_so_far(self) -> str:
+        """What it wrote to its standard output until now."""
+        file = self.place / "stdout"
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+
     def wait(self) -> Result:
         """What it left, once it has ended."""
         code = self.commands.answer("code")
