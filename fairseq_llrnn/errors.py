@@ -1,7 +1,7 @@
 """The errors a user can cause.
 
-Each message says what was expected, what was found, where, and how to mend it. Commands print the message alone (no
-stack trace) and exit with status 2.
+Each message says what was expected, what was found, where, and how to mend it. Commands print the message alone, no
+stack trace; `llrnn` then exits with status 2, fairseq's own commands with 1.
 """
 
 

@@ -148,7 +148,7 @@ class Setting:
 
         def loss() -> Tensor:
             mass, share = background.log_mass(state), background.log_share(state, self.targets)
-            return -layer.target_log_prob(self.hidden, self.targets, background, mass, share).sum()
+            return -layer.target_log_prob(self.hidden, self.targets, mass, share).sum()
 
         return Contestant(f"log-linear (S = {table.num_rows:,})", layer, loss, self.hidden)
 

@@ -39,9 +39,15 @@ HOUSEHOLD = (
 # Learning rates and batches: the slow one for the host's softmax, whose larger batches cost it less.
 STEADY = ("--lr", "0.001", "--max-tokens", "2048")
 PAPER_RECIPE = ("--lr", "0.002", "--max-tokens", "2048")
-ANNEALED = (*PAPER_RECIPE, "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", "0")
+ANNEALING = ("--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", "0")
+ANNEALED = (*PAPER_RECIPE, *ANNEALING)
 DROPOUT = ("--dropout", "0.3", *ANNEALED)
 REGULARISED = ("--tie-features", "--dropout", "0.4", *ANNEALED)
+SMALL_BATCHES = ("--tie-features", "--dropout", "0.4", "--lr", "0.002", "--max-tokens", "1024", *ANNEALING)
+LARGE = (
+    *("--tie-features", "--decoder-embed-dim", "400", "--decoder-hidden-size", "400", "--dropout", "0.45"),
+    *("--lr", "0.0025", "--max-tokens", "1536", *ANNEALING),
+)
 SURFACE = ("--shapes", "--suffixes")
 
 
@@ -184,7 +190,20 @@ def ablations(mode: str) -> list[Model]:
         Model(f"{mode}-dropout", "with dropout, annealed", "ablation", base, DROPOUT),
         Model(f"{mode}-regularised", "with dropout, annealed, tied", "ablation", base, REGULARISED),
         Model(f"{mode}-surface", "with shapes and suffixes", "ablation", surface),
-        Model(f"{mode}-best", "with dropout, annealed, shapes and suffixes", "ablation", surface, DROPOUT),
+        Model(
+            f"{mode}-best",
+            "with dropout, annealed, tied, smaller batches, shapes and suffixes",
+            "ablation",
+            surface,
+            SMALL_BATCHES,
+        ),
+        Model(
+            f"{mode}-large",
+            "with dropout, annealed, tied, M = 5,000, 400 wide instead of 256",
+            "ablation",
+            lexical(mode, 5000),
+            LARGE,
+        ),
     ]
 
 

@@ -1,6 +1,7 @@
 """`llrnn prior`: treebanks, lexicons and counts -> the prior directory that training needs."""
 
 import argparse
+import hashlib
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from fairseq_llrnn.core.dictionary import WordList, load_dictionary
 from fairseq_llrnn.core.lexicon import Lexicon
 from fairseq_llrnn.core.patterns import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.core.prior import Prior
-from fairseq_llrnn.core.readers import read_apertium, read_conllu, read_tsv_lexicon
+from fairseq_llrnn.core.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
 from fairseq_llrnn.core.user_patterns import UserPatterns
 from fairseq_llrnn.errors import OptionError
 
@@ -39,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--count-text", nargs="+", default=[], metavar="FILE",
         help="tokenised text that ranks the words and makes the unigram (default: the counts in --dict, where the end "
         "of sentence is not counted and is taken to come after every 25 words)",
+    )  # fmt: skip
+    need.add_argument(
+        "--values", nargs="+", default=[], metavar="FILE",
+        help="real-valued features of words (TSV: word, Group:Value, number)",
     )  # fmt: skip
     need.add_argument(
         "--keep-case", action="store_true",
@@ -101,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     counts = words.count_text(args.count_text) if args.count_text else words.counts_with_ends()
     lexicon = _lexicon(args, words)
     patterns = UserPatterns.load(args.patterns) if args.patterns else None
-    prior, notes = build_prior(words, counts, lexicon, settings, patterns)
+    prior, notes = build_prior(words, counts, lexicon, settings, patterns, _sources(args))
     prior.save(args.out)
     for note, count in sorted(notes.items()):
         print(f"note: {count:,} {note}", file=sys.stderr)
@@ -141,8 +146,8 @@ def _settings(args: argparse.Namespace) -> PriorSettings:
 
 def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
-        *("conllu", "lexicon", "apertium", "count_text", "keep_case", "features", "input_features", "top_words"),
-        *("input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
+        *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "features", "input_features"),
+        *("top_words", "input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
     )
     for name in others:
         if getattr(args, name) not in (None, False, []):
@@ -157,6 +162,7 @@ def _lexicon(args: argparse.Namespace, words: WordList) -> Lexicon:
     readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
         (read_conllu, args.conllu),
         (read_tsv_lexicon, args.lexicon),
+        (read_values, args.values),
     ]
     for read, paths in readers:
         for path in paths:
@@ -165,6 +171,22 @@ def _lexicon(args: argparse.Namespace, words: WordList) -> Lexicon:
         ordinary = (word for word, special in zip(words.symbols, words.specials, strict=True) if not special)
         lexicon.update(read_apertium(ordinary, analyser=args.apertium, lowercase=not args.keep_case))
     return lexicon
+
+
+def _sources(args: argparse.Namespace) -> list[str]:
+    """What the prior was made from: option, file name, and the beginning of the content's SHA-256."""
+    files = [
+        *(("--conllu", path) for path in args.conllu),
+        *(("--lexicon", path) for path in args.lexicon),
+        *(("--values", path) for path in args.values),
+        *(("--count-text", path) for path in args.count_text),
+        *(("--patterns", path) for path in [args.patterns] if path is not None),
+    ]
+    described = []
+    for option, path in files:
+        with open(path, "rb") as stream:
+            described.append(f"{option} {Path(path).name} {hashlib.file_digest(stream, 'sha256').hexdigest()[:16]}")
+    return described + ([] if args.apertium is None else [f"--apertium {Path(args.apertium).name}"])
 
 
 def _print_table(prior: Prior, words: WordList, out: str, seconds: float) -> None:

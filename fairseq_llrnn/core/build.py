@@ -50,12 +50,14 @@ def build_prior(
     lexicon: Lexicon,
     settings: PriorSettings,
     patterns: UserPatterns | None = None,
+    sources: Sequence[str] = (),
 ) -> tuple[Prior, Counter[str]]:
     """Build the prior and count what a user should know about it.
 
     Args:
         words: the dictionary. counts: (V,) counts that rank the words and make the unigram.
         lexicon: features by word; words it lacks keep their identity, `NOTTOP` and surface features only.
+        sources: what lexicon and counts were read from, for the prior's JSON.
 
     Raises:
         OptionError, DataError: as the parts do.
@@ -77,7 +79,12 @@ def build_prior(
     weights = _weights(words, counts, settings)
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)
-    used = {**asdict(settings), "patterns": patterns.names if patterns else None, "lexicon_entries": len(lexicon)}
+    used = {
+        **asdict(settings),
+        "patterns": patterns.names if patterns else None,
+        "lexicon_entries": len(lexicon),
+        "sources": list(sources),
+    }
     return Prior(words.symbols, output, read, log_weights, used), notes
 
 

@@ -12,6 +12,8 @@ from types import MappingProxyType
 
 from fairseq_llrnn.errors import DataError
 
+# What core/features.py says of a word's identity; a lexicon that says it too would change what words are.
+RESERVED_GROUPS = frozenset({"TOPFORM", "NOTTOP", "SPECIAL"})
 NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
@@ -62,6 +64,10 @@ class Lexicon:
             raise DataError(
                 f"word {word!r}: {name!r} is no feature name; expected a group, a colon and a value, such as "
                 "Gender:Fem"
+            )
+        if group in RESERVED_GROUPS:
+            raise DataError(
+                f"word {word!r}: feature {name!r} is of a group that is kept for word identity; give it another name"
             )
         self._checked_names.add(name)
 

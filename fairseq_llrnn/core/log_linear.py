@@ -131,20 +131,21 @@ class LogLinearOutput(nn.Module):
         return (hidden @ rows.to(hidden.dtype).T).to(bias.dtype) + bias
 
     def target_log_prob(
-        self, hidden: Tensor, targets: Tensor, background: Background, log_mass: Tensor, log_share: Tensor
+        self, hidden: Tensor, targets: Tensor, log_mass: Tensor, log_share: Tensor, log_weights: Tensor | None = None
     ) -> Tensor:
         """log p(target | K) at every position, for training.
 
         Args:
             hidden: (N, H). targets: (N,).
-            background: supplies log b to the plain formula.
             log_mass: log B_K(σ), (1, S) or (N, S). log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
+            log_weights: log b(K, x) of every word, (1, V) or (N, V); what the plain formula reads instead of both.
 
         Returns:
             (N,) float32 (float64 for float64 parameters).
         """
         if self.formula == "plain":
-            log_weights = log_mass[:, self.class_of] + background.log_shares(background.start(1))
+            if log_weights is None:
+                raise ValueError("the plain formula needs log_weights")
             h, weight, bias = self._precise(hidden)
             dense = self.rows.dense().to(weight.dtype)[self.class_of]
             full = plain_log_probs(h, weight, bias, dense, log_weights.to(weight.dtype))

@@ -155,14 +155,15 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         −inf for a target that the background forbids, padding included: the caller masks it.
         """
         log_mass = extra["log_mass"]
-        shape = targets.shape
-        if log_mass.shape[:2] != (1, 1):
-            log_mass = log_mass.expand(*shape, -1)
         share = self.background.log_share_along(extra["previous"], targets)
+        log_weights = None
+        if self.output.formula == "plain":
+            weights = log_mass[..., self.output.class_of] + self.background.log_shares_along(extra["previous"])
+            log_weights = _one_row_or_all(weights, targets)
         flat = self.output.target_log_prob(
-            hidden.flatten(0, 1), targets.flatten(), self.background, log_mass.flatten(0, 1), share.flatten()
+            hidden.flatten(0, 1), targets.flatten(), _one_row_or_all(log_mass, targets), share.flatten(), log_weights
         )
-        return flat.view(shape)
+        return flat.view(targets.shape)
 
     def refuse_impossible(self, log_prob: Tensor, targets: Tensor, ids: Tensor) -> None:
         """A target without background mass would make the loss infinite: say which word, sentence and position.
@@ -217,6 +218,11 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
                 "give the prior of its training with --prior"
             )
         return state_dict
+
+
+def _one_row_or_all(along: Tensor, targets: Tensor) -> Tensor:
+    """(1, 1, ·) -> (1, ·); whatever else broadcasts to (B, T, ·) -> (B·T, ·)."""
+    return along.flatten(0, 1) if along.shape[:2] == (1, 1) else along.expand(*targets.shape, -1).flatten(0, 1)
 
 
 def _hex(fingerprint: Tensor) -> str:

@@ -34,7 +34,7 @@ class LoadedModel:
 
     @torch.inference_mode()
     def explain(self, words: list[str], top: int) -> list[Explanation]:
-        """One explanation per word and one for the end of the sentence, read by itself, as in training."""
+        """One explanation per word and one for the sentence end, read by itself, as --sample-break-mode eos trains."""
         tokens = self.encode(words)
         previous = tokens.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
         decoder = self.model.decoder

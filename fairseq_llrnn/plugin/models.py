@@ -1,4 +1,4 @@
-"""llrnn_lm: a recurrent language model that ends in a log-linear layer, and its named architectures."""
+"""llrnn_lm: a recurrent language model that ends in a log-linear layer, whose defaults are the paper's sizes (§5.2)."""
 
 from argparse import Namespace
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Optional  # the host reads Optional[X] from its dataclasses, 
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
+from fairseq.models import FairseqLanguageModel, register_model
 from fairseq.tasks import FairseqTask
 from omegaconf import II
 
@@ -127,12 +127,3 @@ def _check(args: Namespace | LLRNNLanguageModelConfig, prior: Prior) -> None:
             "--tie-features: expected the same features in input and output, but the prior was built with other "
             "--input-features; build it without them, or do not tie"
         )
-
-
-@register_model_architecture("llrnn_lm", "llrnn_lm_paper")
-def paper_architecture(args: Namespace) -> None:
-    """The paper's sizes (§5.2): 256-dimensional input, 2 LSTM layers of 256, no dropout."""
-    args.cell = getattr(args, "cell", "lstm")
-    args.decoder_embed_dim = getattr(args, "decoder_embed_dim", 256)
-    args.decoder_hidden_size = getattr(args, "decoder_hidden_size", 256)
-    args.decoder_layers = getattr(args, "decoder_layers", 2)

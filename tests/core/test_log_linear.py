@@ -45,9 +45,14 @@ def make(
 
 def targets_of(output: LogLinearOutput, background: Background, hidden: Tensor, targets: Tensor) -> Tensor:
     state = background.start(hidden.size(0))
-    return output.target_log_prob(
-        hidden, targets, background, background.log_mass(state), background.log_share(state, targets)
-    )
+    return targets_in(output, background, state, hidden, targets)
+
+
+def targets_in(
+    output: LogLinearOutput, background: Background, state: Tensor, hidden: Tensor, targets: Tensor
+) -> Tensor:
+    mass, share = background.log_mass(state), background.log_share(state, targets)
+    return output.target_log_prob(hidden, targets, mass, share, background.log_weights(state))
 
 
 def everything(output: LogLinearOutput, background: Background, hidden: Tensor) -> Tensor:
@@ -130,8 +135,9 @@ def test_gradcheck_through_the_composition() -> None:
     )
 
 
-def test_a_background_that_depends_on_the_hypothesis() -> None:
-    output, _, signatures = make()
+@pytest.mark.parametrize("formula", ["signature", "plain"])
+def test_a_background_that_depends_on_the_hypothesis(formula: str) -> None:
+    output, _, signatures = make(formula)
     background = oracles.HashBackground(torch.from_numpy(signatures.class_of), signatures.num_classes)
     state = background.advance(background.start(4), torch.tensor([0, 2, 5, 6]))
     hidden = torch.randn(4, WIDTH, dtype=torch.float64)
@@ -140,8 +146,7 @@ def test_a_background_that_depends_on_the_hypothesis() -> None:
     found = output.log_probs(output.class_scores(hidden), background.log_mass(state), background.log_shares(state))
     torch.testing.assert_close(found.exp(), expected.exp())
     targets = torch.tensor([0, 4, 5, 6])
-    share = background.log_share(state, targets)
-    one = output.target_log_prob(hidden, targets, background, background.log_mass(state), share)
+    one = targets_in(output, background, state, hidden, targets)
     torch.testing.assert_close(one, expected.gather(1, targets.unsqueeze(1)).squeeze(1))
     values, tokens = output.top_k(output.class_scores(hidden), background.log_mass(state), background, state, 3)
     torch.testing.assert_close(values, expected.topk(3).values)
@@ -271,3 +276,9 @@ def test_unknown_formula() -> None:
     signatures = group_equal_rows(FeatureTable.from_rows(ROWS))
     with pytest.raises(ValueError, match="formula: expected one of"):
         LogLinearOutput(signatures.features, torch.from_numpy(signatures.class_of), WIDTH, "fast")
+
+
+def test_the_plain_formula_needs_the_weights() -> None:
+    output, background, _ = make("plain")
+    with pytest.raises(ValueError, match="the plain formula needs log_weights"):
+        output.target_log_prob(torch.randn(1, WIDTH).double(), torch.tensor([0]), torch.zeros(1, 5), torch.zeros(1))

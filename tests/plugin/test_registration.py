@@ -42,7 +42,7 @@ background = prior.background()
 previous, targets = torch.tensor([[2, 5, 6]]), torch.tensor([[5, 6, 2]])
 hidden = network(embed(previous))[0].flatten(0, 1)
 mass, share = background.log_mass_along(previous).flatten(0, 1), background.log_share_along(previous, targets)
-loss = -output.target_log_prob(hidden, targets.flatten(), background, mass, share.flatten()).sum()
+loss = -output.target_log_prob(hidden, targets.flatten(), mass, share.flatten()).sum()
 loss.backward()
 print("loss", loss.item())
 """
