@@ -44,11 +44,6 @@ ANNEALED = (*PAPER_RECIPE, *ANNEALING)
 DROPOUT = ("--dropout", "0.3", *ANNEALED)
 REGULARISED = ("--tie-features", "--dropout", "0.4", *ANNEALED)
 SMALL_BATCHES = ("--tie-features", "--dropout", "0.4", "--lr", "0.002", "--max-tokens", "1024", *ANNEALING)
-# On from the best weights at a constant rate; the weights of every hundredth update are averaged.
-AVERAGED = (
-    *("--tie-features", "--dropout", "0.4", "--lr", "0.0008", "--max-tokens", "1024", "--max-update", "900"),
-    *("--save-interval-updates", "100", "--no-last-checkpoints", "--disable-validation"),
-)
 LARGE = (
     *("--tie-features", "--decoder-embed-dim", "400", "--decoder-hidden-size", "400", "--dropout", "0.45"),
     *("--lr", "0.0025", "--max-tokens", "1536", *ANNEALING),
@@ -94,7 +89,6 @@ class Model:
     prior: Prior | None  # None: fairseq's own model
     arguments: tuple[str, ...] = PAPER_RECIPE
     seed: int = 1
-    begins_with: str | None = None  # a model whose best weights are trained on, to be averaged in the end
 
     @property
     def mode(self) -> str | None:
@@ -107,10 +101,7 @@ class Model:
     def command(self, out: Path, user_dir: str) -> list[str]:
         kind = STOCK if self.prior is None else (*OURS, "--prior", str(self.prior.folder(out)))
         where = ("--user-dir", user_dir, "--save-dir", str(self.folder(out)), "--seed", str(self.seed))
-        start: tuple[str, ...] = ()
-        if self.begins_with is not None:
-            start = ("--finetune-from-model", str(out / "models" / self.begins_with / "checkpoint_best.pt"))
-        return ["fairseq-train", str(out / "data-bin"), *kind, *self.arguments, *TRAINING, *start, *where, *HOUSEHOLD]
+        return ["fairseq-train", str(out / "data-bin"), *kind, *self.arguments, *TRAINING, *where, *HOUSEHOLD]
 
     def signature(self) -> str:
         """The settings that make the row, in one line."""
@@ -118,8 +109,7 @@ class Model:
         if self.prior is not None:
             known = f"features {self.prior.features or 'none'}, counts {self.prior.counts or 'dictionary'}"
             kind, prior = OURS, f"prior {known} {' '.join(self.prior.arguments)}"
-        begins = () if self.begins_with is None else ("from", self.begins_with, "averaged")
-        options = " ".join((*kind, *self.arguments, *TRAINING, *begins, "--seed", str(self.seed)))
+        options = " ".join((*kind, *self.arguments, *TRAINING, "--seed", str(self.seed)))
         return f"{self.name}: {prior}; train {options}"
 
 
@@ -206,15 +196,6 @@ def ablations(mode: str) -> list[Model]:
             "ablation",
             surface,
             SMALL_BATCHES,
-        ),
-        Model(
-            f"{mode}-averaged",
-            "the same, then 900 updates more whose weights are averaged",
-            "ablation",
-            surface,
-            AVERAGED,
-            seed=2,
-            begins_with=f"{mode}-best",
         ),
         Model(
             f"{mode}-large",

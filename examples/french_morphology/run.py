@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from average import average
 from experiments import Model, models, trained_as
 
 import fairseq_llrnn
@@ -76,8 +75,6 @@ def build_and_train(model: Model, ud: Path, out: Path) -> None:
     log, trained = folder / "train.log", folder / "trained"
     if not trained.exists():
         execute(model.command(out, USER_DIR), log)
-        if model.begins_with is not None:
-            average(folder)
         # fairseq cannot tell a finished training from an interrupted one and would go on for some epochs.
         trained.touch()
     elif not trained_as(model, log.read_text(encoding="utf-8")):
