@@ -1,0 +1,42 @@
+"""The README is run: every bash block after `<!-- run -->`, in order, in one folder, as a reader would paste it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn.core.toy_french import make_corpus, write_corpus
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"<!-- run -->\n```bash\n(.*?)```", re.DOTALL)
+# What the README leaves to an hour, the test leaves to a moment.
+SHORTENED = {"--max-epoch 30": "--max-epoch 1", "256": "32", "--top-words 2500": "--top-words 300"}
+
+
+def test_blocks_run_one_after_the_other(tmp_path: Path) -> None:
+    blocks = BLOCK.findall(README)
+    assert len(blocks) >= 3, "the README shows how to make data, train, and look"
+    corpus = tmp_path / "corpus"
+    write_corpus(make_corpus(1000, 1), corpus)
+    for name in ("train.txt", "valid.txt", "test.txt", "train.conllu"):
+        (tmp_path / name).write_bytes((corpus / name).read_bytes())
+    (tmp_path / "fairseq_llrnn").symlink_to(ROOT / "fairseq_llrnn")
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for block in blocks:
+        for long, short in SHORTENED.items():
+            block = block.replace(long, short)
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block],
+            cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{block}\n--- stdout\n{done.stdout[-3000:]}\n--- stderr\n{done.stderr[-3000:]}"
+    assert "perplexity" in done.stdout
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
+def test_links_lead_somewhere(link: str) -> None:
+    assert (ROOT / link).exists()
