@@ -31,8 +31,14 @@ def test_blocks_run_one_after_the_other(tmp_path: Path) -> None:
             block = block.replace(long, short)
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", block],
-            cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         assert done.returncode == 0, f"{block}\n--- stdout\n{done.stdout[-3000:]}\n--- stderr\n{done.stderr[-3000:]}"
     assert "perplexity" in done.stdout
 
