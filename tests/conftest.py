@@ -1,13 +1,18 @@
 """What all tests share: one thread per process, and skipping where the data beside the project is absent."""
 
+from __future__ import annotations
+
 import os
 
 # Before torch is imported: on a small machine threads of many small operators only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from host_commands import HostCommands
+from tiny_world import World, make_world
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -33,3 +38,17 @@ def root() -> Path:
 def shared_data() -> Path:
     """The data beside the project; for tests marked `real_data`."""
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def host() -> Iterator[HostCommands]:
+    """Runs fairseq's commands, and ours, each in a process of its own."""
+    commands = HostCommands()
+    yield commands
+    commands.close()
+
+
+@pytest.fixture(scope="session")
+def world(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Data and priors of the tiny language."""
+    return make_world(tmp_path_factory.mktemp("world"), host)

@@ -1,12 +1,11 @@
 """`llrnn` in this process on a very small corpus, and once a session a trained model to explain."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from host_commands import HostCommands
 from small_corpus import Corpus, Done, Llrnn
-from tiny_world import World, make_world
+from tiny_world import World
 
 from fairseq_llrnn.cli import main as llrnn_main
 
@@ -31,20 +30,6 @@ def llrnn(capsys: pytest.CaptureFixture[str]) -> Llrnn:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Corpus:
     return Corpus.make(tmp_path)
-
-
-@pytest.fixture(scope="session")
-def host() -> Iterator[HostCommands]:
-    """Runs fairseq's commands, and ours, each in a process of its own."""
-    commands = HostCommands()
-    yield commands
-    commands.close()
-
-
-@pytest.fixture(scope="session")
-def world(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Data and priors of the tiny language."""
-    return make_world(tmp_path_factory.mktemp("cli-world"), host)
 
 
 @pytest.fixture(scope="session")

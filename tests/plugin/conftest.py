@@ -1,25 +1,10 @@
-"""Once a session: the server of host commands, the tiny world, and a model trained in it."""
+"""A model trained in the tiny world, once a session."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from host_commands import HostCommands
-from tiny_world import World, make_world
-
-
-@pytest.fixture(scope="session")
-def host() -> Iterator[HostCommands]:
-    """Runs the host's commands."""
-    commands = HostCommands()
-    yield commands
-    commands.close()
-
-
-@pytest.fixture(scope="session")
-def world(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Data and priors."""
-    return make_world(tmp_path_factory.mktemp("world"), host)
+from tiny_world import World
 
 
 @pytest.fixture(scope="session")
