@@ -56,8 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="words with an identity of their own, the most frequent ones; `all` for every word (default: 2500)",
     )  # fmt: skip
     features.add_argument(
-        "--features", type=_names, metavar="GROUPS", help="comma list of feature groups (default: all, e.g. POS,Gender)"
-    )
+        "--features", type=_names, metavar="GROUPS",
+        help="comma list of the lexicon's feature groups, e.g. POS,Gender (default: all)",
+    )  # fmt: skip
     features.add_argument(
         "--input-features", type=_names, metavar="GROUPS", help="feature groups the network reads (ψ; default: as φ)"
     )

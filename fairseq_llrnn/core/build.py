@@ -69,13 +69,16 @@ def build_prior(
     if len(lexicon) and unknown:
         notes["dictionary words that the lexicon lacks"] += unknown
     ordinary = ~specials
-    output = _signatures(words, rows, ordinary, counts, settings.top_words, settings.features, "")
+    surface = {"Shape": settings.shapes, "Suffix": settings.suffix_floor is not None, "Pattern": patterns is not None}
+    asked_for = [group for group, wanted in surface.items() if wanted]
+    output = _signatures(words, rows, ordinary, counts, settings.top_words, settings.features, "", asked_for)
     if settings.input_features is None and settings.input_top_words is None:
         read = output
     else:
         groups = settings.features if settings.input_features is None else settings.input_features
+        also = asked_for if settings.input_features is None else ()
         top = settings.top_words if settings.input_top_words is None else settings.input_top_words
-        read = _signatures(words, rows, ordinary, counts, top, groups, "input-")
+        read = _signatures(words, rows, ordinary, counts, top, groups, "input-", also)
     weights = _weights(words, counts, settings)
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)
@@ -124,11 +127,12 @@ def _signatures(
     top: int | Literal["all"],
     groups: Sequence[str] | None,
     side: Literal["", "input-"],
+    asked_for: Sequence[str] = (),
 ) -> Signatures:
     """The classes of φ, or of ψ; `side` begins the names of their options."""
     chosen = np.flatnonzero(ordinary) if top == "all" else top_words(counts, ordinary, top, f"--{side}top-words")
     identity = identity_rows(words.symbols, ~ordinary, chosen)
-    kept = restrict_groups(rows, groups, f"--{side}features")
+    kept = restrict_groups(rows, groups, f"--{side}features", asked_for)
     return group_equal_rows(FeatureTable.from_rows([{**a, **b} for a, b in zip(identity, kept, strict=True)]))
 
 

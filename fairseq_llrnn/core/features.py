@@ -107,9 +107,9 @@ def top_words(counts: np.ndarray, ordinary: np.ndarray, how_many: int, option: s
 
 
 def restrict_groups(
-    rows: Iterable[Mapping[str, float]], groups: Sequence[str] | None, option: str
+    rows: Iterable[Mapping[str, float]], groups: Sequence[str] | None, option: str, asked_for: Sequence[str] = ()
 ) -> list[dict[str, float]]:
-    """Keep only features of `groups` (all of them where None).
+    """Keep only features of `groups` (all of them where None) and of those that the user asked for by other options.
 
     Raises:
         OptionError: a group that no word has; the message names the nearest that exists.
@@ -126,7 +126,7 @@ def restrict_groups(
                 f"{option}: unknown feature group {group!r}; found in the lexicon and patterns: "
                 f"{', '.join(known)}{hint}"
             )
-    wanted = set(groups)
+    wanted = {*groups, *asked_for}
     return [{n: v for n, v in row.items() if feature_group(n) in wanted} for row in copies]
 
 

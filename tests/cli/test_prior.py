@@ -317,6 +317,12 @@ def test_softmax_beside_features(corpus: Corpus, llrnn: Llrnn, option: str, valu
     assert not corpus.out.exists()
 
 
+def test_features_chosen_do_not_switch_off_those_asked_for(built: Built) -> None:
+    prior = built("--features", "POS", "--shapes", "--suffixes", "2")
+    groups = {name.partition(":")[0] for name in prior.output.features.names}
+    assert {"POS", "Shape", "Suffix"} <= groups and "Gender" not in groups
+
+
 def test_real_values_and_where_all_came_from(built: Built, corpus: Corpus) -> None:
     path = corpus.write("values.tsv", "chat\tSize:Small\t0.25\n")
     prior = built("--values", path)
