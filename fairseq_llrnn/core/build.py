@@ -99,9 +99,9 @@ def _word_rows(
     patterns: UserPatterns | None,
 ) -> list[dict[str, float]]:
     """Every a-priori feature of every word, identity left out: V rows, empty for special symbols."""
-    if patterns is not None:
-        patterns.check_used(w for w, s in zip(words.symbols, specials, strict=True) if not s)
     ordinary = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
+    if patterns is not None:
+        patterns.check_used(ordinary)
     floor = settings.suffix_floor
     suffixes = iter([{} for _ in ordinary] if floor is None else suffix_features(ordinary, floor))
     rows: list[dict[str, float]] = []

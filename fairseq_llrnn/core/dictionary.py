@@ -51,10 +51,6 @@ class WordList:
         allowed[[self.symbols.index(EOS), self.symbols.index(UNK)]] = True
         return allowed
 
-    @property
-    def sha256(self) -> str:
-        return hash_symbols(self.symbols)
-
     def counts_with_ends(self) -> np.ndarray:
         """The dictionary's own counts (V,), with an estimate for </s>, which fairseq does not write: one in 25 words.
 

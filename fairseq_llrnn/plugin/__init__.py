@@ -4,7 +4,8 @@
     expressions.py   options that are Python expressions, evaluated without running code
     tasks.py         llrnn_language_modeling: the host's task with a prior
     decoder.py       the recurrent decoder with a log-linear output layer
-    models.py        llrnn_lm and its named architectures
+    models.py        llrnn_lm
+    load.py          one of our models from a checkpoint, to look into it
     criterions.py    log_linear
 """
 
