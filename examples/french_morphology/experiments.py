@@ -198,6 +198,13 @@ def ablations(mode: str) -> list[Model]:
             SMALL_BATCHES,
         ),
         Model(
+            f"{mode}-best-m5000",
+            "the same with M = 5,000",
+            "ablation",
+            with_surface(lexical(mode, 5000)),
+            SMALL_BATCHES,
+        ),
+        Model(
             f"{mode}-large",
             "with dropout, annealed, tied, M = 5,000, 400 wide instead of 256",
             "ablation",

@@ -5,7 +5,6 @@ Sizes: V words of the dictionary, M words with an identity of their own.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,10 +20,10 @@ from fairseq_llrnn.core.features import FeatureTable, identity_rows, restrict_gr
 from fairseq_llrnn.core.lexicon import Lexicon
 from fairseq_llrnn.core.patterns import shape_features, suffix_features
 from fairseq_llrnn.core.prior import Prior
-from fairseq_llrnn.core.readers.text_lines import iter_lines, place
+from fairseq_llrnn.core.readers.weights import read_weights
 from fairseq_llrnn.core.signatures import Signatures, group_equal_rows
 from fairseq_llrnn.core.user_patterns import UserPatterns
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import OptionError
 
 BACKGROUNDS = ("unigram", "uniform")
 
@@ -149,39 +148,5 @@ def _weights(words: WordList, counts: np.ndarray, settings: PriorSettings) -> np
             f"--background {settings.background}: expected {', '.join(BACKGROUNDS)} or the path of a TSV file with "
             "`word<TAB>weight` rows, found no such file; check the spelling"
         )
-    return read_weights(path, words, allowed)
-
-
-def read_weights(path: Path, words: WordList, allowed: np.ndarray) -> np.ndarray:
-    """Weights from a TSV of `word<TAB>weight` rows, normalised to one; words that are not in it get zero.
-
-    Raises:
-        DataError: a row that is not a known word and a non-negative finite number, a word given twice, no mass at all.
-    """
-    index = {s: i for i, s in enumerate(words.symbols)}
-    weights = np.zeros(len(words))
-    seen: dict[str, int] = {}
-    for number, line in iter_lines(path):
-        if not line.strip():
-            continue
-        cells = line.split("\t")
-        where = place(path, number)
-        if len(cells) != 2:
-            raise DataError(f"{where}: expected `word<TAB>weight`, found {len(cells)} columns; mend the row")
-        word, text = cells
-        if word not in index or not allowed[index[word]]:
-            raise DataError(f"{where}: word {word!r} is not in the dictionary; remove the row or add the word")
-        if word in seen:
-            raise DataError(f"{where}: word {word!r} was already given in line {seen[word]}; remove one of them")
-        seen[word] = number
-        try:
-            weight = float(text)
-        except ValueError:
-            raise DataError(f"{where}: expected a number as weight of {word!r}, found {text!r}; mend the row") from None
-        if not math.isfinite(weight) or weight < 0:
-            raise DataError(f"{where}: expected a finite weight ≥ 0 for {word!r}, found {text}; mend the row")
-        weights[index[word]] = weight
-    if weights.max() == 0:
-        raise DataError(f"{path}: expected at least one positive weight, found none; give weights of dictionary words")
-    weights /= weights.max()  # the sum of large ones would be infinite
+    weights = read_weights(path, {word: i for i, word in enumerate(words.symbols) if allowed[i]}, len(words))
     return weights / weights.sum()

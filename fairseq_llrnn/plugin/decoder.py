@@ -169,8 +169,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """A target without background mass would make the loss infinite: say which word, sentence and position.
 
         Args:
-            log_prob: of the targets, (B, T). targets: (B, T). ids: (B,) the samples' numbers, from zero; another length
-                where the host has cut the batch up, so that nobody knows the place.
+            log_prob: of the targets, (B, T). targets: (B, T). ids: (B,) the samples' numbers, from zero (a sample is a
+                sentence, or a block of --tokens-per-sample words); another length where the host has cut the batch
+                up, so that nobody knows the place.
 
         Raises:
             DataError: log_prob is −inf for a target that is not padding.
@@ -180,9 +181,11 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             return
         row, position = impossible.nonzero()[0].tolist()
         word = self.dictionary[int(targets[row, position])]
-        place = f"at position {position + 1} of sample {int(ids[row]) + 1} " if len(ids) == len(targets) else ""
+        place = f"at position {position + 1} of sample {int(ids[row]) + 1}, " if len(ids) == len(targets) else ""
+        near = targets[row, max(0, position - 5) : position + 4]
+        around = self.dictionary.string(near[near.ne(self.dictionary.pad())])
         raise DataError(
-            f"the background gives word {word!r} no mass, but it is the target {place}"
+            f"the background gives word {word!r} no mass, but it is the target {place}in {around!r} "
             f"({int(impossible.sum())} such targets in this batch); build the prior with a background that covers it, "
             "e.g. --background unigram --smoothing absolute"
         )

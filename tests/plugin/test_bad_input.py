@@ -179,7 +179,7 @@ def test_a_target_without_mass_in_training(host: HostCommands, world: World, wit
     places = [(i + 1, words.index("lac") + 1) for i, words in enumerate(lines) if "lac" in words]
     assert_says(result, "'lac'", "no mass", "--smoothing")
     said = result.err.strip().splitlines()[-1]
-    assert any(f"position {position} of sample {sentence} " in said for sentence, position in places), said
+    assert any(f"position {position} of sample {sentence}, " in said for sentence, position in places), said
     assert f"{sum(words.count('lac') for words in lines)} such targets" in said
 
 
@@ -205,7 +205,7 @@ def test_a_target_without_mass_in_evaluation(
         "fairseq-eval-lm": ["--gen-subset", "valid", "--sample-break-mode", "eos"],
     }.items():
         result = host.run(command, *common, *options, code=None)
-        assert_says(result, "'lac'", "no mass", "position 5 of sample 6 ", "(1 such targets")
+        assert_says(result, "'lac'", "no mass", "position 5 of sample 6, in 'un roi voit le lac froid' (1 such targets")
     typed = host.run("fairseq-interactive", *common[:-4], "--max-len-b", 5, stdin="le chat\nle lac froid\n", code=None)
     assert re.search(r"^H-0\t\S+\tle chat ", typed.out, re.MULTILINE)
-    assert_says(typed, "'lac'", "no mass", "position 2 of sample 1 ")
+    assert_says(typed, "'lac'", "no mass", "position 2 of sample 1, in 'le lac froid' ")
