@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Write docs/options.md: every option of `llrnn` and of our tasks, models and criteria, from the code itself.
+
+    python scripts/list_options.py [--check]
+
+--check writes nothing and fails where the page is not what the code says.
+"""
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
+
+import fairseq_llrnn.plugin  # noqa: F401  (fills the registries)
+from fairseq_llrnn.cli.main import COMMANDS, load
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
+INTRODUCTION = """# All options
+
+Made by `python scripts/list_options.py` from the code. What else fairseq-train and its sisters take is fairseq's own.
+"""
+REGISTRIES = (
+    ("--task", TASK_DATACLASS_REGISTRY),
+    ("--arch", MODEL_DATACLASS_REGISTRY),
+    ("--criterion", CRITERION_DATACLASS_REGISTRY),
+)
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def rows(parser: argparse.ArgumentParser, only: set[str] | None = None) -> Iterator[str]:
+    """A table row for every argument (whose destination is in `only`)."""
+    for action in parser._actions:
+        if action.dest == "help" or (only is not None and action.dest not in only):
+            continue
+        name = ", ".join(action.option_strings) or action.metavar or action.dest
+        if action.choices:
+            name += f" {{{','.join(map(str, action.choices))}}}"
+        elif action.option_strings and action.nargs != 0:
+            name += f" {action.metavar or 'VALUE'}" + (" …" if action.nargs == "+" else "")
+        text = action.help or ""
+        number_or_name = isinstance(action.default, int | float | str) and not isinstance(action.default, bool)
+        if "default" not in text and action.option_strings and number_or_name:
+            text += f" (default: {action.default})"
+        text %= {"default": action.default}
+        yield f"| `{cell(name)}` | {cell(text)} |"
+
+
+def ours(configuration: type) -> set[str]:
+    """The fields that a class of this package declares; the others are the host's."""
+    names: set[str] = set()
+    for part in configuration.__mro__:
+        if part.__module__.startswith("fairseq_llrnn"):
+            declared = vars(part).get("__annotations__", {})
+            names |= {f.name for f in dataclasses.fields(configuration) if f.name in declared and "help" in f.metadata}
+    return names
+
+
+def table(lines: Iterator[str]) -> str:
+    return "\n".join(["| option | what it does |", "|---|---|", *lines, ""])
+
+
+def page() -> str:
+    parts = [INTRODUCTION]
+    for name, example in COMMANDS.items():
+        parser = argparse.ArgumentParser(prog=f"llrnn {name}")
+        load(name).add_arguments(parser)
+        listed = table(rows(parser)) if len(parser._actions) > 1 else "It takes no options.\n"
+        what = load(name).HELP[0].upper() + load(name).HELP[1:]
+        parts.append(f"## `llrnn {name}`\n\n{what}.\n\n    {example}\n\n{listed}")
+    for option, registry in REGISTRIES:
+        for name, configuration in registry.items():
+            if configuration.__module__.startswith("fairseq_llrnn"):
+                parser = argparse.ArgumentParser()
+                gen_parser_from_dataclass(parser, configuration())
+                parts.append(f"## `{option} {name}`\n\n{table(rows(parser, ours(configuration)))}")
+    return "\n".join(parts)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
+    if not parser.parse_args().check:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
+        print(f"{PAGE.name}: is not what the code says; run `python scripts/list_options.py`", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
