@@ -48,6 +48,10 @@ LARGE = (
     *("--tie-features", "--decoder-embed-dim", "400", "--decoder-hidden-size", "400", "--dropout", "0.45"),
     *("--lr", "0.0025", "--max-tokens", "1536", *ANNEALING),
 )
+WIDE = (
+    *("--tie-features", "--decoder-embed-dim", "400", "--decoder-hidden-size", "400", "--dropout", "0.45"),
+    *("--lr", "0.0015", "--max-tokens", "1024", *ANNEALING),
+)
 SURFACE = ("--shapes", "--suffixes")
 
 
@@ -204,6 +208,7 @@ def ablations(mode: str) -> list[Model]:
             with_surface(lexical(mode, 5000)),
             SMALL_BATCHES,
         ),
+        Model(f"{mode}-wide", "the same, 400 wide instead of 256", "ablation", surface, WIDE),
         Model(
             f"{mode}-large",
             "with dropout, annealed, tied, M = 5,000, 400 wide instead of 256",
