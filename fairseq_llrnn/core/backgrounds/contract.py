@@ -7,6 +7,9 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
     log_mass(state)           (N, S) or (1, S)     log Σ_{x∈σ} b(K, x)
     log_share(state, tokens)  (N,)                 log b(K, x) − log B_K(σ(x))
 
+    bound = background.given(source)               the background of a batch of conditions C (source sentences)
+
+A background that depends on a condition C is first asked for the one of this batch; any other answers with itself.
 A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
 obviously right default, which a faster subclass overrides. Every background passes tests/laws.py.
 """
@@ -55,6 +58,16 @@ class Background(nn.Module):
     def log_weights(self, state: Tensor) -> Tensor:
         """log b(K, x) for every word: (N, V), or (1, V) where it is the same for all hypotheses."""
         raise NotImplementedError
+
+    # ---- conditions -----------------------------------------------------------------------------------------------
+
+    def given(self, source: Tensor) -> Background:
+        """The background of a batch of conditions C: `source` (B, L), source tokens padded with the source's pad.
+
+        What it returns lives as long as the batch, and its `start(B)` gives row i the state of sentence i. A background
+        that ignores C returns itself.
+        """
+        return self
 
     # ---- slow defaults ------------------------------------------------------------------------------------------
 
