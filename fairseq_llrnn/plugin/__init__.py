@@ -3,8 +3,8 @@
     checkpoints.py   safe loading of checkpoints
     expressions.py   options that are Python expressions, evaluated without running code
     tasks.py         llrnn_language_modeling: the host's task with a prior
-    decoder.py       the recurrent decoder with a log-linear output layer
-    models.py        llrnn_lm
+    decoder.py       what every decoder of ours ends in: the log-linear output layer and a background
+    recurrent_decoder.py, models.py   llrnn_lm
     load.py          one of our models from a checkpoint, to look into it
     criterions.py    log_linear
 """

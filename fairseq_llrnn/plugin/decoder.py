@@ -1,7 +1,7 @@
-"""The recurrent decoder whose output layer is log-linear.
+"""What every decoder of ours ends in: a log-linear output over signatures, and a background.
 
-Sizes: B batch, T time, V words, S signatures, H hidden width. Element 0 of the decoder's output holds aᵀφ(σ),
-(B, T, S), which the host may divide by a temperature; log b rides in the second element and is never tempered.
+Sizes: B batch, T time, L source length, V words, S signatures, H hidden width. Element 0 of the decoder's output holds
+aᵀφ(σ), (B, T, S), which the host may divide by a temperature; log b rides in the second element and is never tempered.
 """
 
 from __future__ import annotations
@@ -13,46 +13,54 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
-from fairseq_llrnn.core.composition import FeatureEmbedding
+from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.log_linear import LogLinearOutput
-from fairseq_llrnn.core.network import RecurrentNetwork
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import DataError, PriorError
 
-IncrementalState = dict[str, dict[str, Tensor | None]]
+IncrementalState = dict[str, dict[str, Any]]
+EncoderOut = dict[str, list[Tensor]]  # as the host's; "src_tokens" holds the source, (B, L)
 
 
 class LogLinearDecoder(FairseqIncrementalDecoder):
-    """ψ-embedding -> recurrent network -> log-linear output over signatures."""
+    """Hidden states, which a subclass supplies (`hidden`), -> log-linear output given the source's background."""
 
     prior_fingerprint: Tensor
 
     def __init__(
-        self,
-        dictionary: Dictionary,
-        prior: Prior,
-        network: RecurrentNetwork,
-        embedding: FeatureEmbedding,
-        output: LogLinearOutput,
-        context_window: int,
-        bf16_products: bool,
+        self, dictionary: Dictionary, prior: Prior, output: LogLinearOutput, bf16_products: bool = False
     ) -> None:
+        """bf16_products: train with bfloat16 products; the output layer takes over the dtype of the hidden states."""
         super().__init__(dictionary)
-        self.network = network
-        self.embedding = embedding
         self.output = output
         self.background = prior.background()
-        self.context_window = context_window
         self.bf16_products = bf16_products
         # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (as floating
         # point, so that the host's averages of checkpoints and of updates are the same fingerprint again)
         fingerprint = torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.float32)
         self.register_buffer("prior_fingerprint", fingerprint)
 
+    # ---- what a subclass supplies -------------------------------------------------------------------------------
+
+    def hidden(
+        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Hidden states of every position, or of the last one where `incremental_state` is given.
+
+        Args:
+            previous: the tokens before each position, (B, T).
+
+        Returns:
+            (B, T, H) or (B, 1, H), and the attention on the source, (B, T, L) or (B, 1, L), if there is any.
+        """
+        raise NotImplementedError
+
+    # ---- the host's interface -----------------------------------------------------------------------------------
+
     def forward(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: None = None,
+        encoder_out: EncoderOut | None = None,
         incremental_state: IncrementalState | None = None,
         src_lengths: Tensor | None = None,
         features_only: bool = False,
@@ -64,82 +72,67 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             features_only: return the hidden states (B, T, H) instead of the class scores (B, T, S).
 
         Returns:
-            hidden states or scores, and {"attn": None, "log_mass": …} with log_mass broadcasting to (B, T, S).
+            hidden states or scores, and {"attn": …, "log_mass": …} with log_mass broadcasting to (B, T, S).
         """
         hidden, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         if features_only:
             return hidden, extra
-        if incremental_state is None:
-            return self.output.class_scores(hidden), extra
-        cache = self._cache(incremental_state)
-        return self.output.class_scores(hidden, (cache["output_rows"], cache["output_bias"])), extra
+        composed = None if incremental_state is None else self._composed(incremental_state)
+        return self.output.class_scores(hidden, composed), extra
 
     def extract_features(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: None = None,
+        encoder_out: EncoderOut | None = None,
         incremental_state: IncrementalState | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Hidden states (B, T, H), and the background along the positions. (B, 1, …) with `incremental_state`."""
+        with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
+            hidden, attention = self.hidden(prev_output_tokens, encoder_out, incremental_state)
+        background = self._given(encoder_out, incremental_state)
+        extra: dict[str, Any] = {"attn": None if attention is None else [attention], "background": background}
         if incremental_state is None:
-            hidden = self._hidden_of_sequence(prev_output_tokens)
-            log_mass = self.background.log_mass_along(prev_output_tokens)
-            return hidden, {"attn": None, "previous": prev_output_tokens, "log_mass": log_mass}
-        state = self._advance(prev_output_tokens, incremental_state)
-        table = self._cache(incremental_state)["input_rows"]
-        if self.context_window:
-            hidden = self._hidden_of_windows(prev_output_tokens[:, -self.context_window :].unsqueeze(1), table)
+            extra |= {"previous": prev_output_tokens, "log_mass": background.log_mass_along(prev_output_tokens)}
         else:
-            before = self.get_incremental_state(incremental_state, "network")
-            unread = prev_output_tokens if before is None else prev_output_tokens[:, -1:]
-            hidden, after = self._run(self.embedding(unread, table), None if before is None else before["state"])
-            hidden = hidden[:, -1:]
-            self.set_incremental_state(incremental_state, "network", {"state": after})
-        return hidden, {"attn": None, "state": state, "log_mass": self.background.log_mass(state).unsqueeze(1)}
+            state = self._advance(background, prev_output_tokens, incremental_state)
+            extra |= {"state": state, "log_mass": background.log_mass(state).unsqueeze(1)}
+        return hidden.to(torch.bfloat16) if self._reduced else hidden, extra
 
-    def _hidden_of_sequence(self, tokens: Tensor) -> Tensor:
-        table = self.embedding.table()
-        if not self.context_window:
-            hidden, _ = self._run(self.embedding(tokens, table))
-            return hidden
-        width = self.context_window
-        padded = torch.nn.functional.pad(tokens, (width - 1, 0), value=self.dictionary.pad())
-        return self._hidden_of_windows(padded.unfold(1, width, 1), table)
+    @property
+    def _reduced(self) -> bool:
+        return self.bf16_products and self.training
 
-    def _hidden_of_windows(self, windows: Tensor, table: Tensor) -> Tensor:
-        """Every position sees its last W words: (B, T, ≤ W) tokens -> (B, T, H). Missing words are zero vectors."""
-        batch, time, width = windows.shape
-        flat = windows.reshape(batch * time, width)
-        flat = torch.nn.functional.pad(flat, (self.context_window - width, 0), value=self.dictionary.pad())
-        embedded = self.embedding(flat, table) * flat.ne(self.dictionary.pad()).unsqueeze(-1)
-        hidden, _ = self._run(embedded)
-        return hidden[:, -1].view(batch, time, -1)
+    def _given(self, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None) -> Background:
+        """b(C; ·) of the batch's sources. A search keeps it: its states, which are reordered, say whose row is whose."""
+        if encoder_out is None:
+            return self.background
+        kept = None if incremental_state is None else self.get_incremental_state(incremental_state, "given")
+        if kept is not None:
+            given: Background = kept["background"]
+            return given
+        given = self.background.given(encoder_out["src_tokens"][0])
+        if incremental_state is not None:
+            self.set_incremental_state(incremental_state, "given", {"background": given})
+        return given
 
-    def _run(self, embedded: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The network; in training, if asked, with bfloat16 products. The output layer takes over their dtype."""
-        enabled = self.bf16_products and self.training
-        with torch.autocast(embedded.device.type, torch.bfloat16, enabled=enabled):
-            hidden, after = self.network(embedded, state)
-        return hidden.to(torch.bfloat16) if enabled else hidden, after
-
-    def _cache(self, incremental_state: IncrementalState) -> dict[str, Tensor]:
-        """The composed tables, made at the first step of a search and used at all others."""
+    def _composed(self, incremental_state: IncrementalState) -> tuple[Tensor, Tensor]:
+        """The composed output rows, made at the first step of a search and used at all others."""
         cache = self.get_incremental_state(incremental_state, "composed")
         if cache is None:
             rows, bias = self.output.composed()
-            cache = {"output_rows": rows, "output_bias": bias, "input_rows": self.embedding.table()}
+            cache = {"rows": rows, "bias": bias}
             self.set_incremental_state(incremental_state, "composed", cache)
-        return cache
+        return cache["rows"], cache["bias"]
 
-    def _advance(self, tokens: Tensor, incremental_state: IncrementalState) -> Tensor:
+    def _advance(self, background: Background, tokens: Tensor, incremental_state: IncrementalState) -> Tensor:
         """The background's state after the prefix `tokens` (B, t), whose first symbol only starts the sentence."""
         before = self.get_incremental_state(incremental_state, "background")
         if before is None:
-            state = self.background.start(tokens.size(0))
+            state = background.start(tokens.size(0))
             for t in range(1, tokens.size(1)):
-                state = self.background.advance(state, tokens[:, t])
+                state = background.advance(state, tokens[:, t])
         else:
-            state = self.background.advance(before["state"], tokens[:, -1])
+            state = background.advance(before["state"], tokens[:, -1])
         self.set_incremental_state(incremental_state, "background", {"state": state})
         return state
 
@@ -155,10 +148,11 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         −inf for a target that the background forbids, padding included: the caller masks it.
         """
         log_mass = extra["log_mass"]
-        share = self.background.log_share_along(extra["previous"], targets)
+        background, previous = extra["background"], extra["previous"]
+        share = background.log_share_along(previous, targets)
         log_weights = None
         if self.output.formula == "plain":
-            weights = log_mass[..., self.output.class_of] + self.background.log_shares_along(extra["previous"])
+            weights = log_mass[..., self.output.class_of] + background.log_shares_along(previous)
             log_weights = _one_row_or_all(weights, targets)
         flat = self.output.target_log_prob(
             hidden.flatten(0, 1), targets.flatten(), _one_row_or_all(log_mass, targets), share.flatten(), log_weights
@@ -199,9 +193,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """
         scores, extra = net_output
         if "state" in extra:
-            shares = self.background.log_shares(extra["state"]).unsqueeze(1)
+            shares = extra["background"].log_shares(extra["state"]).unsqueeze(1)
         else:
-            shares = self.background.log_shares_along(extra["previous"])
+            shares = extra["background"].log_shares_along(extra["previous"])
         result = self.output.log_probs(scores, extra["log_mass"], shares)
         if sample is not None and sample.get("target") is not None:
             target = sample["target"]

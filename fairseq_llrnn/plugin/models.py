@@ -15,7 +15,7 @@ from fairseq_llrnn.core.log_linear import FORMULAS, LogLinearOutput
 from fairseq_llrnn.core.network import CELLS, RecurrentNetwork
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.recurrent_decoder import RecurrentDecoder
 
 
 @dataclass
@@ -61,7 +61,7 @@ class LLRNNLanguageModelConfig(FairseqDataclass):
 class LLRNNLanguageModel(FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a recurrent network (Dymetman & Xiao 2016)."""
 
-    decoder: LogLinearDecoder
+    decoder: RecurrentDecoder
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNLanguageModelConfig, task: FairseqTask) -> "LLRNNLanguageModel":
@@ -99,7 +99,7 @@ class LLRNNLanguageModel(FairseqLanguageModel):
             args.decoder_embed_dim,
             output.weight if args.tie_features else None,
         )
-        decoder = LogLinearDecoder(
+        decoder = RecurrentDecoder(
             task.dictionary, prior, network, embedding, output, args.context_window, args.bf16_products
         )
         return cls(decoder)

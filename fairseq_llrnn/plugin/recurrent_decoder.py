@@ -1,0 +1,76 @@
+"""The language model's decoder: a recurrent network over the words so far, or over a window of them.
+
+Sizes: B batch, T time, H hidden width, W words of the window.
+"""
+
+from __future__ import annotations
+
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from fairseq_llrnn.core.composition import FeatureEmbedding
+from fairseq_llrnn.core.log_linear import LogLinearOutput
+from fairseq_llrnn.core.network import RecurrentNetwork
+from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
+
+
+class RecurrentDecoder(LogLinearDecoder):
+    """ψ-embedding -> recurrent network -> log-linear output over signatures."""
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        prior: Prior,
+        network: RecurrentNetwork,
+        embedding: FeatureEmbedding,
+        output: LogLinearOutput,
+        context_window: int,
+        bf16_products: bool,
+    ) -> None:
+        super().__init__(dictionary, prior, output, bf16_products)
+        self.network = network
+        self.embedding = embedding
+        self.context_window = context_window
+
+    def hidden(
+        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
+    ) -> tuple[Tensor, Tensor | None]:
+        if incremental_state is None:
+            return self._hidden_of_sequence(previous), None
+        table = self._embeddings(incremental_state)
+        if self.context_window:
+            return self._hidden_of_windows(previous[:, -self.context_window :].unsqueeze(1), table), None
+        before = self.get_incremental_state(incremental_state, "network")
+        unread = previous if before is None else previous[:, -1:]
+        hidden, after = self.network(self.embedding(unread, table), None if before is None else before["state"])
+        self.set_incremental_state(incremental_state, "network", {"state": after})
+        return hidden[:, -1:], None
+
+    def _hidden_of_sequence(self, tokens: Tensor) -> Tensor:
+        table = self.embedding.table()
+        if not self.context_window:
+            hidden: Tensor = self.network(self.embedding(tokens, table))[0]
+            return hidden
+        width = self.context_window
+        padded = torch.nn.functional.pad(tokens, (width - 1, 0), value=self.dictionary.pad())
+        return self._hidden_of_windows(padded.unfold(1, width, 1), table)
+
+    def _hidden_of_windows(self, windows: Tensor, table: Tensor) -> Tensor:
+        """Every position sees its last W words: (B, T, ≤ W) tokens -> (B, T, H). Missing words are zero vectors."""
+        batch, time, width = windows.shape
+        flat = windows.reshape(batch * time, width)
+        flat = torch.nn.functional.pad(flat, (self.context_window - width, 0), value=self.dictionary.pad())
+        embedded = self.embedding(flat, table) * flat.ne(self.dictionary.pad()).unsqueeze(-1)
+        hidden, _ = self.network(embedded)
+        return hidden[:, -1].view(batch, time, -1)
+
+    def _embeddings(self, incremental_state: IncrementalState) -> Tensor:
+        """The composed ψ-embeddings, made at the first step of a search and used at all others."""
+        cache = self.get_incremental_state(incremental_state, "embeddings")
+        if cache is None:
+            cache = {"table": self.embedding.table()}
+            self.set_incremental_state(incremental_state, "embeddings", cache)
+        table: Tensor = cache["table"]
+        return table
