@@ -103,7 +103,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         return self.bf16_products and self.training
 
     def _given(self, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None) -> Background:
-        """b(C; ·) of the batch's sources. A search keeps it: its states, which are reordered, say whose row is whose."""
+        """b(C; ·) of the batch's sources. A search keeps it as it is: the states, which it reorders, know their row."""
         if encoder_out is None:
             return self.background
         kept = None if incremental_state is None else self.get_incremental_state(incremental_state, "given")
