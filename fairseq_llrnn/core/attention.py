@@ -26,9 +26,8 @@ class GlobalAttention(nn.Module):
         if kind == "dot" and hidden_size != source_size:
             raise ValueError(f"dot attention: expected equal widths, found {hidden_size} and {source_size}")
         self.kind = kind
-        self.query = nn.Linear(hidden_size, hidden_size if kind == "additive" else source_size, bias=False)
-        if kind == "dot":
-            self.query = nn.Identity()
+        compared = hidden_size if kind == "additive" else source_size
+        self.query = nn.Identity() if kind == "dot" else nn.Linear(hidden_size, compared, bias=False)
         if kind == "additive":
             self.key = nn.Linear(source_size, hidden_size)
             self.energy = nn.Linear(hidden_size, 1, bias=False)

@@ -1,16 +1,36 @@
-"""The rim: the only place that imports fairseq. Importing it registers the task, the model and the criterion.
+"""The rim: the only place that imports fairseq. Importing it registers tasks, models and the criterion.
 
-    checkpoints.py   safe loading of checkpoints
-    expressions.py   options that are Python expressions, evaluated without running code
-    tasks.py         llrnn_language_modeling: the host's task with a prior
-    decoder.py       what every decoder of ours ends in: the log-linear output layer and a background
-    recurrent_decoder.py, models.py   llrnn_lm
-    load.py          one of our models from a checkpoint, to look into it
-    criterions.py    log_linear
+    checkpoints.py            safe loading of checkpoints
+    expressions.py            options that are Python expressions, evaluated without running code
+    tasks.py                  llrnn_language_modeling: the host's task with a prior
+    translation_task.py       llrnn_translation: likewise
+    decoder.py                what every decoder of ours ends in: the log-linear output layer and a background
+    decoder_options.py        options of recurrent decoders, and the parts built from them
+    recurrent_decoder.py, language_model.py        llrnn_lm
+    attention_decoder.py, lstm_translation.py      llrnn_lstm
+    transformer_translation.py                     llrnn_transformer
+    load.py                   one of our models from a checkpoint, to look into it
+    criterions.py             log_linear
 """
 
-from fairseq_llrnn.plugin import checkpoints, criterions, models, tasks
+from fairseq_llrnn.plugin import (
+    checkpoints,
+    criterions,
+    language_model,
+    lstm_translation,
+    tasks,
+    transformer_translation,
+    translation_task,
+)
 
 checkpoints.install()
 
-__all__ = ["checkpoints", "criterions", "models", "tasks"]
+__all__ = [
+    "checkpoints",
+    "criterions",
+    "language_model",
+    "lstm_translation",
+    "tasks",
+    "transformer_translation",
+    "translation_task",
+]

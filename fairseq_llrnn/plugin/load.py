@@ -16,7 +16,7 @@ from torch import Tensor
 from fairseq_llrnn.core.explanation import Explanation, explain
 from fairseq_llrnn.core.prior import JSON_FILE
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.plugin.models import LLRNNLanguageModel
+from fairseq_llrnn.plugin.language_model import LLRNNLanguageModel
 from fairseq_llrnn.plugin.tasks import LLRNNLanguageModelingTask
 
 

@@ -1,0 +1,116 @@
+"""What our recurrent decoders are told on the command line, and the parts that are built from it."""
+
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Optional  # the host reads Optional[X] from its dataclasses, and not X | None
+
+import torch
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.tasks import FairseqTask
+
+from fairseq_llrnn.core.composition import FeatureEmbedding
+from fairseq_llrnn.core.log_linear import FORMULAS, LogLinearOutput
+from fairseq_llrnn.core.network import CELLS, RecurrentNetwork
+from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.errors import OptionError
+
+OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
+BF16_PRODUCTS = {
+    "help": "train with bfloat16 products, also on a CPU (where the host's --bf16 does not run); weights, sums over "
+    "the vocabulary and evaluation stay in float32"
+}
+
+
+@dataclass
+class RecurrentDecoderConfig(FairseqDataclass):
+    """Options of a recurrent decoder."""
+
+    cell: ChoiceEnum(sorted(CELLS)) = field(  # type: ignore[valid-type]
+        default="lstm", metadata={"help": "kind of recurrent cell"}
+    )
+    decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
+    decoder_hidden_size: int = field(default=256, metadata={"help": "width of the recurrent layers"})
+    decoder_layers: int = field(default=2, metadata={"help": "number of recurrent layers"})
+    dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
+    dropout_in: Optional[float] = field(default=None, metadata={"help": "dropout on the input (default: --dropout)"})
+    dropout_between: Optional[float] = field(
+        default=None, metadata={"help": "dropout between layers (default: --dropout)"}
+    )
+    dropout_out: Optional[float] = field(default=None, metadata={"help": "dropout on the output (default: --dropout)"})
+    variational_dropout: bool = field(
+        default=False, metadata={"help": "one dropout mask for all time steps of a sequence"}
+    )
+    layer_norm: bool = field(default=False, metadata={"help": "layer normalisation after each recurrent layer"})
+    tie_features: bool = field(
+        default=False, metadata={"help": "one table of feature weights for input (ψ) and output (φ)"}
+    )
+    output_formula: ChoiceEnum(FORMULAS) = field(  # type: ignore[valid-type]
+        default="signature", metadata=OUTPUT_FORMULA
+    )
+    bf16_products: bool = field(default=False, metadata=BF16_PRODUCTS)
+
+
+def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
+    """The task's prior. Raises OptionError for a task that loads none."""
+    prior = getattr(task, "prior", None)
+    if not isinstance(prior, Prior):
+        raise OptionError(f"--arch {arch}: expected a task that loads a prior; use --task {right_task} --prior DIR")
+    return prior
+
+
+def build_network(args: Namespace | RecurrentDecoderConfig, input_size: int) -> RecurrentNetwork:
+    return RecurrentNetwork(
+        input_size,
+        args.decoder_hidden_size,
+        args.decoder_layers,
+        args.cell,
+        dropout_in=args.dropout if args.dropout_in is None else args.dropout_in,
+        dropout_between=args.dropout if args.dropout_between is None else args.dropout_between,
+        dropout_out=args.dropout if args.dropout_out is None else args.dropout_out,
+        variational=args.variational_dropout,
+        layer_norm=args.layer_norm,
+    )
+
+
+def build_output(prior: Prior, hidden_size: int, formula: str) -> LogLinearOutput:
+    class_of = torch.from_numpy(prior.output.class_of.copy())
+    return LogLinearOutput(prior.output.features, class_of, hidden_size, formula)
+
+
+def build_embedding(prior: Prior, size: int, tied_to: LogLinearOutput | None) -> FeatureEmbedding:
+    """ψ-embeddings; `tied_to` an output layer, whose feature weights they share."""
+    class_of = torch.from_numpy(prior.input.class_of.copy())
+    return FeatureEmbedding(prior.input.features, class_of, size, None if tied_to is None else tied_to.weight)
+
+
+def check_sizes(args: Namespace | FairseqDataclass, *names: str) -> None:
+    """Raise OptionError for a size below 1."""
+    for name in names:
+        if getattr(args, name) < 1:
+            raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected a number of at least 1")
+
+
+def check_decoder(args: Namespace | RecurrentDecoderConfig, prior: Prior) -> None:
+    """Raise OptionError for values out of range and options that exclude each other."""
+    check_sizes(args, "decoder_embed_dim", "decoder_hidden_size", "decoder_layers")
+    for name in ("dropout", "dropout_in", "dropout_between", "dropout_out"):
+        probability = getattr(args, name)
+        if probability is not None and not 0.0 <= probability < 1.0:
+            raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
+    if not args.tie_features:
+        return
+    if args.decoder_embed_dim != args.decoder_hidden_size:
+        raise OptionError(
+            "--tie-features: expected equal --decoder-embed-dim and --decoder-hidden-size, found "
+            f"{args.decoder_embed_dim} and {args.decoder_hidden_size}; make them equal"
+        )
+    check_same_features(prior)
+
+
+def check_same_features(prior: Prior) -> None:
+    """Raise OptionError where φ and ψ have other features, so that they cannot share weights."""
+    if prior.input.features.names != prior.output.features.names:
+        raise OptionError(
+            "--tie-features: expected the same features in input and output, but the prior was built with other "
+            "--input-features; build it without them, or do not tie"
+        )
