@@ -52,6 +52,10 @@ WIDE = (
     *("--tie-features", "--decoder-embed-dim", "400", "--decoder-hidden-size", "400", "--dropout", "0.45"),
     *("--lr", "0.0015", "--max-tokens", "1024", *ANNEALING),
 )
+WIDER = (
+    *("--tie-features", "--decoder-embed-dim", "512", "--decoder-hidden-size", "512", "--dropout", "0.5"),
+    *("--lr", "0.0015", "--max-tokens", "1024", *ANNEALING),
+)
 SURFACE = ("--shapes", "--suffixes")
 
 
@@ -209,6 +213,7 @@ def ablations(mode: str) -> list[Model]:
             SMALL_BATCHES,
         ),
         Model(f"{mode}-wide", "the same, 400 wide instead of 256", "ablation", surface, WIDE),
+        Model(f"{mode}-wider", "the same, 512 wide instead of 256", "ablation", surface, WIDER),
         Model(
             f"{mode}-large",
             "with dropout, annealed, tied, M = 5,000, 400 wide instead of 256",
