@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from host_commands import HostCommands
 from tiny_world import World, make_world
+from translation_world import TranslationWorld, make_translation_world
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -52,3 +53,9 @@ def host() -> Iterator[HostCommands]:
 def world(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> World:
     """Data and priors of the tiny language."""
     return make_world(tmp_path_factory.mktemp("world"), host)
+
+
+@pytest.fixture(scope="session")
+def translation(host: HostCommands, world: World, tmp_path_factory: pytest.TempPathFactory) -> TranslationWorld:
+    """Data and priors of the tiny language, to translate into."""
+    return make_translation_world(tmp_path_factory.mktemp("translation"), world, host)

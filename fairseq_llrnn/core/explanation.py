@@ -105,6 +105,7 @@ def _predictions(
     state: Tensor,
     top: int,
 ) -> Weighed:
-    values, tokens = output.top_k(scores, log_mass, background, state, min(top, len(prior.symbols)))
+    classes = output.class_log_probs(scores, log_mass)
+    values, tokens = output.top_k(classes, background, state, min(top, len(prior.symbols)))
     found = zip(tokens[0].tolist(), values[0].tolist(), strict=True)
     return tuple((prior.symbols[token], value) for token, value in found if value > float("-inf"))

@@ -165,18 +165,18 @@ class LogLinearOutput(nn.Module):
         Returns:
             (…, V); −inf for forbidden words.
         """
-        classes = functional.log_softmax(scores + log_mass, dim=-1)
-        return classes[..., self.class_of] + log_shares
+        return self.class_log_probs(scores, log_mass)[..., self.class_of] + log_shares
 
-    def top_k(
-        self, scores: Tensor, log_mass: Tensor, background: Background, state: Tensor, k: int
-    ) -> tuple[Tensor, Tensor]:
-        """The k most probable words, exactly, without a V-sized tensor: (N, S) -> log p and tokens (N, k).
+    def class_log_probs(self, scores: Tensor, log_mass: Tensor) -> Tensor:
+        """log p(σ | K) for every signature: scores (…, S), `log_mass` broadcasting to it -> (…, S)."""
+        return functional.log_softmax(scores + log_mass, dim=-1)
+
+    def top_k(self, classes: Tensor, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The k most probable words, exactly, without a V-sized tensor: log p(σ | K) (N, S) -> log p and tokens (N, k).
 
         A word among the k best lies in one of the k classes whose best members are best: if its class were not among
         them, k other classes would each hold a better word.
         """
-        classes = functional.log_softmax(scores + log_mass, dim=-1)  # shape: (N, S)
         best = classes + background.best_share(state)
         chosen = best.topk(min(k, best.size(-1)), dim=-1).indices  # shape: (N, C)
         shares, tokens = background.best_members(state, chosen, k)  # shape: (N, C, k)

@@ -2,6 +2,7 @@
 
 import os
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
 
@@ -18,6 +19,7 @@ from torch.nn import functional
 from fairseq_llrnn.core.prior import Prior, load_prior
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.generation import generator_class
 
 
 @dataclass
@@ -62,6 +64,19 @@ class LLRNNLanguageModelingTask(LanguageModelingTask):
         Where the host uses its first batches again, a run resumed in a later epoch sees others than one never stopped.
         """
         return False
+
+    def build_generator(
+        self,
+        models: list[BaseFairseqModel],
+        args: Any,
+        seq_gen_cls: type[SequenceGenerator] | None = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
+    ) -> SequenceGenerator:
+        """As the host's, but beam search goes over candidates, not over the vocabulary, where that is the same."""
+        if seq_gen_cls is None and prefix_allowed_tokens_fn is None:
+            seq_gen_cls = generator_class(models, args)
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
 
     def inference_step(
         self,

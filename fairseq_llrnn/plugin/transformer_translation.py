@@ -188,6 +188,12 @@ def _configuration(args: Namespace) -> TransformerConfig:
     return TransformerConfig.from_namespace(args)
 
 
+@register_model_architecture("llrnn_transformer", "llrnn_transformer")
+def base(args: Namespace) -> None:
+    """The host's base architecture."""
+    base_architecture(args)
+
+
 @register_model_architecture("llrnn_transformer", "llrnn_transformer_multi30k")
 def multi30k(args: Namespace) -> None:
     """For some ten thousand short sentences: Multi30k's size (Wu et al. 2021, Transformer-tiny)."""

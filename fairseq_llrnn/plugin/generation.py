@@ -1,0 +1,143 @@
+"""Beam search over the exact best candidates of every hypothesis: no tensor of the vocabulary's size.
+
+Sizes: N hypotheses, S signatures, C columns, beam width k.
+
+The host's generator sees a matrix of C columns instead of V words: first the special symbols in the dictionary's order
+(so that whatever it does to </s> and <unk> by their index is right), then the 2k and a few most probable other words of
+each hypothesis. A beam search takes 2k candidates from a sentence's hypotheses, so never a word that has no column.
+`CandidateSearch` turns the columns that the host's search chose back into words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel
+from fairseq.search import Search
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
+from torch import Tensor
+
+from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
+
+# Options under which the host looks at every word of the vocabulary, or at other symbols than the special ones.
+WHOLE_VOCABULARY = ("sampling", "match_source_len", "constraints", "no_repeat_ngram_size", "print_alignment")
+WHEN_POSITIVE = ("diverse_beam_groups", "diversity_rate")
+
+
+def generator_class(models: Sequence[BaseFairseqModel], args: Any) -> type[SequenceGenerator] | None:
+    """Our generator where it can answer: one model of ours, plain beam search. None: the host's, over all words."""
+    whole = any(getattr(args, name, False) for name in WHOLE_VOCABULARY)
+    diverse = any((getattr(args, name, -1) or -1) > 0 for name in WHEN_POSITIVE)
+    ours = len(models) == 1 and isinstance(models[0].decoder, LogLinearDecoder)
+    return CandidateGenerator if ours and not whole and not diverse else None
+
+
+class CandidateModel(EnsembleModel):
+    """One model of ours that answers with columns. It remembers its last answer, for the search to read."""
+
+    def __init__(self, model: BaseFairseqModel, specials: int) -> None:
+        super().__init__([model])
+        self.specials = specials
+        self.wanted = 1  # candidates per hypothesis, besides the special symbols
+        self.words = torch.empty(0)  # shape: (N, C), the word of each column
+        self._last: tuple[Tensor, Background, Tensor] | None = None
+
+    @property
+    def columns(self) -> int:
+        return self.specials + self.wanted
+
+    def forward_decoder(
+        self,
+        tokens: Tensor,
+        encoder_outs: list[EncoderOut],
+        incremental_states: list[IncrementalState],
+        temperature: float = 1.0,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Log probabilities of the columns (N, C), and the attention on the source (N, L) if there is any."""
+        decoder: LogLinearDecoder = self.single_model.decoder
+        encoder_out = encoder_outs[0] if self.has_encoder() else None
+        scores, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=incremental_states[0])
+        background, state = extra["background"], extra["state"]
+        # shape: (N, S); the features are tempered, the background is not
+        classes = decoder.output.class_log_probs(scores[:, -1] / temperature, extra["log_mass"][:, -1])
+        self._last = classes, background, state
+        values, words = decoder.output.top_k(classes, background, state, self.wanted)
+        values = values.masked_fill(words < self.specials, NEGATIVE_INFINITY)
+        if values.size(1) < self.wanted:  # a vocabulary smaller than the beam
+            missing = self.wanted - values.size(1)
+            values = torch.nn.functional.pad(values, (0, missing), value=NEGATIVE_INFINITY)
+            words = torch.nn.functional.pad(words, (0, missing))
+        special = torch.arange(self.specials, device=tokens.device)
+        self.words = torch.cat([special.expand(len(words), -1), words], dim=1)
+        named = [self.log_prob_of(index.expand(len(words))) for index in special]
+        attention = None if extra["attn"] is None else extra["attn"][0][:, -1]
+        return torch.cat([torch.stack(named, dim=1), values], dim=1), attention
+
+    def log_prob_of(self, words: Tensor) -> Tensor:
+        """log p of one word (N,) per hypothesis at the last step: (N,)."""
+        assert self._last is not None
+        classes, background, state = self._last
+        share = background.log_share(state, words)
+        signature = background.class_of[words].unsqueeze(1)
+        # a class without mass is −inf, and its members' share as well
+        return torch.where(torch.isneginf(share), share, classes.gather(1, signature).squeeze(1) + share)
+
+    def force(self, words: Tensor, log_probs: Tensor) -> None:
+        """Give the words (N,) their probability in the first column after the special symbols, in place."""
+        ordinary = words >= self.specials
+        log_probs[ordinary, self.specials] = self.log_prob_of(words)[ordinary]
+        self.words[ordinary, self.specials] = words[ordinary]
+
+
+class CandidateSearch(Search):
+    """The host's beam search over columns, with words in its answer."""
+
+    def __init__(self, dictionary: Dictionary, search: Search, model: CandidateModel) -> None:
+        super().__init__(dictionary)
+        self.search = search
+        self.columns_of = [model]  # in a list: no sub-module, it is the generator's already
+
+    def step(
+        self,
+        step: int,
+        lprobs: Tensor,
+        scores: Tensor | None,
+        prev_output_tokens: Tensor | None = None,
+        original_batch_idxs: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As the host's: (batch, beam, C) log probabilities -> scores, words and beams of the candidates."""
+        batch, beam, _ = lprobs.shape
+        values, columns, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+        words = self.columns_of[0].words.view(batch, beam, -1)
+        sentence = torch.arange(batch, device=words.device).unsqueeze(1)
+        return values, words[sentence, beams, columns], beams
+
+
+class CandidateGenerator(SequenceGenerator):
+    """The host's generator over the best candidates of one log-linear model."""
+
+    def __init__(self, models: Sequence[BaseFairseqModel], tgt_dict: Dictionary, **options: Any) -> None:
+        model = CandidateModel(models[0], tgt_dict.nspecial)
+        super().__init__(model, tgt_dict, **options)
+        # </s> and <unk> may be among the best as well, and have columns of their own
+        model.wanted = 2 * self.beam_size + tgt_dict.nspecial
+        self.vocab_size = model.columns
+        self.search: Search = CandidateSearch(tgt_dict, self.search, model)
+
+    def _prefix_tokens(
+        self, step: int, lprobs: Tensor, scores: Tensor, tokens: Tensor, prefix_tokens: Tensor, beam_size: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As the host's, whose columns are words: the word that is forced gets a column first."""
+        model: CandidateModel = self.model
+        forced = prefix_tokens[:, step].repeat_interleave(beam_size)
+        model.force(forced, lprobs)
+        in_columns = prefix_tokens.clone()
+        in_columns[:, step] = in_columns[:, step].clamp(max=model.specials)
+        result: tuple[Tensor, Tensor, Tensor] = super()._prefix_tokens(
+            step, lprobs, scores, tokens, in_columns, beam_size
+        )
+        return result

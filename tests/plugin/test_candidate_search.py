@@ -1,0 +1,130 @@
+"""Our beam search over candidates finds what the host's finds over the whole vocabulary, to the last score."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from dynamic_prior import LINES, few_words, make
+from tiny_world import Setting, World, batch, build, randomise
+from translation_world import TranslationWorld, pairs
+
+from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.plugin.generation import CandidateGenerator, generator_class
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "greedy": {"beam_size": 1},
+    "tempered": {"temperature": 0.6},
+    "sum of scores": {"normalize_scores": False, "min_len": 3},
+    "length penalty": {"len_penalty": 0.4, "max_len_b": 4},
+    "no unknown words": {"unk_penalty": 100.0, "beam_size": 7},
+    "many unknown words": {"unk_penalty": -3.0},
+    "a beam wider than the vocabulary": {"beam_size": 200, "max_len_b": 3},
+}
+
+
+def search_both_ways(setting: Setting, sample: dict[str, Any], prefix: Any = None, **options: Any) -> list[Any]:
+    from fairseq.sequence_generator import SequenceGenerator
+
+    options = {"beam_size": 4, "max_len_b": 9, **options}
+    found = []
+    for kind in (SequenceGenerator, CandidateGenerator):
+        generator = kind([setting.model], setting.task.target_dictionary, **options)
+        found.append(generator.generate([setting.model], sample, prefix_tokens=prefix))
+    return found
+
+
+def assert_same_hypotheses(found: list[Any]) -> None:
+    """Scores equal one by one; the words too, wherever a score is not shared by two hypotheses."""
+    for expected, ours in zip(*found, strict=True):
+        expected, ours = ([h for h in hypotheses if h["score"] > -math.inf] for hypotheses in (expected, ours))
+        scores = [h["score"].item() for h in expected]
+        assert [h["score"].item() for h in ours] == pytest.approx(scores, abs=1e-4)
+        for a, b in zip(expected, ours, strict=True):
+            if sum(abs(s - a["score"].item()) < 1e-4 for s in scores) == 1:
+                assert b["tokens"].tolist() == a["tokens"].tolist()
+                torch.testing.assert_close(b["positional_scores"], a["positional_scores"], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("background", ["static", "dynamic"])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_language_models(world: World, name: str, background: str) -> None:
+    setting = make(world, background=background)
+    eos = setting.task.dictionary.eos()
+    sample = {"net_input": {"src_tokens": torch.full((3, 1), eos), "src_lengths": torch.ones(3)}}
+    found = search_both_ways(setting, sample, **OPTIONS[name])
+    assert_same_hypotheses(found)
+
+
+@pytest.mark.parametrize("background", ["static", "dynamic"])
+def test_a_forced_beginning(world: World, background: str) -> None:
+    """Prefixes of several lengths, one of them a whole sentence with its end, one with an unknown word."""
+    setting = make(world, background=background)
+    if background == "dynamic":
+        background_table = setting.model.decoder.background.table
+        background_table.masked_fill_(torch.isneginf(background_table), -5.0)
+    sample = batch(setting.task.dictionary, [*LINES, "le zzz voit"])
+    prefix = sample["target"].clone()
+    prefix[0, 2:] = prefix[3, 4:] = setting.task.dictionary.pad()
+    net_input = {"src_tokens": torch.full((len(prefix), 1), setting.task.dictionary.eos())}
+    found = search_both_ways(setting, {"net_input": net_input | {"src_lengths": torch.ones(len(prefix))}}, prefix)
+    assert_same_hypotheses(found)
+    forced = [h[0]["tokens"][:2].tolist() for h in found[1]]
+    assert forced == prefix[:, :2].tolist()
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_translation(translation: TranslationWorld, arch: str, name: str) -> None:
+    setting = build(translation.train_args(arch))
+    randomise(setting.model, scale=0.3)
+    setting.model.eval()
+    found = search_both_ways(setting, pairs(setting.task, LINES), **OPTIONS[name])
+    assert_same_hypotheses(found)
+    for expected, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours[0]["attention"], expected[0]["attention"], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_an_empty_source_or_a_forced_beginning_in_translation(translation: TranslationWorld, forced: bool) -> None:
+    setting = build(translation.train_args())
+    randomise(setting.model, scale=0.3)
+    setting.model.eval()
+    sample = pairs(setting.task, LINES if forced else ["", *LINES])
+    assert_same_hypotheses(search_both_ways(setting, sample, sample["target"][:, :2] if forced else None))
+
+
+def test_a_vocabulary_of_three_words(world: World) -> None:
+    setting = build(world.train_args(), few_words(load_prior(world.prior("prior")), ["chat"]))
+    randomise(setting.model)
+    setting.model.eval()
+    sample = {"net_input": {"src_tokens": torch.full((1, 1), 2), "src_lengths": torch.ones(1)}}
+    assert_same_hypotheses(search_both_ways(setting, sample, max_len_b=3))
+
+
+def test_who_searches_over_what(world: World) -> None:
+    from argparse import Namespace
+
+    setting = make(world)
+    one = [setting.model]
+    assert generator_class(one, Namespace(beam=5, diverse_beam_groups=-1, diversity_rate=-1.0)) is CandidateGenerator
+    assert generator_class(one, Namespace()) is CandidateGenerator
+    assert generator_class([*one, *one], Namespace()) is None
+    for option, value in {"sampling": True, "diverse_beam_groups": 2, "diversity_rate": 0.5}.items():
+        assert generator_class(one, Namespace(**{option: value})) is None
+    assert generator_class(one, Namespace(no_repeat_ngram_size=3)) is None
+
+
+def test_no_tensor_of_the_vocabularys_size_is_made(world: World) -> None:
+    """A search step works where expanding to all words would fail."""
+    setting = make(world)
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("the vocabulary was expanded")
+
+    setting.model.decoder.output.log_probs = refuse
+    setting.model.decoder.background.log_shares = refuse
+    generator = CandidateGenerator([setting.model], setting.task.dictionary, beam_size=3, max_len_b=5)
+    sample = {"net_input": {"src_tokens": torch.full((2, 1), 2), "src_lengths": torch.ones(2)}}
+    assert len(generator.generate([setting.model], sample)) == 2

@@ -1,0 +1,100 @@
+"""A tiny world for translation: the sentences of tiny_world, and the same sentences spelt backwards as their source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from host_commands import HostCommands
+from tiny_world import EVERY_SENTENCE, SPLITS, USER_DIR, World
+
+SIZES = {
+    "llrnn_lstm": [
+        "--encoder-embed-dim", "12", "--encoder-hidden-size", "8", "--decoder-embed-dim", "12",
+        "--decoder-hidden-size", "16", "--decoder-layers", "2",
+    ],
+    "llrnn_transformer": [
+        "--encoder-embed-dim", "16", "--encoder-ffn-embed-dim", "24", "--encoder-layers", "2",
+        "--encoder-attention-heads", "2", "--decoder-layers", "2", "--decoder-attention-heads", "2", "--dropout", "0",
+    ],
+}  # fmt: skip
+TRAINING = [
+    "--criterion", "log_linear", "--max-tokens", "128", "--optimizer", "adam", "--lr", "0.01", "--clip-norm", "1.0",
+    "--seed", "1", "--num-workers", "0", "--log-format", "json", "--log-interval", "1", *EVERY_SENTENCE,
+]  # fmt: skip
+
+
+def source_of(line: str) -> str:
+    """The source of a sentence: every word spelt backwards."""
+    return " ".join(word[::-1] for word in line.split())
+
+
+@dataclass(frozen=True)
+class TranslationWorld:
+    """Where everything lies: src -> tgt."""
+
+    place: Path
+    world: World
+
+    @property
+    def data(self) -> Path:
+        """The data-bin; `prior`, `softmax` and `separate` in it are priors of the target."""
+        return self.place / "data-bin"
+
+    def task_args(self, prior: str = "prior") -> list[str]:
+        return [
+            str(self.data), "--user-dir", str(USER_DIR), "--task", "llrnn_translation", "--prior",
+            str(self.data / prior), "--source-lang", "src", "--target-lang", "tgt", "--cpu",
+        ]  # fmt: skip
+
+    def train_args(
+        self, arch: str = "llrnn_lstm", prior: str = "prior", save_dir: Path | None = None
+    ) -> list[str]:
+        """A small model and a few large steps; a later option of the same name wins."""
+        saving = ["--no-save"] if save_dir is None else ["--save-dir", str(save_dir), "--no-epoch-checkpoints"]
+        return [*self.task_args(prior), "--arch", arch, *SIZES[arch], *TRAINING, *saving]
+
+    def source(self, split: str) -> list[str]:
+        return (self.place / f"{split}.src").read_text(encoding="utf-8").splitlines()
+
+
+def make_translation_world(place: Path, world: World, host: HostCommands) -> TranslationWorld:
+    """Write the pairs, then run fairseq-preprocess and `llrnn prior`."""
+    for split in SPLITS:
+        lines = world.text(split)
+        (place / f"{split}.tgt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (place / f"{split}.src").write_text("\n".join(map(source_of, lines)) + "\n", encoding="utf-8")
+    made = TranslationWorld(place, world)
+    host.run(
+        "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", place / "train", "--validpref",
+        place / "valid", "--testpref", place / "test", "--destdir", made.data,
+    )  # fmt: skip
+    features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
+    for name, options in {
+        "prior": features,
+        "separate": (*features, "--input-features", "POS", "--input-top-words", 30),
+        "softmax": ("--softmax",),
+    }.items():
+        host.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)
+    return made
+
+
+def pairs(task: Any, lines: Sequence[str]) -> dict[str, Any]:
+    """The host's batch of these sentences with their sources."""
+    from fairseq.data import LanguagePairDataset
+
+    encoded = [
+        [dictionary.encode_line(line, add_if_not_exist=False, append_eos=True).long() for line in side]
+        for dictionary, side in (
+            (task.source_dictionary, [source_of(line) for line in lines]),
+            (task.target_dictionary, lines),
+        )
+    ]
+    sizes = [torch.tensor([len(row) for row in side]).numpy() for side in encoded]
+    dataset = LanguagePairDataset(
+        encoded[0], sizes[0], task.source_dictionary, encoded[1], sizes[1], task.target_dictionary, shuffle=False
+    )
+    return dataset.collater([dataset[i] for i in range(len(lines))])
