@@ -41,6 +41,7 @@ setup(
         "tqdm==4.70.1",
     ],
     extras_require={
+        "align": ["eflomal==2.0.0"],  # better word alignments for `llrnn prior`; a C program that pip builds
         "plots": ["matplotlib==3.11.2"],
         "test": [
             "hypothesis==6.170.15",

@@ -1,0 +1,108 @@
+"""Translations of single words, t(x | s): the sparse table that a lexical background is made from.
+
+Sizes: U source words, V target words, E entries. alignment.py estimates it, the prior keeps it, backgrounds/lexical.py
+reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairseq_llrnn.core.dictionary import BOS, EOS, PAD, SPECIALS
+from fairseq_llrnn.errors import OptionError
+
+ROW_TOLERANCE = 1e-3  # a row of float32 probabilities sums to one up to this
+
+
+def is_word(symbols: Sequence[str]) -> np.ndarray:
+    """(V,) bool: all but <s>, <pad>, </s> and <unk>, which neither have nor are translations."""
+    return np.array([symbol not in SPECIALS for symbol in symbols], dtype=bool)
+
+
+@dataclass(frozen=True)
+class LexicalTable:
+    """Rows of translations in CSR form, the most probable ones of each source word. A row sums to one or is empty."""
+
+    offsets: np.ndarray  # (U + 1,) int64
+    targets: np.ndarray  # (E,) int64, the most probable one of a row first
+    probabilities: np.ndarray  # (E,) float32
+
+    @property
+    def num_sources(self) -> int:
+        return len(self.offsets) - 1
+
+    @classmethod
+    def from_pairs(
+        cls, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray, num_sources: int, top: int
+    ) -> LexicalTable:
+        """Keep the `top` heaviest translations of every source word and make each row sum to one.
+
+        Args:
+            sources, targets: word ids of the pairs, (P,); a pair comes once. weights: (P,) ≥ 0. Equal weights are
+                ordered by the target's id, so that the same pairs make the same table.
+        """
+        order = np.lexsort((targets, -weights, sources))
+        order = order[weights[order] > 0]
+        place = np.arange(len(order)) - np.searchsorted(sources[order], sources[order])  # inside its row
+        order = order[place < top]
+        totals = np.bincount(sources[order], weights[order], num_sources)
+        probabilities = (weights[order] / totals[sources[order]]).astype(np.float32)
+        order, probabilities = order[probabilities > 0], probabilities[probabilities > 0]  # float32 ends at 1e-45
+        offsets = np.concatenate([[0], np.bincount(sources[order], minlength=num_sources).cumsum()])
+        return cls(offsets.astype(np.int64), targets[order].astype(np.int64), probabilities)
+
+    def row(self, source: int) -> list[tuple[int, float]]:
+        """The translations of a source word with their probabilities, best first."""
+        span = slice(self.offsets[source], self.offsets[source + 1])
+        return list(zip(self.targets[span].tolist(), self.probabilities[span].tolist(), strict=True))
+
+    def check(self, possible: np.ndarray) -> None:
+        """Raise ValueError unless the table is sound and translates into `possible` (V,) bool target words only."""
+        offsets, targets, probabilities = self.offsets, self.targets, self.probabilities
+        if not (
+            len(offsets) > 0
+            and offsets[0] == 0
+            and offsets[-1] == len(targets) == len(probabilities)
+            and bool((np.diff(offsets) >= 0).all())
+            and (len(targets) == 0 or (targets.min() >= 0 and targets.max() < len(possible)))
+        ):
+            raise ValueError("the lexical translations point outside their tables")
+        if not possible[targets].all():
+            raise ValueError("the lexical translations hold a word that the background forbids, or no word at all")
+        rows = np.repeat(np.arange(self.num_sources), np.diff(offsets))
+        pairs = rows * np.int64(len(possible)) + targets
+        if len(np.unique(pairs)) < len(pairs):
+            raise ValueError("the lexical translations hold a pair of words twice")
+        totals = np.bincount(rows, probabilities, self.num_sources)
+        used = np.diff(offsets) > 0
+        if not ((probabilities > 0).all() and (np.abs(totals[used] - 1.0) < ROW_TOLERANCE).all()):
+            raise ValueError("the lexical translations are no probabilities")
+
+
+@dataclass(frozen=True)
+class LexicalTranslation:
+    """What a prior knows of a source language: translations, and the weight λ of what they say."""
+
+    table: LexicalTable
+    source_symbols: tuple[str, ...]  # U
+    weight: float  # λ, or where it starts
+    learned: bool
+    aligner: str
+
+    def __post_init__(self) -> None:
+        check_weight(self.weight)
+
+    def speaks(self) -> np.ndarray:
+        """(U,) bool: the source tokens that are counted in the mean over a sentence's words; <unk> is one of them."""
+        return np.array([symbol not in (BOS, PAD, EOS) for symbol in self.source_symbols], dtype=bool)
+
+
+def check_weight(weight: float) -> None:
+    """Raise OptionError unless 0 ≤ λ < 1: with λ = 1 a sentence would forbid every word but its translations."""
+    if not 0.0 <= weight < 1.0:
+        raise OptionError(
+            f"--lexical-weight {weight}: expected a number from 0 to below 1, or `learned`; 0.5 is a good start"
+        )
