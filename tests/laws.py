@@ -8,8 +8,18 @@ from fairseq_llrnn.core.backgrounds.contract import Background
 TOLERANCE = {"atol": 1e-5, "rtol": 1e-5}
 
 
-def check_background(background: Background, num_words: int, seed: int = 0) -> None:
-    """Assert every law on random histories; raises AssertionError with the law's name."""
+NO_CONDITION = torch.zeros((5, 1), dtype=torch.long)
+
+
+def check_background(
+    unbound: Background, num_words: int, seed: int = 0, source: Tensor = NO_CONDITION
+) -> None:
+    """Assert every law on random histories; raises AssertionError with the law's name.
+
+    Args:
+        source: the conditions of five hypotheses, (5, L).
+    """
+    background = unbound.given(source)
     generator = torch.Generator().manual_seed(seed)
     history = torch.randint(0, num_words, (5, 4), generator=generator)
     states = background.states_along(history)
@@ -18,7 +28,7 @@ def check_background(background: Background, num_words: int, seed: int = 0) -> N
         _shares_sum_to_one(background, state, history.size(0))
         _share_of_a_token_is_its_entry(background, state, history[:, 0])
         _best_members_are_best(background, state, history.size(0))
-    _reordering_commutes(background, history, states[-1])
+    _reordering_commutes(background, unbound, source, history, states[-1])
     _training_equals_search(background, history, states)
 
 
@@ -66,13 +76,16 @@ def _best_members_are_best(background: Background, state: Tensor, n: int) -> Non
     torch.testing.assert_close(best, values[:, :, 0], msg="best_share is the first of the best members")
 
 
-def _reordering_commutes(background: Background, history: Tensor, last: Tensor) -> None:
+def _reordering_commutes(
+    background: Background, unbound: Background, source: Tensor, history: Tensor, last: Tensor
+) -> None:
     order = torch.tensor([3, 3, 0, 4])
-    moved = background.states_along(history[order])[-1]
+    again = unbound.given(source[order])
+    moved = again.states_along(history[order])[-1]
     answers = _wide(background.log_mass(last), history.size(0))[order]
     after = _wide(background.log_mass(last.index_select(0, order)), len(order))
     torch.testing.assert_close(after, answers, msg="reordering states reorders answers")
-    replayed = _wide(background.log_mass(moved), len(order))
+    replayed = _wide(again.log_mass(moved), len(order))
     torch.testing.assert_close(replayed, answers, msg="advance equals start + replay")
 
 
