@@ -135,6 +135,7 @@ class LLRNNTransformerModel(TransformerModel):
                     f"--{name.replace('_', '-')}: not supported by llrnn_transformer, whose output has a row per "
                     f"feature, not per word; {advice}"
                 )
+        cfg = _configuration(args)
         if args.tie_features and not args.feature_input:
             raise OptionError("--tie-features: expected --feature-input, without which the decoder reads no features")
         if args.tie_features and args.decoder_embed_dim != args.decoder_output_dim:
@@ -149,7 +150,6 @@ class LLRNNTransformerModel(TransformerModel):
                 "--decoder-embed-path: expected a decoder that reads a table of words; "
                 "leave out one of --decoder-embed-path and --feature-input"
             )
-        cfg = _configuration(args)
         source, target = task.source_dictionary, task.target_dictionary
         output = build_output(prior, cfg.decoder.output_dim, args.output_formula)
         read: nn.Module
@@ -185,6 +185,8 @@ def _configuration(args: Namespace) -> TransformerConfig:
     ):
         if getattr(args, name, None) is None:
             setattr(args, name, default)
+    for name in ("decoder_input_dim", "decoder_output_dim"):  # their defaults refer to others: the host reads strings
+        setattr(args, name, int(getattr(args, name)))
     return TransformerConfig.from_namespace(args)
 
 

@@ -1,0 +1,150 @@
+"""llrnn_lstm and llrnn_transformer: search equals the whole sequence, the softmax case, options that are refused."""
+
+from typing import Any
+
+import pytest
+import torch
+from dynamic_prior import LINES
+from tiny_world import Setting, build, randomise
+from translation_world import TranslationWorld, pairs
+
+from fairseq_llrnn.errors import OptionError
+
+VARIANTS: dict[str, list[str]] = {
+    "lstm": ["llrnn_lstm"],
+    "gru": ["llrnn_lstm", "--cell", "gru", "--encoder-bidirectional", "--attention", "dot", "--layer-norm"],
+    "additive": ["llrnn_lstm", "--attention", "additive", "--reverse-source", "--encoder-layers", "2"],
+    "Sutskever": ["llrnn_lstm", "--attention", "none", "--reverse-source"],
+    "tied": ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features"],
+    "Cho": ["llrnn_lstm", "--attention", "none", "--cell", "gru", "--context-every-step"],
+    "transformer": ["llrnn_transformer"],
+    "transformer over features": ["llrnn_transformer", "--feature-input", "--tie-features"],
+    "pre-norm transformer": ["llrnn_transformer", "--decoder-normalize-before", "--decoder-output-dim", "12"],
+}
+
+
+def make(translation: TranslationWorld, variant: list[str], prior: str = "prior") -> Setting:
+    arch, *options = variant
+    setting = build([*translation.train_args(arch, prior), *options])
+    randomise(setting.model, scale=0.3)
+    setting.model.eval()
+    return setting
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(translation: TranslationWorld, name: str) -> None:
+    """Incremental decoding, reordered (duplicated, dropped) after every step, agrees with the full forward pass."""
+    from fairseq.sequence_generator import EnsembleModel
+
+    setting = make(translation, VARIANTS[name])
+    sample = pairs(setting.task, LINES)
+    previous = sample["net_input"]["prev_output_tokens"]
+    with torch.no_grad():
+        output = setting.model(**sample["net_input"])
+        whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V)
+        torch.testing.assert_close(whole.exp().sum(-1), torch.ones(whole.shape[:2]), atol=1e-5, rtol=0)
+        model = EnsembleModel([setting.model])
+        encoder_outs = model.forward_encoder(sample["net_input"])
+        states: list[dict] = [{}]
+        sentence = torch.arange(4)  # which sentence each hypothesis follows
+        shuffle = torch.Generator().manual_seed(5)
+        for t in range(previous.size(1)):
+            if t:
+                order = torch.randint(len(sentence), (max(2, 6 - t),), generator=shuffle)
+                sentence = sentence[order]
+                model.reorder_incremental_state(states, order)
+                encoder_outs = model.reorder_encoder_out(encoder_outs, order)
+            alive = previous[sentence, t].ne(setting.task.target_dictionary.pad())
+            found, _ = model.forward_decoder(previous[sentence, : t + 1], encoder_outs, states)
+            torch.testing.assert_close(found[alive], whole[sentence, t][alive], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_criterion_is_the_sum_over_words_and_trains_everything(translation: TranslationWorld, name: str) -> None:
+    setting = make(translation, VARIANTS[name])
+    sample = pairs(setting.task, LINES)
+    loss, size, _ = setting.criterion(setting.model, sample)
+    with torch.no_grad():
+        output = setting.model(**sample["net_input"])
+        whole = setting.model.get_normalized_probs(output, log_probs=True)
+    target = sample["target"]
+    expected = -whole.gather(2, target.unsqueeze(2)).squeeze(2)[target.ne(setting.task.target_dictionary.pad())].sum()
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-4)
+    assert size == sample["ntokens"]
+    loss.backward()
+    idle = {name for name, p in setting.model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0}
+    # a key's bias moves all scores of a query alike
+    assert all(name.endswith("k_proj.bias") for name in idle)
+
+
+def test_the_host_transformer_is_the_special_case(translation: TranslationWorld) -> None:
+    """φ one-hot, b uniform: the stock Transformer with our rows as its output matrix gives our loss and gradients."""
+    setting = make(translation, ["llrnn_transformer"], prior="softmax")
+    arguments = translation.train_args("llrnn_transformer", "softmax")
+    arguments[arguments.index("--arch") + 1] = "transformer"
+    stock = build([*arguments, "--criterion", "cross_entropy"]).model.eval()
+    ours = setting.model
+    output = ours.decoder.output
+    word_rows = output.composed()[0][output.class_of].detach()
+    with torch.no_grad():
+        output.bias.zero_()
+        stock.encoder.load_state_dict(ours.encoder.state_dict())
+        stock.decoder.load_state_dict(ours.decoder.body.state_dict(), strict=False)
+        stock.decoder.output_projection.weight.copy_(word_rows)
+        # the host's softmax also normalises over <s> and <pad>, which ours forbids
+        forbid = torch.isneginf(ours.decoder.background.log_weights(ours.decoder.background.start(1)))[0]
+    sample = pairs(setting.task, LINES)
+    loss, _, _ = setting.criterion(ours, sample)
+    whole = stock(**sample["net_input"])[0].masked_fill(forbid, float("-inf")).log_softmax(-1)
+    target = sample["target"]
+    expected = -whole.gather(2, target.unsqueeze(2)).squeeze(2)[target.ne(1)].sum()
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-4)
+    loss.backward()
+    expected.backward()
+    for name, parameter in stock.encoder.named_parameters():
+        torch.testing.assert_close(ours.encoder.get_parameter(name).grad, parameter.grad, rtol=1e-3, atol=1e-4)
+    for name, parameter in ours.decoder.body.named_parameters():
+        torch.testing.assert_close(parameter.grad, stock.decoder.get_parameter(name).grad, rtol=1e-3, atol=1e-4)
+
+
+REFUSED: dict[str, tuple[list[str], str]] = {
+    "embedding as output": (["llrnn_transformer", "--share-decoder-input-output-embed"], "--tie-features with"),
+    "one table": (["llrnn_transformer", "--share-all-embeddings"], "--share-all-embeddings: not supported"),
+    "adaptive softmax": (["llrnn_transformer", "--adaptive-softmax-cutoff", "5,10"], "takes the place of the softmax"),
+    "tying what is not read": (["llrnn_transformer", "--tie-features"], "expected --feature-input"),
+    "tying other widths": (
+        ["llrnn_transformer", "--tie-features", "--feature-input", "--decoder-output-dim", "12"], "found 16 and 12",
+    ),
+    "a table and features": (
+        ["llrnn_transformer", "--feature-input", "--decoder-embed-path", "x"], "leave out one of --decoder-embed-path",
+    ),
+    "dot of other widths": (["llrnn_lstm", "--attention", "dot"], "expected --decoder-hidden-size 8"),
+    "no layers": (["llrnn_lstm", "--encoder-layers", "0"], "--encoder-layers 0: expected a number of at least 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_options_that_are_refused(translation: TranslationWorld, name: str) -> None:
+    variant, message = REFUSED[name]
+    with pytest.raises(OptionError) as error:
+        make(translation, variant)
+    assert message in str(error.value)
+
+
+def test_tying_needs_the_same_features(translation: TranslationWorld) -> None:
+    with pytest.raises(OptionError, match="--input-features"):
+        make(translation, ["llrnn_transformer", "--tie-features", "--feature-input"], prior="separate")
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_bfloat16_products_are_close(translation: TranslationWorld, arch: str) -> None:
+    losses: list[Any] = []
+    for options in ([], ["--bf16-products"]):
+        setting = make(translation, [arch, *options])
+        setting.model.train()
+        torch.manual_seed(0)
+        loss, _, _ = setting.criterion(setting.model, pairs(setting.task, LINES))
+        assert loss.dtype == torch.float32
+        losses.append(loss.item())
+    assert losses[0] != losses[1]
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
