@@ -173,6 +173,11 @@ def sentence(speaker: Speaker) -> Node:
     elif draw < 0.16:
         year = Node(speaker.rng.choice(speaker.stock.years), "obl", [Node(IN_YEAR, "case")])
         root.left[:0] = [year, Node(COMMA, "punct")]
+    return finished(speaker, root)
+
+
+def finished(speaker: Speaker, root: Node) -> Node:
+    """The clause, perhaps with a second one joined to it, and the full stop."""
     if speaker.chance(0.1):
         second = clause(speaker, (state, action, travel))
         second.deprel = "conj"

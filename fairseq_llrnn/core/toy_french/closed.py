@@ -59,7 +59,7 @@ _THAT_BEFORE_VOWEL = Word("qu'", "que", "SCONJ")
 
 def before(word: Word, following: str) -> Word:
     """The shape that `word` takes in front of `following`: le + arbre = l' arbre."""
-    if following[0] not in "aeiouéèêâîôœh":
+    if following[0].lower() not in "aeiouéèêâîôœh":
         return word
     if word == THAT:
         return _THAT_BEFORE_VOWEL

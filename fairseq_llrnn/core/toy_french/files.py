@@ -2,24 +2,34 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from fairseq_llrnn.core.toy_french.corpus import Corpus, Sentence, text_of
+from fairseq_llrnn.core.toy_french.words import Word
 from fairseq_llrnn.errors import DataError
 
 
 def write_corpus(corpus: Corpus, folder: Path) -> None:
     """{train,valid,test}.{conllu,txt}, lexicon.tsv, vocabulary.txt and probes.jsonl."""
+    with writing_into(folder):
+        for split, sentences in corpus.splits.items():
+            write_lines(folder / f"{split}.conllu", _conllu(split, sentences))
+            write_lines(folder / f"{split}.txt", (text_of(sentence) for sentence in sentences))
+        write_lines(folder / "lexicon.tsv", lexicon_rows(corpus.stock.words))
+        write_lines(folder / "vocabulary.txt", vocabulary_rows(corpus.stock.words, corpus.counts))
+        write_lines(folder / "probes.jsonl", (json.dumps(asdict(p), ensure_ascii=False) for p in corpus.probes))
+
+
+@contextmanager
+def writing_into(folder: Path) -> Iterator[None]:
+    """Makes the folder; what goes wrong with it or its files becomes one DataError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for split, sentences in corpus.splits.items():
-            _write(folder / f"{split}.conllu", _conllu(split, sentences))
-            _write(folder / f"{split}.txt", (text_of(sentence) for sentence in sentences))
-        _write(folder / "lexicon.tsv", _lexicon(corpus))
-        _write(folder / "vocabulary.txt", _vocabulary(corpus))
-        _write(folder / "probes.jsonl", (json.dumps(asdict(p), ensure_ascii=False) for p in corpus.probes))
+        yield
     except OSError as error:
         raise DataError(
             f"cannot write the corpus into {folder}: {error.strerror or error}; "
@@ -27,7 +37,7 @@ def write_corpus(corpus: Corpus, folder: Path) -> None:
         ) from error
 
 
-def _write(path: Path, lines: Iterable[str]) -> None:
+def write_lines(path: Path, lines: Iterable[str]) -> None:
     temporary = path.with_name(path.name + ".tmp")
     try:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
@@ -58,14 +68,14 @@ def _conllu(split: str, sentences: list[Sentence]) -> Iterator[str]:
         yield ""
 
 
-def _lexicon(corpus: Corpus) -> Iterator[str]:
+def lexicon_rows(words: Iterable[Word]) -> Iterator[str]:
     """form, lemma, UPOS, FEATS: every analysis of the whole language, unseen words included."""
-    for word in corpus.stock.words:
+    for word in words:
         yield "\t".join((word.form, word.lemma, word.upos, word.feats or "_"))
 
 
-def _vocabulary(corpus: Corpus) -> Iterator[str]:
-    """A fairseq dictionary for --srcdict: every form with its count in train, 0 if unseen."""
-    forms = {word.form for word in corpus.stock.words}
-    for form in sorted(forms, key=lambda form: (-corpus.counts[form], form)):
-        yield f"{form} {corpus.counts[form]}"
+def vocabulary_rows(words: Iterable[Word], counts: Counter[str]) -> Iterator[str]:
+    """A fairseq dictionary for --srcdict or --tgtdict: every form with its count in train, 0 if unseen."""
+    forms = {word.form for word in words}
+    for form in sorted(forms, key=lambda form: (-counts[form], form)):
+        yield f"{form} {counts[form]}"

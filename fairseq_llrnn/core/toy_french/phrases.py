@@ -1,5 +1,6 @@
 """Choosing words, and the phrases that agree: noun phrases, their modifiers, verbs with their subjects."""
 
+from collections.abc import Sequence
 from random import Random
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from fairseq_llrnn.core.toy_french.words import AGREEMENT_CELLS, Cell, Lexeme, W
 
 T = TypeVar("T")
 
+THIRD_ONLY = tuple(THIRD_PRONOUNS[cell] for cell in AGREEMENT_CELLS)
 ELSEWHERE = 0.2  # share of withheld numbers and places where training may show them
 
 
@@ -59,6 +61,12 @@ class Speaker:
 
     def verb(self, kind: str) -> Lexeme:
         return self.stock.verbs[kind].draw(self.rng)
+
+    def name(self) -> Word:
+        return self.stock.names.draw(self.rng)
+
+    def pronoun(self, candidates: Sequence[Word]) -> Word:
+        return self.rng.choice(candidates)
 
     def price_number(self) -> Word:
         return self._withheld_or_open(self.stock.numbers)
@@ -130,7 +138,7 @@ class Speaker:
             verb.right.append(other)
         else:  # que le voisin regarde; que le voisin a fermées
             if attractor is None and self.chance(0.3):
-                other = Node(self.rng.choice((*SPEAKER_PRONOUNS, *THIRD_PRONOUNS.values())), "nsubj")
+                other = Node(self.pronoun((*SPEAKER_PRONOUNS, *THIRD_PRONOUNS.values())), "nsubj")
             else:
                 other = self.noun_phrase("nsubj", "persons", inner)
             if self.chance(0.4):
@@ -155,11 +163,11 @@ class Speaker:
         """A noun phrase, a name or a pronoun; `gendered` asks for one that shows its gender."""
         draw = self.rng.random()
         if draw < 0.12 and kind == "persons":
-            return Node(self.stock.names.draw(self.rng), deprel)
+            return Node(self.name(), deprel)
         if draw < 0.28:
-            return Node(THIRD_PRONOUNS[self.cell()], deprel)
+            return Node(self.pronoun(THIRD_ONLY), deprel)
         if draw < 0.36 and not gendered:
-            return Node(self.rng.choice(SPEAKER_PRONOUNS), deprel)
+            return Node(self.pronoun(SPEAKER_PRONOUNS), deprel)
         node = self.noun_phrase(deprel, kind, self.cell())
         self.modify(node, self.rng.choices((0, 1, 2, 3), (50, 25, 18, 7))[0], None)
         return node

@@ -9,7 +9,7 @@ Withheld from training (the point of the whole corpus):
   half of them occur in training elsewhere ("la page 37", "la gare de grenoble"), the other half nowhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -132,7 +132,10 @@ def _withhold(lexemes: Sequence[Lexeme], ambiguous: set[str]) -> dict[Cell, list
     return withheld
 
 
-def make_stock(rng: Random) -> Stock:
+def make_stock(
+    rng: Random, invented: Mapping[str, int] = INVENTED, more_special_masc: Sequence[str] = ()
+) -> Stock:
+    """`invented` counts the invented words of each kind; `more_special_masc` are nouns that a construction names."""
     nouns = {
         ("persons", "Masc"): [noun(lemma, "Masc") for lemma in ordinary.PERSONS_MASC],
         ("persons", "Fem"): [noun(lemma, "Fem") for lemma in ordinary.PERSONS_FEM],
@@ -146,6 +149,7 @@ def make_stock(rng: Random) -> Stock:
             *ordinary.NUMBERED_MASC,
             *ordinary.PRICES_MASC,
             ordinary.YEARS_OF_AGE,
+            *more_special_masc,
         )
     }
     special["prix"] = Lexeme("prix", {("Masc", "Sing"): Word("prix", "prix", "NOUN", "Gender=Masc")})
@@ -174,11 +178,11 @@ def make_stock(rng: Random) -> Stock:
     former = formation.Former(rng, used)
     for gender, endings in (("Fem", formation.NOUN_ENDINGS_FEM), ("Masc", formation.NOUN_ENDINGS_MASC)):
         for kind in ("persons", "things"):
-            nouns[kind, gender] += former.lexemes(INVENTED[kind], endings, partial(noun, gender=gender))
-    adjectives += former.lexemes(INVENTED["adjectives"], formation.ADJECTIVE_ENDINGS, adjective)
-    verbs["transitive"] += former.lexemes(INVENTED["verbs"], formation.VERB_ENDINGS, verb)
+            nouns[kind, gender] += former.lexemes(invented[kind], endings, partial(noun, gender=gender))
+    adjectives += former.lexemes(invented["adjectives"], formation.ADJECTIVE_ENDINGS, adjective)
+    verbs["transitive"] += former.lexemes(invented["verbs"], formation.VERB_ENDINGS, verb)
     places, names_fem, names_masc = (
-        old + [lexeme.lemma for lexeme in former.lexemes(INVENTED[kind], endings, _as_lexeme)]
+        old + [lexeme.lemma for lexeme in former.lexemes(invented[kind], endings, _as_lexeme)]
         for kind, endings, old in (
             ("places", formation.PLACE_ENDINGS, ordinary.PLACES),
             ("names", formation.NAME_ENDINGS_FEM, ordinary.NAMES_FEM),
