@@ -1,4 +1,4 @@
-"""Write the embedded corpus: python scripts/make_corpus.py --out DIR [--sentences N] [--seed S]."""
+"""Write the embedded corpus: python scripts/make_corpus.py --out DIR [--bilingual] [--sentences N] [--seed S]."""
 
 import argparse
 import logging
@@ -8,30 +8,39 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
 
-from fairseq_llrnn.core.toy_french import make_corpus, summary, write_corpus  # noqa: E402
+from fairseq_llrnn.core.toy_french import bilingual, make_corpus, summary, write_corpus  # noqa: E402
 from fairseq_llrnn.core.toy_french.corpus import DEFAULT_SENTENCES  # noqa: E402
 from fairseq_llrnn.errors import LLRNNError  # noqa: E402
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description="Write a corpus of a small French-like language, with gold CoNLL-U."
+        description="Write a corpus of a small French-like language: a gold treebank, or pairs with English."
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write into")
     parser.add_argument(
-        "--sentences", type=int, default=DEFAULT_SENTENCES, metavar="N", help="training sentences"
+        "--bilingual", action="store_true", help="English-French pairs with gold facts, in place of the treebank"
+    )
+    parser.add_argument(
+        "--sentences", type=int, default=DEFAULT_SENTENCES, metavar="N", help="training sentences or pairs"
     )
     parser.add_argument(
         "--seed", type=int, default=1, metavar="S", help="the corpus is a function of N and this"
     )
     args = parser.parse_args()
     try:
-        corpus = make_corpus(args.sentences, args.seed)
-        write_corpus(corpus, args.out)
+        if args.bilingual:
+            bitext = bilingual.make_bitext(args.sentences, args.seed)
+            bilingual.write_bitext(bitext, args.out)
+            table = bilingual.summary(bitext)
+        else:
+            corpus = make_corpus(args.sentences, args.seed)
+            write_corpus(corpus, args.out)
+            table = summary(corpus)
     except LLRNNError as error:
         print(f"make_corpus: error: {error}", file=sys.stderr)
         return 2
-    print(summary(corpus))
+    print(table)
     return 0
 
 

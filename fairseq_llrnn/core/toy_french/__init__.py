@@ -6,6 +6,7 @@ ask for them (`probes`). Everything follows from one seed: same seed, same bytes
 
 Ordinary and invented words (`words`, `closed`, `ordinary`, `formation`) form the `stock`; a Speaker builds
 `phrases` and `clauses` from it, as `trees`; `corpus` collects texts and probes, `files` writes them.
+`bilingual` says sentences of the same grammar in English too, and makes a parallel corpus of them.
 
 Paper: §3 (a number is likelier than a place after "the cost was", though neither was seen there).
 """
