@@ -189,6 +189,13 @@ def ablations(mode: str) -> list[Model]:
         Model(f"{mode}-no-morphology", "without morphology", "ablation", words_only),
         Model(f"{mode}-no-background", "without background (uniform)", "ablation", uniform),
         Model(
+            f"{mode}-m5000-small",
+            "the paper's recipe, M = 5,000, in batches of 1,024 words",
+            "ablation",
+            lexical(mode, 5000),
+            ("--lr", "0.002", "--max-tokens", "1024"),
+        ),
+        Model(
             f"{mode}-window8",
             "the paper's window of 8 words",
             "ablation",
