@@ -38,6 +38,8 @@ setup(
         "numpy==1.26.4",  # fairseq uses np.compat, which numpy 2 dropped
         "conllu==6.0.0",
         "regex==2026.11.15",  # stops a user's pattern that would never end
+        "sacrebleu==2.6.0",
+        "scipy==1.17.1",
         "tqdm==4.70.1",
     ],
     extras_require={
