@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from tqdm import tqdm
 
+from fairseq_llrnn.core.alignment import Bitext, translation_table
 from fairseq_llrnn.core.backgrounds.smoothing import unigram_weights
 from fairseq_llrnn.core.dictionary import WordList
 from fairseq_llrnn.core.features import FeatureTable, identity_rows, restrict_groups, top_words
+from fairseq_llrnn.core.lexical_table import LexicalTranslation, is_word
 from fairseq_llrnn.core.lexicon import Lexicon
 from fairseq_llrnn.core.patterns import shape_features, suffix_features
 from fairseq_llrnn.core.prior import Prior
@@ -41,6 +43,26 @@ class PriorSettings:
     background: str = "unigram"  # or "uniform", or the path of a TSV
     smoothing: str = "absolute"
     pseudo_count: float = 1.0
+
+
+@dataclass(frozen=True)
+class LexicalSettings:
+    """What `llrnn prior --lexical-translation` can be told."""
+
+    weight: float = 0.5  # λ, or where it starts if it is learned
+    learned: bool = False
+    top: int = 10  # translations of a source word
+    aligner: str = "ibm1"  # or "eflomal"
+
+    def check(self) -> None:
+        """Raise OptionError where a number is out of range."""
+        if not 0.0 <= self.weight < 1.0:
+            raise OptionError(
+                f"--lexical-weight {self.weight}: expected a number from 0 to below 1 (1 would forbid every word but "
+                "the translations), or `learned`; 0.5 is a good start"
+            )
+        if self.top < 1:
+            raise OptionError(f"--lexical-top {self.top}: expected a number of translations of at least 1")
 
 
 def build_prior(
@@ -88,6 +110,23 @@ def build_prior(
         "sources": list(sources),
     }
     return Prior(words.symbols, output, read, log_weights, used), notes
+
+
+def add_translations(
+    prior: Prior, bitext: Bitext, source_symbols: tuple[str, ...], settings: LexicalSettings
+) -> tuple[Prior, Counter[str]]:
+    """The prior with lexical translations, and what a user should know about them.
+
+    Args:
+        bitext: its target side is in the words of the prior. source_symbols: the dictionary of its source side.
+
+    Raises:
+        DataError: as the alignment does.
+    """
+    possible = is_word(prior.symbols) & np.isfinite(prior.log_weights)
+    table, notes = translation_table(bitext, is_word(source_symbols), possible, settings.top, settings.aligner)
+    lexical = LexicalTranslation(table, source_symbols, settings.weight, settings.learned, settings.aligner)
+    return replace(prior, lexical=lexical, settings={**prior.settings, "lexical_top": settings.top}), notes
 
 
 def _word_rows(

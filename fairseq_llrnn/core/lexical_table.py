@@ -6,13 +6,13 @@ reads it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.core.dictionary import BOS, EOS, PAD, SPECIALS
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.core.dictionary import BOS, EOS, PAD, SPECIALS, hash_symbols
 
 ROW_TOLERANCE = 1e-3  # a row of float32 probabilities sums to one up to this
 
@@ -92,17 +92,42 @@ class LexicalTranslation:
     learned: bool
     aligner: str
 
-    def __post_init__(self) -> None:
-        check_weight(self.weight)
+    @property
+    def identity(self) -> str:
+        """What a model's weights depend on, beside the table."""
+        return f"{hash_symbols(self.source_symbols)} {self.weight!r} {self.learned}"
 
     def speaks(self) -> np.ndarray:
         """(U,) bool: the source tokens that are counted in the mean over a sentence's words; <unk> is one of them."""
         return np.array([symbol not in (BOS, PAD, EOS) for symbol in self.source_symbols], dtype=bool)
 
+    def description(self) -> dict[str, Any]:
+        """All but the table, for the prior's JSON."""
+        return {
+            "weight": self.weight,
+            "learned": self.learned,
+            "aligner": self.aligner,
+            "source_dictionary_sha256": hash_symbols(self.source_symbols),
+        }
 
-def check_weight(weight: float) -> None:
-    """Raise OptionError unless 0 ≤ λ < 1: with λ = 1 a sentence would forbid every word but its translations."""
-    if not 0.0 <= weight < 1.0:
-        raise OptionError(
-            f"--lexical-weight {weight}: expected a number from 0 to below 1, or `learned`; 0.5 is a good start"
-        )
+    @classmethod
+    def described(
+        cls, description: Mapping[str, Any], table: LexicalTable, source_symbols: tuple[str, ...]
+    ) -> LexicalTranslation:
+        """The reverse of `description`. Raises ValueError, KeyError or TypeError where it is something else."""
+        weight, learned, aligner = (description[name] for name in ("weight", "learned", "aligner"))
+        if not (isinstance(weight, float) and isinstance(learned, bool) and isinstance(aligner, str)):
+            raise ValueError("the lexical translations are described by something else than weight, learned, aligner")
+        if description["source_dictionary_sha256"] != hash_symbols(source_symbols):
+            raise ValueError("the lexical translations were made for other source words")
+        return cls(table, source_symbols, weight, learned, aligner)
+
+    def check(self, possible: np.ndarray) -> None:
+        """Raise ValueError unless all is sound; `possible` (V,) bool: the target words that may be translations."""
+        self.table.check(possible)
+        if self.table.num_sources != len(self.source_symbols):
+            raise ValueError("the lexical translations and the source words differ in number")
+        if np.diff(self.table.offsets)[~is_word(self.source_symbols)].any():
+            raise ValueError("the lexical translations hold some of a special symbol")
+        if not (0.0 <= self.weight < 1.0 and (self.weight > 0.0 or not self.learned)):
+            raise ValueError(f"the lexical translations have the weight {self.weight}, which is none")

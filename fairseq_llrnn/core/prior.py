@@ -3,9 +3,10 @@
     prior.json       format, version, settings, counts, feature names, hashes: for people and for checks
     dictionary.txt   the V symbols it was made for, one a line, in fairseq's order
     arrays.npz       plain numeric arrays (numpy, read with allow_pickle=False)
+    source.txt       the U symbols of the source language, only where the prior has lexical translations
 
 The same input gives the same bytes. A prior belongs to one dictionary; loading it with another is an error.
-Sizes: V words, S output signatures, R input signatures, F output features, G input features.
+Sizes: V words, S output signatures, R input signatures, F output features, G input features, U source words.
 """
 
 from __future__ import annotations
@@ -27,15 +28,17 @@ import numpy as np
 import torch
 
 from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.core.backgrounds.static import StaticBackground
 from fairseq_llrnn.core.dictionary import hash_symbols
-from fairseq_llrnn.core.features import FeatureTable
+from fairseq_llrnn.core.lexical_table import LexicalTranslation, is_word
+from fairseq_llrnn.core.prior_arrays import read_array, read_lexical, read_signatures
 from fairseq_llrnn.core.signatures import Signatures
 from fairseq_llrnn.errors import PriorError
 
 FORMAT = "fairseq_llrnn prior"
 VERSION = 1
-JSON_FILE, WORDS_FILE, ARRAYS_FILE = "prior.json", "dictionary.txt", "arrays.npz"
+JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE = "prior.json", "dictionary.txt", "arrays.npz", "source.txt"
 REBUILD = "build it again with `llrnn prior`"
 
 
@@ -48,6 +51,7 @@ class Prior:
     input: Signatures  # ψ; the same object as `output` where ψ = φ
     log_weights: np.ndarray  # (V,) float64, log b(x); −inf forbids
     settings: Mapping[str, Any]
+    lexical: LexicalTranslation | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -57,14 +61,19 @@ class Prior:
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         digest.update("\n".join((*self.output.features.names, "", *self.input.features.names)).encode())
+        if self.lexical is not None:
+            digest.update(self.lexical.identity.encode())
         return digest.hexdigest()
 
     def background(self) -> Background:
         """The background over the output signatures, in float32."""
-        return StaticBackground(
-            torch.from_numpy(self.output.class_of.copy()),
-            self.output.num_classes,
-            torch.from_numpy(self.log_weights.copy()),
+        class_of, weights = torch.from_numpy(self.output.class_of.copy()), torch.from_numpy(self.log_weights.copy())
+        if self.lexical is None:
+            return StaticBackground(class_of, self.output.num_classes, weights).float()
+        words, speaks = torch.from_numpy(is_word(self.symbols)), torch.from_numpy(self.lexical.speaks())
+        known = self.lexical
+        return LexicalBackground(
+            class_of, self.output.num_classes, weights, known.table, words, speaks, known.weight, known.learned
         ).float()
 
     def counts(self) -> dict[str, int]:
@@ -78,6 +87,9 @@ class Prior:
         if self.input is not self.output:
             counts["input features"] = self.input.features.num_features
             counts["input signatures"] = self.input.num_classes
+        if self.lexical is not None:
+            counts["source words"] = int((np.diff(self.lexical.table.offsets) > 0).sum())
+            counts["translations"] = len(self.lexical.table.targets)
         return counts
 
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -88,6 +100,10 @@ class Prior:
             arrays[f"{side}_offsets"] = signatures.features.offsets
             arrays[f"{side}_indices"] = signatures.features.indices
             arrays[f"{side}_values"] = signatures.features.values
+        if self.lexical is not None:
+            table = self.lexical.table
+            arrays["lexical_offsets"], arrays["lexical_targets"] = table.offsets, table.targets
+            arrays["lexical_probabilities"] = table.probabilities
         return arrays
 
     def save(self, directory: Path | str) -> None:
@@ -121,7 +137,9 @@ class Prior:
         packed = io.BytesIO()  # numpy's own file would complain a second time, and on stderr, where a disk is full
         np.savez(packed, **self._arrays())
         (directory / ARRAYS_FILE).write_bytes(packed.getvalue())
-        (directory / WORDS_FILE).write_text("\n".join(self.symbols) + "\n", encoding="utf-8", newline="\n")
+        _write_words(directory / WORDS_FILE, self.symbols)
+        if self.lexical is not None:
+            _write_words(directory / SOURCE_FILE, self.lexical.source_symbols)
         description = {
             "format": FORMAT,
             "version": VERSION,
@@ -132,24 +150,39 @@ class Prior:
             "output_features": list(self.output.features.names),
             "input_features": None if self.input is self.output else list(self.input.features.names),
         }
+        if self.lexical is not None:
+            description["lexical"] = self.lexical.description()
         text = json.dumps(description, ensure_ascii=False, indent=1)
         (directory / JSON_FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
 
     def check_dictionary(self, symbols: Sequence[str], where: str) -> None:
         """Raise PriorError unless the prior was made for exactly these symbols in this order."""
-        if tuple(symbols) == self.symbols:
-            return
-        difference = next(
-            (i for i, (a, b) in enumerate(zip(symbols, self.symbols, strict=False)) if a != b),
-            min(len(symbols), len(self.symbols)),
-        )
-        found = symbols[difference] if difference < len(symbols) else "nothing"
-        expected = self.symbols[difference] if difference < len(self.symbols) else "nothing"
-        raise PriorError(
-            f"the prior was made for another dictionary than {where}: sizes {len(self.symbols)} and {len(symbols)}, "
-            f"first difference at index {difference} ({expected!r} in the prior, {found!r} in the dictionary); "
-            f"{REBUILD} --dict {where}"
-        )
+        problem = f"the prior was made for another dictionary than {where}"
+        _check_symbols(symbols, self.symbols, problem, f"--dict {where}")
+
+    def check_source_dictionary(self, symbols: Sequence[str], where: str) -> None:
+        """Raise PriorError where the prior's translations are from other source words than these, in this order."""
+        if self.lexical is not None:
+            problem = f"the prior's lexical translations were made for another source dictionary than {where}"
+            _check_symbols(symbols, self.lexical.source_symbols, problem, f"--lexical-translation {Path(where).parent}")
+
+
+def _check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, option: str) -> None:
+    if tuple(symbols) == tuple(own):
+        return
+    difference = next(
+        (i for i, (a, b) in enumerate(zip(symbols, own, strict=False)) if a != b), min(len(symbols), len(own))
+    )
+    found = symbols[difference] if difference < len(symbols) else "nothing"
+    expected = own[difference] if difference < len(own) else "nothing"
+    raise PriorError(
+        f"{problem}: sizes {len(own)} and {len(symbols)}, first difference at index {difference} "
+        f"({expected!r} in the prior, {found!r} in the dictionary); {REBUILD} {option}"
+    )
+
+
+def _write_words(path: Path, symbols: Sequence[str]) -> None:
+    path.write_text("\n".join(symbols) + "\n", encoding="utf-8", newline="\n")
 
 
 def _swap(new: Path, directory: Path) -> None:
@@ -169,7 +202,7 @@ def _swap(new: Path, directory: Path) -> None:
 
 def _holds_nothing_else(path: Path) -> bool:
     """Whether `path` is a directory with the files of a prior, or none: all that a new prior may replace."""
-    return path.is_dir() and {p.name for p in path.iterdir()} <= {JSON_FILE, WORDS_FILE, ARRAYS_FILE}
+    return path.is_dir() and {p.name for p in path.iterdir()} <= {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE}
 
 
 def load_prior(directory: Path | str) -> Prior:
@@ -181,8 +214,8 @@ def load_prior(directory: Path | str) -> Prior:
     directory = Path(directory)
     description = _read_description(directory)
     try:
-        words = (directory / WORDS_FILE).read_bytes().decode("utf-8")  # read_text would take \r for the end of a line
-        symbols = tuple(words.removesuffix("\n").split("\n"))
+        symbols = _read_words(directory / WORDS_FILE)
+        source_symbols = _read_words(directory / SOURCE_FILE) if "lexical" in description else ()
         raw = (directory / ARRAYS_FILE).read_bytes()
     except (OSError, UnicodeDecodeError) as error:
         raise PriorError(f"{directory}: a file of the prior cannot be read ({error}); {REBUILD}") from None
@@ -197,45 +230,28 @@ def load_prior(directory: Path | str) -> Prior:
         )
     try:
         with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
-            output = _signatures(arrays, "output", description["output_features"])
+            output = read_signatures(arrays, "output", description["output_features"])
             same = description["input_features"] is None
-            read = output if same else _signatures(arrays, "input", description["input_features"])
-            log_weights = _array(arrays, "log_weights", np.float64)
+            read = output if same else read_signatures(arrays, "input", description["input_features"])
+            log_weights = read_array(arrays, "log_weights", np.float64)
+            lexical = read_lexical(arrays, description["lexical"], source_symbols) if "lexical" in description else None
     except (ValueError, KeyError, TypeError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise PriorError(f"{directory / ARRAYS_FILE}: not the arrays of a prior ({error}); {REBUILD}") from None
     if {len(symbols), len(log_weights), output.num_words, read.num_words} != {len(symbols)}:
         raise PriorError(f"{directory}: its arrays and its dictionary differ in size; {REBUILD}")
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
         raise PriorError(f"{directory}: expected weights of which some are positive and all are finite; {REBUILD}")
-    return Prior(symbols, output, read, log_weights, description["settings"])
+    if lexical is not None:
+        try:
+            lexical.check(is_word(symbols) & np.isfinite(log_weights))
+        except ValueError as error:
+            raise PriorError(f"{directory}: {error}; {REBUILD}") from None
+    return Prior(symbols, output, read, log_weights, description["settings"], lexical)
 
 
-def _signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence[str]) -> Signatures:
-    offsets, indices = (_array(arrays, f"{side}_{name}", np.int64) for name in ("offsets", "indices"))
-    values, class_of = _array(arrays, f"{side}_values", np.float32), _array(arrays, f"{side}_class_of", np.int64)
-    # indices go unchecked into compiled kernels later: a stranger's file must not reach outside its arrays
-    sound = (
-        len(offsets) > 1
-        and offsets[0] == 0
-        and offsets[-1] == len(indices) == len(values)
-        and bool((np.diff(offsets) >= 0).all())
-        and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < len(names)))
-        and len(class_of) > 0
-        and class_of.min() >= 0
-        and class_of.max() < len(offsets) - 1
-    )
-    if not sound:
-        raise ValueError(f"the {side} signatures point outside their tables")
-    if not np.isfinite(values).all():
-        raise ValueError(f"the {side} features hold values that are not finite")
-    return Signatures(class_of, FeatureTable(tuple(names), offsets, indices, values))
-
-
-def _array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.ndarray:
-    array = arrays[name]
-    if array.dtype != dtype or array.ndim != 1:
-        raise ValueError(f"{name}: expected a row of {np.dtype(dtype)}, found {array.dtype} of shape {array.shape}")
-    return array
+def _read_words(path: Path) -> tuple[str, ...]:
+    text = path.read_bytes().decode("utf-8")  # read_text would take \r for the end of a line
+    return tuple(text.removesuffix("\n").split("\n"))
 
 
 def _read_description(directory: Path) -> dict[str, Any]:

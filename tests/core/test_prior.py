@@ -2,12 +2,17 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from fairseq_llrnn.core.build import PriorSettings, build_prior
+from fairseq_llrnn.core.alignment import Bitext, Sentences
+from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.core.backgrounds.static import StaticBackground
+from fairseq_llrnn.core.build import LexicalSettings, PriorSettings, add_translations, build_prior
 from fairseq_llrnn.core.dictionary import WordList
 from fairseq_llrnn.core.lexicon import Lexicon
 from fairseq_llrnn.core.prior import Prior, load_prior
@@ -302,3 +307,172 @@ def test_softmax_prior_has_one_signature_per_word() -> None:
         WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), PriorSettings(top_words="all", background="uniform")
     )
     assert prior.output.num_classes == len(SYMBOLS)
+
+
+# ---- lexical translations -------------------------------------------------------------------------------------------
+
+SOURCE_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "the", "house", "cat", "window", "12")
+
+
+def sentences(*rows: list[int]) -> Sentences:
+    return Sentences(np.concatenate(rows).astype(np.int64), np.cumsum([0, *(len(row) for row in rows)]))
+
+
+def translating(settings: LexicalSettings | None = None, prior: Prior | None = None) -> Prior:
+    """The house, the cat, the window; le chat, la maison, la fenêtre."""
+    bitext = Bitext(
+        sentences([4, 5, 2], [4, 6, 2], [4, 7, 2], [8, 3, 2]), sentences([5, 6, 2], [4, 8, 2], [5, 7, 2], [9, 3, 2])
+    )
+    return add_translations(prior or build(), bitext, SOURCE_SYMBOLS, settings or LexicalSettings())[0]
+
+
+def test_a_prior_without_translations_is_what_it_was() -> None:
+    """Checkpoints remember the fingerprint of their prior."""
+    rounded = replace(build(), log_weights=np.round(build().log_weights))  # logarithms differ by machine
+    assert rounded.fingerprint == "938a233dbc0acccbe3a124db14ff0f970cbaf48f88d56befdc8b069aac30c107"
+    assert type(build().background()) is StaticBackground
+    build().check_source_dictionary(("any", "words"), "dict.en.txt")
+
+
+def test_translations_make_the_background() -> None:
+    prior = translating(LexicalSettings(weight=0.25))
+    background = prior.background()
+    assert isinstance(background, LexicalBackground)
+    house = background.given(torch.tensor([[SOURCE_SYMBOLS.index("house"), 2]]))
+    weights = house.log_weights(house.start(1)).exp()[0]
+    assert weights.sum().item() == pytest.approx(1.0)
+    base = np.exp(prior.log_weights)
+    assert weights[[2, 3]].tolist() == pytest.approx(base[[2, 3]].tolist())
+    words = base[4:].sum()
+    maison = SYMBOLS.index("maison")
+    says = dict(prior.lexical.table.row(SOURCE_SYMBOLS.index("house")))[maison]
+    assert weights[maison].item() == pytest.approx(0.75 * base[maison] + 0.25 * words * says)
+    assert torch.isneginf(house.log_weights(house.start(1))[0, [0, 1, 10]]).all()
+    assert list(background.parameters()) == []
+
+
+def test_a_learned_weight_is_a_parameter() -> None:
+    background = translating(LexicalSettings(weight=0.25, learned=True)).background()
+    assert [p.sigmoid().item() for p in background.parameters()] == pytest.approx([0.25])
+
+
+def test_translations_round_trip(tmp_path: Path) -> None:
+    prior = translating(LexicalSettings(weight=0.25, learned=True, top=2))
+    prior.save(tmp_path / "prior")
+    assert sorted(tree(tmp_path / "prior")) == ["arrays.npz", "dictionary.txt", "prior.json", "source.txt"]
+    loaded = load_prior(tmp_path / "prior")
+    assert loaded.fingerprint == prior.fingerprint
+    assert loaded.lexical.source_symbols == SOURCE_SYMBOLS
+    assert (loaded.lexical.weight, loaded.lexical.learned, loaded.lexical.aligner) == (0.25, True, "ibm1")
+    assert np.array_equal(loaded.lexical.table.targets, prior.lexical.table.targets)
+    assert loaded.counts() == prior.counts()
+    assert loaded.counts()["source words"] == 5
+    assert loaded.settings["lexical_top"] == 2
+    build().save(tmp_path / "prior")  # a prior replaces a prior
+    assert sorted(tree(tmp_path / "prior")) == ["arrays.npz", "dictionary.txt", "prior.json"]
+    translating().save(tmp_path / "other")
+    translating().save(tmp_path / "prior")
+    assert tree(tmp_path / "prior") == tree(tmp_path / "other")
+
+
+def test_the_fingerprint_knows_the_translations() -> None:
+    priors = [build(), translating(), translating(LexicalSettings(top=1)), translating(LexicalSettings(weight=0.25))]
+    priors.append(translating(LexicalSettings(learned=True)))
+    assert len({prior.fingerprint for prior in priors}) == 5
+
+
+def test_a_word_that_the_background_forbids_is_no_translation(tmp_path: Path) -> None:
+    path = tmp_path / "weights.tsv"
+    path.write_text("le\t3\nla\t3\n</s>\t1\n", encoding="utf-8")
+    prior = translating(prior=build(PriorSettings(top_words=2, background=str(path))))
+    assert set(prior.lexical.table.targets) == {4, 5}
+    weights = prior.background().given(torch.tensor([[5, 8, 2]])).log_weights(torch.tensor([[0]])).exp()
+    assert weights.sum().item() == pytest.approx(1.0) and weights[0, 6] == 0
+
+
+def test_another_source_dictionary() -> None:
+    prior = translating()
+    prior.check_source_dictionary(SOURCE_SYMBOLS, "data/dict.en.txt")
+    with pytest.raises(PriorError) as caught:
+        prior.check_source_dictionary((*SOURCE_SYMBOLS[:5], "home", *SOURCE_SYMBOLS[6:]), "data/dict.en.txt")
+    assert str(caught.value) == (
+        "the prior's lexical translations were made for another source dictionary than data/dict.en.txt: sizes 9 and "
+        "9, first difference at index 5 ('house' in the prior, 'home' in the dictionary); build it again with `llrnn "
+        "prior` --lexical-translation data"
+    )
+
+
+@pytest.fixture
+def translated(tmp_path: Path) -> Path:
+    translating().save(tmp_path / "prior")
+    return tmp_path / "prior"
+
+
+TABLE = translating().lexical.table
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"targets": np.full_like(TABLE.targets, 11)}, "point outside their tables"),
+        ({"targets": np.full_like(TABLE.targets, -1)}, "point outside their tables"),
+        ({"targets": TABLE.targets[1:]}, "point outside their tables"),
+        ({"offsets": TABLE.offsets[::-1].copy()}, "point outside their tables"),
+        ({"offsets": TABLE.offsets[:0]}, "point outside their tables"),
+        ({"offsets": TABLE.offsets + 1}, "point outside their tables"),
+        ({"offsets": np.append(TABLE.offsets, TABLE.offsets[-1])}, "and the source words differ in number"),
+        ({"targets": np.full_like(TABLE.targets, 2)}, "hold a word that the background forbids, or no word at all"),
+        ({"targets": np.full_like(TABLE.targets, 10)}, "hold a word that the background forbids, or no word at all"),
+        ({"targets": np.full_like(TABLE.targets, 4)}, "hold a pair of words twice"),
+        ({"probabilities": TABLE.probabilities * 2}, "are no probabilities"),
+        ({"probabilities": -TABLE.probabilities}, "are no probabilities"),
+        ({"probabilities": TABLE.probabilities * np.float32("nan")}, "are no probabilities"),
+        ({"probabilities": np.full_like(TABLE.probabilities, np.inf)}, "are no probabilities"),
+        ({"probabilities": TABLE.probabilities.astype(np.float64)}, "expected a row of float32, found float64"),
+        ({"probabilities": None}, "lexical_probabilities is not a file in the archive"),
+    ],
+)
+def test_a_strangers_translations(translated: Path, changes: dict[str, np.ndarray], says: str) -> None:
+    replace_arrays(translated, **{f"lexical_{name}": array for name, array in changes.items()})
+    with pytest.raises(PriorError, match=f"{says}.*; build it again"):
+        load_prior(translated)
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ({"weight": 1.0}, "the lexical translations have the weight 1.0, which is none"),
+        ({"weight": -0.1}, "the lexical translations have the weight -0.1, which is none"),
+        ({"weight": float("nan")}, "the lexical translations have the weight nan, which is none"),
+        ({"weight": 0.0, "learned": True}, "the lexical translations have the weight 0.0, which is none"),
+        ({"weight": "0.5"}, "described by something else than weight, learned, aligner"),
+        ({"learned": 1}, "described by something else than weight, learned, aligner"),
+        ({"aligner": None}, "described by something else than weight, learned, aligner"),
+        ({"source_dictionary_sha256": "0"}, "were made for other source words"),
+        (None, "not the arrays of a prior"),
+        ([], "not the arrays of a prior"),
+        ({}, "not the arrays of a prior"),
+    ],
+)
+def test_a_strangers_description_of_translations(translated: Path, entry: object, says: str) -> None:
+    described = json.loads((translated / "prior.json").read_text(encoding="utf-8"))["lexical"]
+    damage_json(translated, lexical={**described, **entry} if isinstance(entry, dict) and entry else entry)
+    with pytest.raises(PriorError, match=f"{says}.*; build it again"):
+        load_prior(translated)
+
+
+def test_translations_of_special_symbols(translated: Path) -> None:
+    offsets = TABLE.offsets.copy()
+    offsets[3:5] = offsets[5]  # those of `the` become those of </s>
+    replace_arrays(translated, lexical_offsets=offsets)
+    with pytest.raises(PriorError, match="the lexical translations hold some of a special symbol; build it again"):
+        load_prior(translated)
+
+
+def test_source_words_that_are_missing_or_others(translated: Path) -> None:
+    (translated / "source.txt").write_text("<s>\nx\n", encoding="utf-8")
+    with pytest.raises(PriorError, match="the lexical translations were made for other source words.*; build it again"):
+        load_prior(translated)
+    (translated / "source.txt").unlink()
+    with pytest.raises(PriorError, match="a file of the prior cannot be read"):
+        load_prior(translated)
