@@ -2,8 +2,9 @@
 
     checkpoints.py            safe loading of checkpoints
     expressions.py            options that are Python expressions, evaluated without running code
-    tasks.py                  llrnn_language_modeling: the host's task with a prior
-    translation_task.py       llrnn_translation: likewise
+    task.py                   what every task of ours does: a prior, exact resuming, search over candidates
+    language_modeling_task.py, translation_task.py
+    generation.py             that search, as the host's generator
     decoder.py                what every decoder of ours ends in: the log-linear output layer and a background
     decoder_options.py        options of recurrent decoders, and the parts built from them
     recurrent_decoder.py, language_model.py        llrnn_lm
@@ -17,8 +18,8 @@ from fairseq_llrnn.plugin import (
     checkpoints,
     criterions,
     language_model,
+    language_modeling_task,
     lstm_translation,
-    tasks,
     transformer_translation,
     translation_task,
 )
@@ -29,8 +30,8 @@ __all__ = [
     "checkpoints",
     "criterions",
     "language_model",
+    "language_modeling_task",
     "lstm_translation",
-    "tasks",
     "transformer_translation",
     "translation_task",
 ]

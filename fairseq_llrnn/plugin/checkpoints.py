@@ -1,8 +1,9 @@
 """Checkpoints are data: they are read without executing what they hold.
 
-torch ≥ 2.6 reads with `weights_only=True` and refuses every class it does not know; fairseq's checkpoints hold one such
-class, argparse.Namespace, which carries plain values only. We allow that one and turn a refusal, or a damaged file,
-into one clear message. Options in it that the host would run as Python are evaluated by expressions.py instead.
+torch ≥ 2.6 reads with `weights_only=True` and refuses every class it does not know; fairseq's checkpoints hold
+argparse.Namespace, which carries plain values only, and numpy's arrays of numbers. We allow those and turn a refusal,
+or a damaged file, into one clear message. Options in it that the host would run as Python are evaluated by
+expressions.py instead.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
@@ -22,6 +24,10 @@ from omegaconf import OmegaConf
 
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.plugin import expressions
+
+# numpy's arrays and numbers: --eval-bleu leaves its counts in a checkpoint's meters
+_reconstruct, _scalar = np.zeros(1).__reduce__()[0], np.float64(0).__reduce__()[0]
+NUMBERS: tuple[Any, ...] = (_reconstruct, _scalar, np.ndarray, np.dtype, *(type(np.dtype(code)) for code in "?bhilfd"))
 
 
 def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,7 +90,7 @@ def install() -> None:
     """Make every fairseq command in this process load checkpoints safely and say clearly why it does not."""
     if hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__"):
         return
-    torch.serialization.add_safe_globals([argparse.Namespace, distributed_utils._TensorPlaceholder])
+    torch.serialization.add_safe_globals([argparse.Namespace, distributed_utils._TensorPlaceholder, *NUMBERS])
     checkpoint_utils.load_checkpoint_to_cpu = explain_load_errors(checkpoint_utils.load_checkpoint_to_cpu)
     distributed_utils.broadcast_object = with_plain_options(distributed_utils.broadcast_object)
     expressions.install()

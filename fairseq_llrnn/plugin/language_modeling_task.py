@@ -1,0 +1,65 @@
+"""The host's language-modelling task with a prior."""
+
+from argparse import Namespace
+from dataclasses import dataclass
+from typing import Any
+
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks import register_task
+from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
+from torch import Tensor
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, load_task_prior
+
+
+@dataclass
+class LLRNNLanguageModelingConfig(PriorConfig, LanguageModelingConfig):
+    """Options of the host's task, and the prior."""
+
+
+@register_task("llrnn_language_modeling", dataclass=LLRNNLanguageModelingConfig)
+class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
+    """Language modelling over words that have features and a background."""
+
+    @classmethod
+    def setup_task(cls, args: Namespace, from_checkpoint: bool = False) -> "LLRNNLanguageModelingTask":
+        """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate; all the same here."""
+        _refuse_unsupported(args)
+        task: LLRNNLanguageModelingTask = super().setup_task(args)
+        task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
+        return task
+
+    def inference_step(
+        self,
+        generator: SequenceGenerator,
+        models: list[BaseFairseqModel],
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        prefix = prefix_tokens
+        if prefix is None:  # the host then takes the source, without the </s> that begins it
+            prefix = sample["net_input"]["src_tokens"]
+            prefix = prefix[:, 1:] if bool(prefix[:, :1].eq(self.dictionary.eos()).all()) else prefix
+        self.refuse_forbidden(models, prefix)
+        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+
+
+def _refuse_unsupported(args: Namespace) -> None:
+    """Options of the host's task that would silently mean something else here."""
+    refusals = {
+        "add_bos_token": "sentences begin with </s>, as in fairseq's default; <s> is never predicted",
+        "self_target": "the model predicts the next word only",
+        "past_target": "the model predicts the next word only",
+    }
+    for name, reason in refusals.items():
+        if getattr(args, name, False):
+            option = "--" + name.replace("_", "-")
+            raise OptionError(f"{option}: not supported by llrnn_language_modeling ({reason}); leave it out")
+    if args.output_dictionary_size >= 0:
+        raise OptionError(
+            f"--output-dictionary-size {args.output_dictionary_size}: not supported by llrnn_language_modeling (every "
+            "word of the dictionary has a signature); leave it out"
+        )

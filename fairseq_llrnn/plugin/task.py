@@ -1,0 +1,85 @@
+"""What every task of ours does: it loads a prior, resumes exactly, and searches over candidates."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
+
+import torch
+from fairseq import utils
+from fairseq.data import Dictionary, FairseqDataset
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks import FairseqTask
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.plugin.decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.generation import generator_class
+
+
+@dataclass
+class PriorConfig(FairseqDataclass):
+    """The option that every task of ours adds."""
+
+    prior: Optional[str] = field(
+        default=None,
+        metadata={"help": "directory that `llrnn prior` wrote (default: the folder `prior` inside the data directory)"},
+    )
+
+
+def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictionary_file: str) -> Prior:
+    """The prior of a task, checked against its dictionary.
+
+    Raises:
+        PriorError: none there, damaged, or made for another dictionary.
+    """
+    first_data = utils.split_paths(data)[0]
+    loaded = load_prior(prior or os.path.join(first_data, "prior"))
+    loaded.check_dictionary(dictionary.symbols, os.path.join(first_data, dictionary_file))
+    return loaded
+
+
+class PriorTask(FairseqTask):
+    """A task whose models and criterion find features, signatures and background in `task.prior`."""
+
+    prior: Prior
+
+    def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
+        """No: every epoch makes its own batches, from the seed and its number.
+
+        Where the host uses its first batches again, a run resumed in a later epoch sees others than one never stopped.
+        """
+        return False
+
+    def build_generator(
+        self,
+        models: list[BaseFairseqModel],
+        args: Any,
+        seq_gen_cls: type[SequenceGenerator] | None = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
+    ) -> SequenceGenerator:
+        """As the host's, but beam search goes over candidates, not over the vocabulary, where that is the same."""
+        if seq_gen_cls is None and prefix_allowed_tokens_fn is None:
+            seq_gen_cls = generator_class(models, args)
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+
+    def refuse_forbidden(
+        self, models: list[BaseFairseqModel], prefix: Tensor, source: Tensor | None = None
+    ) -> None:
+        """A prefix that the background forbids is said to be one: no search could go on from it.
+
+        Args:
+            prefix: (B, t) tokens, padded. source: (B, L) of a translation.
+
+        Raises:
+            DataError: with the word, and its place in the batch.
+        """
+        previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
+        for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
+            background = decoder.background if source is None else decoder.background.given(source)
+            share = background.log_share_along(previous, prefix)
+            decoder.refuse_impossible(share, prefix, torch.arange(len(prefix)))

@@ -1,0 +1,172 @@
+"""Translation through every command of the host: train, validate with BLEU, generate, interactive, ensembles, resume."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from host_commands import HostCommands, Result
+from tiny_world import EVERY_SENTENCE, read_checkpoint
+from translation_world import SIZES, TRAINING, TranslationWorld
+
+EVAL_BLEU = ["--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 9}', "--eval-bleu-detok", "space"]
+VARIANTS = {
+    "lstm": ("llrnn_lstm", "prior", ["--encoder-bidirectional", "--dropout", "0.1", "--variational-dropout"]),
+    "without attention": (
+        "llrnn_lstm",
+        "separate",
+        ["--attention", "none", "--reverse-source", "--context-every-step", "--cell", "gru", "--bf16-products"],
+    ),
+    "transformer": ("llrnn_transformer", "prior", ["--lr", "0.003"]),
+    "transformer over features": (
+        "llrnn_transformer",
+        "prior",
+        ["--lr", "0.003", "--feature-input", "--tie-features"],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def trained(host: HostCommands, translation: TranslationWorld) -> dict[str, Path]:
+    """Checkpoints: two of ours, one of the host's own Transformer."""
+    found = {}
+    for arch in ("llrnn_lstm", "llrnn_transformer"):
+        found[arch] = translation.place / arch
+        host.run("fairseq-train", *translation.train_args(arch, save_dir=found[arch]), "--max-epoch", 12)
+    found["stock"] = translation.place / "stock"
+    arguments = [
+        str(translation.data), "--task", "translation", "--source-lang", "src", "--target-lang", "tgt", "--cpu",
+        "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--save-dir", found["stock"],
+        "--no-epoch-checkpoints", "--criterion", "cross_entropy", "--max-epoch", 2,
+    ]  # fmt: skip
+    host.run("fairseq-train", *arguments)
+    return {name: place / "checkpoint_last.pt" for name, place in found.items()}
+
+
+def generated(result: Result) -> dict[int, list[tuple[float, str]]]:
+    found: dict[int, list[tuple[float, str]]] = {}
+    for number, score, words in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", result.out, re.MULTILINE):
+        found.setdefault(int(number), []).append((float(score), words))
+    return found
+
+
+def generate(host: HostCommands, translation: TranslationWorld, path: object, *options: object) -> Result:
+    return host.run(
+        "fairseq-generate", *translation.task_args(), "--path", path, "--gen-subset", "test", "--max-tokens", 400,
+        "--max-len-b", 12, "--num-workers", 0, *EVERY_SENTENCE, *options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_train_validate_and_translate(
+    name: str, host: HostCommands, translation: TranslationWorld, tmp_path: Path
+) -> None:
+    arch, prior, options = VARIANTS[name]
+    arguments = [*translation.train_args(arch, prior, tmp_path), *options]
+    training = host.run("fairseq-train", *arguments, "--max-epoch", 4, *EVAL_BLEU)
+    losses = [row["train_loss"] for row in training.json_lines("train")]
+    assert losses == sorted(losses, reverse=True) and losses[0] - losses[-1] > 0.3
+    valid = training.json_lines("valid")[-1]
+    assert valid["valid_bleu"] >= 0 and {"valid_nats_NOUN", "valid_adaptor_norm"} <= valid.keys()
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    common = [*translation.task_args(prior), "--path", checkpoint, "--num-workers", 0]
+    again = host.run("fairseq-validate", *common, "--max-tokens", 200, "--log-format", "json", *EVERY_SENTENCE)
+    assert again.json_lines("valid")[-1]["valid_loss"] == pytest.approx(valid["valid_loss"], abs=2e-3)
+    sources = translation.source("valid")[:3] + [""]
+    typed = host.run("fairseq-interactive", *common, "--max-len-b", 12, "--beam", 3, stdin="\n".join(sources) + "\n")
+    assert sorted(generated(typed)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_scores_are_those_of_the_model(
+    host: HostCommands, translation: TranslationWorld, trained: dict[str, Path], arch: str
+) -> None:
+    """--score-reference and what the search says of its own hypotheses, forced through the model once more."""
+    scored = generate(host, translation, trained[arch], "--score-reference")
+    reference = {i: score for i, [(score, _)] in generated(scored).items()}
+    validated = host.run(
+        "fairseq-validate", *translation.task_args(), "--path", trained[arch], "--valid-subset", "test",
+        "--max-tokens", 200, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
+    ).json_lines("test")[-1]  # fmt: skip
+    lengths = {i: len(line.split()) + 1 for i, line in enumerate(translation.world.text("test"))}
+    total = sum(score * lengths[i] for i, score in reference.items()) / sum(lengths.values())
+    assert -total == pytest.approx(validated["test_loss"], abs=2e-3)
+    found = generate(host, translation, trained[arch], "--beam", 4, "--nbest", 2, "--scoring", "sacrebleu")
+    assert "BLEU" in found.out and all(len(hypotheses) == 2 for hypotheses in generated(found).values())
+    best = {i: hypotheses[0] for i, hypotheses in generated(found).items()}
+    assert sum(best[i][0] >= reference[i] - 1e-3 for i in reference) >= 0.7 * len(reference)
+
+
+def test_search_options(host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]) -> None:
+    lines = translation.world.text("test")
+    forced = generate(host, translation, trained["llrnn_lstm"], "--beam", 3, "--prefix-size", 2)
+    for i, hypotheses in generated(forced).items():
+        assert hypotheses[0][1].split()[:2] == lines[i].split()[:2]
+    plain = generated(generate(host, translation, trained["llrnn_lstm"], "--beam", 3))
+    # over the whole vocabulary, as --no-repeat-ngram-size makes the host search: the same
+    whole = generated(generate(host, translation, trained["llrnn_lstm"], "--beam", 3, "--no-repeat-ngram-size", 50))
+    for i in plain:
+        assert whole[i][0][0] == pytest.approx(plain[i][0][0], abs=2e-3)
+    for options in (
+        ["--sampling", "--beam", 2, "--nbest", 2],
+        ["--sampling", "--sampling-topk", 5, "--beam", 1],
+        ["--diverse-beam-groups", 2, "--diverse-beam-strength", 0.5, "--beam", 4],
+        ["--unkpen", 100, "--lenpen", 0.5, "--temperature", 0.7, "--min-len", 3],
+    ):
+        assert len(generated(generate(host, translation, trained["llrnn_lstm"], *options))) == len(lines)
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_alignments_are_attention(
+    host: HostCommands, translation: TranslationWorld, trained: dict[str, Path], arch: str
+) -> None:
+    found = generate(host, translation, trained[arch], "--print-alignment", "hard", "--beam", 2)
+    alignments = re.findall(r"^A-(\d+)\t(.*)$", found.out, re.MULTILINE)
+    sources = translation.source("test")
+    assert len(alignments) == len(sources)
+    for number, links in alignments:
+        pairs_of = [tuple(map(int, link.split("-"))) for link in links.split()]
+        assert all(0 <= s < len(sources[int(number)].split()) for s, _ in pairs_of)
+
+
+def test_ensembles_with_ours_and_with_the_hosts(
+    host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]
+) -> None:
+    """Probabilities are averaged, whatever their model; the reference's score is that average."""
+    alone = {
+        name: generated(generate(host, translation, path, "--score-reference")) for name, path in trained.items()
+    }
+    for names in (("llrnn_lstm", "llrnn_transformer"), ("llrnn_transformer", "stock"), ("stock", "llrnn_lstm")):
+        path = ":".join(str(trained[name]) for name in names)
+        together = generated(generate(host, translation, path, "--score-reference"))
+        for i, [(score, _)] in together.items():
+            single = sorted(alone[name][i][0][0] for name in names)
+            # per word, an average is at most a bit below the better model
+            assert single[0] - 0.01 <= score or score >= single[1] - 1.01
+        found = generated(generate(host, translation, path, "--beam", 3))
+        assert len(found) == len(together)
+
+
+def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
+    host: HostCommands, translation: TranslationWorld, tmp_path: Path
+) -> None:
+    options = ["--dropout", "0.2", "--encoder-bidirectional"]
+    for place, stops in (("whole", (3,)), ("parts", (1, 3))):
+        for stop in stops:
+            arguments = translation.train_args(save_dir=tmp_path / place)
+            host.run("fairseq-train", *arguments, *options, "--max-epoch", stop)
+    whole, parts = (read_checkpoint(tmp_path / place / "checkpoint_last.pt")["model"] for place in ("whole", "parts"))
+    assert all(torch.equal(value, parts[name]) for name, value in whole.items())
+
+
+def test_the_prior_must_be_of_the_target(host: HostCommands, translation: TranslationWorld) -> None:
+    arguments = translation.train_args()
+    arguments[arguments.index("--prior") + 1] = str(translation.world.prior("prior"))
+    fits = translation.world.prior("prior") / "dictionary.txt"
+    ours = (translation.data / "prior" / "dictionary.txt").read_text(encoding="utf-8")
+    assert fits.read_text(encoding="utf-8") == ours, "the tiny worlds share their words"
+    swapped = [*arguments, "--source-lang", "tgt", "--target-lang", "src"]
+    result = host.run("fairseq-train", *swapped, code=None)
+    assert result.code != 0 and "the prior was made for another dictionary" in result.err + result.out
+    stock = host.run("fairseq-train", *[w if w != "llrnn_translation" else "translation" for w in arguments], code=None)
+    assert stock.code != 0
