@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from fairseq import checkpoint_utils, utils
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
-from fairseq.tasks import TASK_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
+from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
@@ -17,7 +17,7 @@ from fairseq_llrnn.core.explanation import Explanation, explain
 from fairseq_llrnn.core.prior import JSON_FILE
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.language_model import LLRNNLanguageModel
-from fairseq_llrnn.plugin.tasks import LLRNNLanguageModelingTask
+from fairseq_llrnn.plugin.language_modeling_task import LLRNNLanguageModelingTask
 
 
 class LoadedModel:
@@ -49,7 +49,7 @@ def load_language_model(path: str, data: str | None = None, prior: str | None = 
         DataError: no such file; a checkpoint that is damaged, holds code, or is not of such a model.
         OptionError: the data or the prior is not where the checkpoint says. PriorError: the prior does not fit.
     """
-    state = _read(path)
+    state = read_checkpoint(path)
     cfg = state["cfg"]
     _check_kind(path, cfg)
     if data is not None:
@@ -57,6 +57,18 @@ def load_language_model(path: str, data: str | None = None, prior: str | None = 
     if prior is not None:
         cfg.task.prior = prior
     _check_places(path, cfg.task, data is not None, prior is not None)
+    return LoadedModel(*build_model(path, state))
+
+
+def build_model(path: str, state: dict[str, Any]) -> tuple[BaseFairseqModel, FairseqTask]:
+    """The model and the task that a checkpoint's options describe, with its weights.
+
+    Args:
+        state: of read_checkpoint; the caller has looked at its options and knows that it wants what they name.
+
+    Raises:
+        DataError: weights that do not fit, or are not finite. PriorError: the prior does not fit.
+    """
     state["args"] = None  # the host would prefer it to the configuration, which is what we looked at
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
@@ -72,10 +84,11 @@ def load_language_model(path: str, data: str | None = None, prior: str | None = 
                 f"{path}: expected finite weights, found NaN or infinity in {name}: its training went astray; use an "
                 "earlier checkpoint, and train with a smaller --lr or with --clip-norm"
             )
-    return LoadedModel(models[0], task)
+    return models[0], task
 
 
-def _read(path: str) -> dict[str, Any]:
+def read_checkpoint(path: str) -> dict[str, Any]:
+    """What a checkpoint holds. Raises DataError: no such file, damaged, with code in it, or of another kind."""
     if not os.path.isfile(path):
         raise DataError(f"{path}: expected a checkpoint, found no such file; give the .pt file that training wrote")
     try:
@@ -99,7 +112,7 @@ def _first_line(error: Exception) -> str:
 
 def _check_kind(path: str, cfg: Any) -> None:
     """Refuse, by the names in the options, what is no model of ours, before any of it is built."""
-    model, task = _name(cfg, "model"), _name(cfg, "task")
+    model, task = name_of(cfg, "model"), name_of(cfg, "task")
     model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
     task_class = TASK_REGISTRY.get(task)
     for found, ours in ((model_class, LLRNNLanguageModel), (task_class, LLRNNLanguageModelingTask)):
@@ -110,7 +123,7 @@ def _check_kind(path: str, cfg: Any) -> None:
             )
 
 
-def _name(cfg: Any, part: str) -> str:
+def name_of(cfg: Any, part: str) -> str:
     options = cfg.get(part) if hasattr(cfg, "get") else None
     get = getattr(options, "get", lambda name: getattr(options, name, None))
     return str(get("_name") or get("arch") or get("task"))
