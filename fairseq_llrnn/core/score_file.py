@@ -1,0 +1,120 @@
+"""Scores of an n-best list on disk, a chunk of sentences a line, so that a run which was stopped can go on.
+
+The first line says what the scores were computed from. Each further one holds a chunk: for every model the scores of
+each sentence's hypotheses (null for −inf), and what was counted meanwhile. A line is on disk before the next one is
+computed; one that was cut short by a crash is dropped.
+"""
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairseq_llrnn.errors import DataError
+
+VERSION = 1
+Scores = dict[str, list[list[float]]]  # by model: the scores of each sentence's hypotheses
+
+
+class ScoreFile:
+    """The scores so far; opening a file that exists goes on where it ends.
+
+    `sentences` and `hypotheses` are how many it holds, `notes` by model what was counted (such as unknown words).
+
+    Args:
+        path: the file. inputs: what the scores depend on, by a name that a person understands: digests or settings.
+
+    Raises:
+        DataError: it cannot be written, is damaged, or was made from something else.
+    """
+
+    def __init__(self, path: Path, inputs: Mapping[str, str]) -> None:
+        self.path = path
+        self.sentences = self.hypotheses = 0
+        self.notes: dict[str, Counter[str]] = {}
+        try:
+            exists = path.exists() and path.stat().st_size > 0
+            self._file = path.open("r+b" if exists else "w+b")
+            end = self._look_through(inputs) if exists else 0
+            self._file.seek(end)
+            self._file.truncate()
+            if not end:
+                self._write({"llrnn rescore": VERSION, "inputs": dict(inputs)})
+        except OSError as error:
+            raise DataError(
+                f"{path}: cannot be written: {error.strerror or error}; the scores so far are kept there: give --out "
+                "in a folder that can be written to"
+            ) from error
+
+    def _look_through(self, inputs: Mapping[str, str]) -> int:
+        """Where the last whole line ends."""
+        end = 0
+        for number, line in enumerate(self._file, 1):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                record = json.loads(line)
+                if number == 1:
+                    self._check(record, inputs)
+                else:
+                    self._count(record)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise DataError(
+                    f"{self.path}, line {number}: expected the scores of a run that was stopped, found something else; "
+                    "remove the file to start again, or give another --out"
+                ) from None
+            end += len(line)
+        return end
+
+    def _check(self, record: Any, inputs: Mapping[str, str]) -> None:
+        if record["llrnn rescore"] != VERSION:
+            raise ValueError
+        then = record["inputs"]
+        others = sorted(name for name in {*then, *inputs} if then.get(name) != inputs.get(name))
+        if others:
+            raise DataError(
+                f"{self.path}: holds the scores of a run that was stopped and had other inputs ({', '.join(others)}); "
+                "give the same ones to go on, remove the file to start again, or give another --out"
+            )
+
+    def _count(self, record: Any) -> None:
+        first, *_ = record["scores"].values()
+        self.sentences += len(first)
+        self.hypotheses += sum(map(len, first))
+        for model, notes in record["notes"].items():
+            self.notes.setdefault(model, Counter()).update(notes)
+
+    def append(self, scores: Scores, notes: Mapping[str, Mapping[str, int]]) -> None:
+        """Add a chunk; on disk when this returns."""
+        record = {
+            "scores": {
+                model: [[score if math.isfinite(score) else None for score in row] for row in rows]
+                for model, rows in scores.items()
+            },
+            "notes": {model: dict(counted) for model, counted in notes.items()},
+        }
+        self._count(record)
+        self._write(record)
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(record).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def __iter__(self) -> Iterator[dict[str, Sequence[float]]]:
+        """For every sentence, by model, its hypotheses' scores."""
+        with self.path.open("rb") as file:
+            next(file)
+            for line in file:
+                by_model = json.loads(line)["scores"]
+                for rows in zip(*by_model.values(), strict=True):
+                    yield {
+                        model: [-math.inf if score is None else score for score in row]
+                        for model, row in zip(by_model, rows, strict=True)
+                    }
+
+    def close(self) -> None:
+        self._file.close()
