@@ -155,6 +155,26 @@ class LogLinearOutput(nn.Module):
         class_bias = masses.squeeze(0) if masses.size(0) == 1 else masses
         return class_log_prob(hidden, rows.to(hidden.dtype), class_bias, self.class_of[targets]) + log_share
 
+    def smoothing_gain(self, hidden: Tensor, targets: Tensor, log_mass: Tensor) -> Tensor:
+        """What label smoothing adds to log p(target), in units of its ε: E_q[aᵀφ] − aᵀφ(target), q the background.
+
+        The smoothed objective is (1 − ε) log p(target) + ε Σ_x q(x) log p(x) with q(x) = b(K, x) / Σ b, so that words
+        are smoothed towards what is known beforehand; with a uniform b it is the usual one (Szegedy et al. 2016). In
+        its difference to log p(target), log Z cancels; log b is left out, since the network cannot change it.
+
+        Args:
+            hidden: (N, H). targets: (N,). log_mass: (1, S) or (N, S).
+
+        Returns:
+            (N,) at least float32.
+        """
+        rows, bias = self.composed()
+        q = log_mass.to(bias.dtype).softmax(-1)  # shape: (1 or N, S)
+        target = self.class_of[targets]
+        mean_row, mean_bias = q @ rows, q @ bias  # shape: (1 or N, H), (1 or N,)
+        gain = (hidden.to(bias.dtype) * (mean_row - rows[target])).sum(-1)
+        return gain + mean_bias - bias[target]
+
     def log_probs(self, scores: Tensor, log_mass: Tensor, log_shares: Tensor) -> Tensor:
         """log p(x | K) for every word, for search.
 

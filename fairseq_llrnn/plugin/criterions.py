@@ -33,6 +33,10 @@ class LogLinearCriterionConfig(FairseqDataclass):
         metadata={"help": "weight of the adaptor's norm, which pulls p towards the background (paper, section 2.2)"},
     )
     adaptor_norm: float = field(default=2.0, metadata={"help": "which norm the penalty takes: p of the p-norm, ≥ 1"})
+    label_smoothing: float = field(
+        default=0.0,
+        metadata={"help": "share ε of every target that is spread over the background (uniform b: over all words)"},
+    )
     report_group: str = field(
         default="POS",
         metadata={"help": "feature group by which the validation loss is split, e.g. POS or Number; `none` for none"},
@@ -42,10 +46,16 @@ class LogLinearCriterionConfig(FairseqDataclass):
 
 @register_criterion("log_linear", dataclass=LogLinearCriterionConfig)
 class LogLinearCriterion(FairseqCriterion):
-    """Exact negative log-likelihood of a log-linear model, with an optional penalty on ‖a(K)‖."""
+    """Exact negative log-likelihood of a log-linear model; optionally smoothed targets and a penalty on ‖a(K)‖."""
 
     def __init__(
-        self, task: FairseqTask, adaptor_penalty: float, adaptor_norm: float, report_group: str, sentence_avg: bool
+        self,
+        task: FairseqTask,
+        adaptor_penalty: float,
+        adaptor_norm: float,
+        label_smoothing: float,
+        report_group: str,
+        sentence_avg: bool,
     ) -> None:
         super().__init__(task)
         prior = getattr(task, "prior", None)
@@ -57,6 +67,9 @@ class LogLinearCriterion(FairseqCriterion):
             raise OptionError(f"--adaptor-penalty {adaptor_penalty}: expected a finite number of at least 0")
         if not adaptor_norm >= 1:
             raise OptionError(f"--adaptor-norm {adaptor_norm}: expected a number of at least 1, e.g. 1 or 2")
+        if not 0.0 <= label_smoothing < 1.0:
+            raise OptionError(f"--label-smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
+        self.label_smoothing = label_smoothing
         self.adaptor_penalty = adaptor_penalty
         self.adaptor_norm = adaptor_norm
         self.sentence_avg = sentence_avg
@@ -77,9 +90,12 @@ class LogLinearCriterion(FairseqCriterion):
         decoder.refuse_impossible(log_prob, target, sample["id"])
         nll = -log_prob.masked_fill(~mask, 0.0)
         loss = nll
+        if self.label_smoothing:
+            gain = decoder.smoothing_gain(hidden, extra, target)
+            loss = loss - self.label_smoothing * gain.masked_fill(~mask, 0.0)
         if self.adaptor_penalty:
             norm = decoder.output.adaptor_norm(hidden.flatten(0, 1), self.adaptor_norm).view_as(nll)
-            loss = nll + self.adaptor_penalty * norm.masked_fill(~mask, 0.0)
+            loss = loss + self.adaptor_penalty * norm.masked_fill(~mask, 0.0)
         sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
         logging_output: dict[str, Any] = {
             "loss": loss.detach().sum(),

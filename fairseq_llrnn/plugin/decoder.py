@@ -159,6 +159,11 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         )
         return flat.view(targets.shape)
 
+    def smoothing_gain(self, hidden: Tensor, extra: dict[str, Any], targets: Tensor) -> Tensor:
+        """What label smoothing adds to the log-probabilities, in units of its ε (LogLinearOutput): (B, T)."""
+        log_mass = _one_row_or_all(extra["log_mass"], targets)
+        return self.output.smoothing_gain(hidden.flatten(0, 1), targets.flatten(), log_mass).view(targets.shape)
+
     def refuse_impossible(self, log_prob: Tensor, targets: Tensor, ids: Tensor) -> None:
         """A target without background mass would make the loss infinite: say which word, sentence and position.
 

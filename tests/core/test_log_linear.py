@@ -179,6 +179,27 @@ def test_laws_on_random_layers(groups: list[int], k: int, seed: int) -> None:
     assert all(len(set(row)) == k for row in tokens[:, :k].tolist()), "no word twice"
 
 
+def test_smoothing_is_the_expectation_over_the_background() -> None:
+    """(1 − ε) log p(t) + ε Σ q log p by enumeration, less what the network cannot change; in value and gradient."""
+    output, background, _ = make()
+    hidden = torch.randn(4, WIDTH, dtype=torch.float64, requires_grad=True)
+    targets, eps = torch.tensor([0, 1, 4, 6]), 0.1
+    state = background.start(4)
+    log_b = background.log_weights(state).expand(4, -1)
+    q = log_b.softmax(-1)
+    log_p = everything(output, background, hidden)
+    log_p_target = log_p.gather(1, targets.unsqueeze(1)).squeeze(1)
+    smoothed = (1 - eps) * log_p_target + eps * (q * log_p).nan_to_num(neginf=0.0).sum(-1)
+    constant = (q * log_b).nan_to_num(neginf=0.0).sum(-1) - log_b.gather(1, targets.unsqueeze(1)).squeeze(1)
+    for mass in (background.log_mass(state), background.log_mass(state).expand(4, -1)):
+        ours = log_p_target + eps * output.smoothing_gain(hidden, targets, mass)
+        torch.testing.assert_close(ours + eps * constant, smoothed)
+        inputs = [hidden, output.weight, output.bias]
+        wanted = torch.autograd.grad(smoothed.sum(), inputs, retain_graph=True)
+        for a, b in zip(torch.autograd.grad(ours.sum(), inputs, retain_graph=True), wanted, strict=True):
+            torch.testing.assert_close(a, b)
+
+
 def test_softmax_is_the_special_case_bit_for_bit() -> None:
     words = 11
     signatures = group_equal_rows(FeatureTable.from_rows([{f"TOPFORM:{i:02}": 1.0} for i in range(words)]))

@@ -63,6 +63,7 @@ OPTIONS = [
     ("criterion", "adaptor_norm", math.nan, "--adaptor-norm nan: expected a number of at least 1"),
     ("criterion", "adaptor_penalty", -0.1, "--adaptor-penalty -0.1: expected a finite number of at least 0"),
     ("criterion", "adaptor_penalty", math.inf, "--adaptor-penalty inf: expected a finite number of at least 0"),
+    ("criterion", "label_smoothing", 1.0, "--label-smoothing 1.0: expected a share from 0 to below 1"),
     ("criterion", "report_group", "Moods", "--report-group Moods: .*did you mean Mood"),
     ("model", "decoder_layers", 0, "--decoder-layers 0: expected a number of at least 1"),
     ("model", "decoder_hidden_size", -3, "--decoder-hidden-size -3: expected a number of at least 1"),
