@@ -11,6 +11,7 @@
     attention_decoder.py, lstm_translation.py      llrnn_lstm
     transformer_translation.py                     llrnn_transformer
     load.py                   one of our models from a checkpoint, to look into it
+    scoring.py                log-probabilities of whole sentences under any language or translation model
     criterions.py             log_linear
 """
 

@@ -1,0 +1,232 @@
+"""Scores of whole sentences: those of the host's own scorer and of `llrnn explain`, in any batches; what is refused."""
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from host_commands import HostCommands
+from tiny_world import EVERY_SENTENCE, World, read_checkpoint
+from translation_world import SIZES, TRAINING, TranslationWorld
+
+from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.plugin.load import load_language_model
+from fairseq_llrnn.plugin.scoring import IMPOSSIBLE, TOO_LONG, UNKNOWN, WORDS, Scorer, load_scorer
+
+STOCK = {
+    "transformer": [*SIZES["llrnn_transformer"], "--max-target-positions", "9", "--max-source-positions", "9"],
+    "lstm": ["--encoder-embed-dim", "8", "--decoder-embed-dim", "8", "--encoder-hidden-size", "8"],
+}
+LINES = ["le chat voit la mer", "une pomme verte tient bien", "", "le roi", "le chat voit la mer", "bien"]
+
+Change = Callable[[Path, Callable[[dict[str, Any]], None]], Path]
+
+
+@pytest.fixture(scope="session")
+def checkpoints(host: HostCommands, translation: TranslationWorld) -> dict[str, Path]:
+    """Translation models, ours and the host's, barely trained."""
+    found = {}
+    for arch in SIZES:
+        found[arch] = translation.place / f"scoring-{arch}"
+        host.run("fairseq-train", *translation.train_args(arch, save_dir=found[arch]), "--max-epoch", 1)
+    for arch, options in STOCK.items():
+        found[arch] = translation.place / f"scoring-stock-{arch}"
+        host.run(
+            "fairseq-train", translation.data, "--task", "translation", "--source-lang", "src", "--target-lang", "tgt",
+            "--cpu", "--arch", arch, *options, *TRAINING, "--save-dir", found[arch], "--no-epoch-checkpoints",
+            "--criterion", "cross_entropy", "--max-epoch", 1, "--skip-invalid-size-inputs-valid-test",
+        )  # fmt: skip
+    return {name: place / "checkpoint_last.pt" for name, place in found.items()}
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Change:
+    """A copy of a checkpoint in which something was changed."""
+
+    def run(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+        state = read_checkpoint(path)
+        change(state)
+        torch.save(state, tmp_path / "changed.pt")
+        return tmp_path / "changed.pt"
+
+    return run
+
+
+# ---- the figures ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*SIZES, *STOCK])
+def test_the_same_as_the_hosts_scorer(
+    name: str, host: HostCommands, translation: TranslationWorld, checkpoints: dict[str, Path]
+) -> None:
+    ours = name in SIZES
+    task = translation.task_args() if ours else [str(translation.data), "--task", "translation", "--cpu"]
+    scored = host.run(
+        "fairseq-generate", *task, "--path", checkpoints[name], "--gen-subset", "test", "--score-reference",
+        "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
+    )  # fmt: skip
+    expected = {
+        int(number): sum(map(float, scores.split())) * math.log(2)
+        for number, scores in re.findall(r"^P-(\d+)\t(.*)$", scored.out, re.MULTILINE)
+    }
+    sources, targets = translation.source("test"), translation.world.text("test")
+    assert len(expected) == len(targets)
+    scorer = load_scorer(str(checkpoints[name]), 200)
+    assert scorer.languages == ("src", "tgt")
+    found = scorer.score(sources, targets)
+    assert found == pytest.approx([expected[i] for i in range(len(targets))], abs=2e-3)
+    words = sum(len(line.split()) for line in [*sources, *targets])
+    assert scorer.notes == {WORDS: words, UNKNOWN: 0, TOO_LONG: 0}
+
+
+@pytest.mark.parametrize("name", [*SIZES, *STOCK])
+@pytest.mark.parametrize("max_tokens", [1, 12, 10_000])
+def test_batches_make_no_difference(name: str, max_tokens: int, checkpoints: dict[str, Path]) -> None:
+    scorer = load_scorer(str(checkpoints[name]), max_tokens)
+    sources = ["rem al", "el tahc", "", "ior el tiov ehcop", "reih", "neib"]
+    one_by_one = [scorer.score([s], [h])[0] for s, h in zip(sources, LINES, strict=True)]
+    assert scorer.score(sources, LINES) == pytest.approx(one_by_one, abs=1e-4)
+    assert len(set(one_by_one)) == len(LINES), "the source counts"
+    assert scorer.score([], []) == []
+    with pytest.raises(ValueError):
+        scorer.score(None, LINES)
+
+
+@pytest.mark.parametrize("max_tokens", [1, 12, 10_000])
+def test_a_language_model_scores_as_explain_does(trained: Path, max_tokens: int) -> None:
+    path = str(trained / "checkpoint_best.pt")
+    scorer = load_scorer(path, max_tokens)
+    assert scorer.languages is None
+    loaded = load_language_model(path)
+    expected = [sum(e.log_prob for e in loaded.explain(line.split(), 1)) for line in LINES]
+    assert scorer.score(None, LINES) == pytest.approx(expected, abs=1e-4)
+    assert scorer.score(["whatever"] * len(LINES), LINES) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_stock_language_model(host: HostCommands, world: World, tmp_path: Path) -> None:
+    host.run(
+        "fairseq-train", world.data, "--task", "language_modeling", "--arch", "transformer_lm",
+        "--decoder-embed-dim", 16, "--decoder-ffn-embed-dim", 16, "--decoder-attention-heads", 2,
+        "--decoder-layers", 1, *TRAINING, "--cpu",
+        "--criterion", "cross_entropy", "--sample-break-mode", "eos", "--tokens-per-sample", 16, "--max-epoch", 1,
+        "--save-dir", tmp_path, "--no-epoch-checkpoints",
+    )  # fmt: skip
+    path = tmp_path / "checkpoint_last.pt"
+    evaluated = host.run(
+        "fairseq-eval-lm", world.data, "--path", path, "--gen-subset", "test1", "--sample-break-mode", "eos", "--cpu",
+        "--max-tokens", 100,
+    )  # fmt: skip
+    base_2 = float((evaluated.out + evaluated.err).rpartition("Loss (base 2): ")[2].split(",")[0])
+    lines = world.text("test1")
+    scorer = load_scorer(str(path), 50)
+    tokens = sum(len(line.split()) + 1 for line in lines)
+    assert -sum(scorer.score(None, lines)) / tokens == pytest.approx(base_2 * math.log(2), abs=1e-3)
+    assert scorer.score(None, ["le chat " * 8 + "voit"]) == [-math.inf]
+    assert scorer.notes[TOO_LONG] == 1
+
+
+# ---- what cannot be scored ------------------------------------------------------------------------------------------
+
+
+def test_unknown_words_and_symbols_that_are_no_words(checkpoints: dict[str, Path]) -> None:
+    scorer = load_scorer(str(checkpoints["llrnn_lstm"]), 100)
+    scores = scorer.score(["el tahc"] * 5, [f"le {word}" for word in ("zzz", "<unk>", "<pad>", "</s>", "<s>")])
+    assert scores == pytest.approx([scores[0]] * 5, abs=1e-5)
+    assert math.isfinite(scores[0])
+    assert scorer.notes[UNKNOWN] == 4  # <unk> itself is what the system wrote
+    assert scorer.notes[WORDS] == 20
+
+
+@pytest.mark.parametrize(("source", "target"), [(8, 9), (9, 8)])
+def test_sentences_that_are_too_long(checkpoints: dict[str, Path], source: int, target: int) -> None:
+    scorer = load_scorer(str(checkpoints["transformer"]), 100)
+    scores = scorer.score(["el " * source, "el " * 8], ["le " * target, "le " * 8])
+    assert scores[0] == -math.inf and math.isfinite(scores[1])
+    assert (scorer.notes[TOO_LONG], scorer.notes[IMPOSSIBLE]) == (1, 0)
+
+
+def test_words_that_the_background_forbids(
+    host: HostCommands, world: World, trained: Path, changed: Change, tmp_path: Path
+) -> None:
+    prior = load_prior(world.prior("prior"))
+    rows = [f"{w}\t1\n" for w, b in zip(prior.symbols, prior.log_weights, strict=True) if b > -math.inf and w != "mer"]
+    (tmp_path / "weights.tsv").write_text("".join(rows), encoding="utf-8")
+    out = tmp_path / "without_mer"
+    host.run(
+        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words",
+        20, "--background", tmp_path / "weights.tsv", "--out", out,
+    )  # fmt: skip
+    fingerprint = torch.tensor(list(bytes.fromhex(load_prior(out).fingerprint)), dtype=torch.uint8)
+
+    def change(state: dict[str, Any]) -> None:
+        state["model"]["decoder.prior_fingerprint"] = fingerprint
+        state["cfg"]["task"]["prior"] = str(out)
+
+    scorer = load_scorer(str(changed(trained / "checkpoint_best.pt", change)), 100)
+    scores = scorer.score(None, ["le chat voit la mer", "le chat voit la tour"])
+    assert scores[0] == -math.inf and math.isfinite(scores[1])
+    assert (scorer.notes[TOO_LONG], scorer.notes[IMPOSSIBLE]) == (0, 1)
+
+
+# ---- checkpoints ----------------------------------------------------------------------------------------------------
+
+
+def failure(path: Path) -> LLRNNError:
+    with pytest.raises(LLRNNError) as error:
+        load_scorer(str(path), 100)
+    return error.value
+
+
+def test_a_checkpoint_of_another_task(checkpoints: dict[str, Path], changed: Change) -> None:
+    def change(state: dict[str, Any]) -> None:
+        state["cfg"]["task"]["_name"] = "masked_lm"
+
+    path = changed(checkpoints["llrnn_lstm"], change)
+    assert str(failure(path)) == (
+        f"{path}: expected a language or translation model of the task language_modeling or llrnn_language_modeling or "
+        "translation or llrnn_translation, found 'llrnn_lstm' of task 'masked_lm'; only these give the probability of "
+        "a sentence"
+    )
+
+
+def test_a_model_that_begins_with_bos(trained: Path, changed: Change) -> None:
+    def change(state: dict[str, Any]) -> None:
+        state["cfg"]["task"]["add_bos_token"] = True
+
+    path = changed(trained / "checkpoint_best.pt", change)
+    assert "a model that was trained with --add-bos-token cannot score; use another one" in str(failure(path))
+
+
+def test_no_checkpoint(tmp_path: Path) -> None:
+    error = failure(tmp_path / "absent.pt")
+    assert isinstance(error, DataError) and "expected a checkpoint, found no such file" in str(error)
+
+
+def test_data_or_prior_that_went_away(checkpoints: dict[str, Path], changed: Change, tmp_path: Path) -> None:
+    def without_data(state: dict[str, Any]) -> None:
+        state["cfg"]["task"]["data"] = str(tmp_path)
+
+    def without_prior(state: dict[str, Any]) -> None:
+        state["cfg"]["task"]["prior"] = str(tmp_path / "prior")
+
+    path = changed(checkpoints["llrnn_lstm"], without_data)
+    error = failure(path)
+    assert isinstance(error, OptionError) and str(error) == (
+        f"{path} was trained with the data folder {str(tmp_path)!r}, but there is no dictionary in it seen from here; "
+        "run this in the folder of the training, or make a link"
+    )
+    path = changed(checkpoints["llrnn_lstm"], without_prior)
+    error = failure(path)
+    assert isinstance(error, OptionError) and str(error) == (
+        f"{path} was trained with the prior {str(tmp_path / 'prior')!r}, but there is none seen from here; run this in "
+        "the folder of the training, or make a link"
+    )
+
+
+def test_a_scorer_is_used_through_its_interface_alone() -> None:
+    public = {name for name in vars(Scorer) if not name.startswith("_")}
+    assert public == {"score"}
