@@ -2,15 +2,17 @@
 
 import argparse
 import hashlib
+import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from fairseq_llrnn.core.alignment import ALIGNERS, choose_aligner
 from fairseq_llrnn.core.backgrounds.smoothing import SMOOTHINGS
-from fairseq_llrnn.core.build import PriorSettings, build_prior
+from fairseq_llrnn.core.build import LexicalSettings, PriorSettings, add_translations, build_prior
 from fairseq_llrnn.core.dictionary import WordList, load_dictionary
 from fairseq_llrnn.core.lexicon import Lexicon
 from fairseq_llrnn.core.patterns import DEFAULT_SUFFIX_FLOOR
@@ -18,6 +20,9 @@ from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
 from fairseq_llrnn.core.user_patterns import UserPatterns
 from fairseq_llrnn.errors import OptionError
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.plugin.bitext import BinarisedBitext
 
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
@@ -81,6 +86,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     background.add_argument(
         "--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)"
     )
+    lexical = parser.add_argument_group("what the source says (translation)")
+    lexical.add_argument(
+        "--lexical-translation", metavar="DIR",
+        help="folder of fairseq-preprocess with a bitext (train.SRC-TGT.…), TGT being the language of --dict: the "
+        "background of a sentence is mixed with the translations of its source words",
+    )  # fmt: skip
+    lexical.add_argument(
+        "--lexical-weight", type=_weight, metavar="W",
+        help="share of the translations, from 0 to below 1, or `learned` (a parameter of the model; default: "
+        f"{LexicalSettings.weight})",
+    )  # fmt: skip
+    lexical.add_argument(
+        "--lexical-top", type=int, metavar="K",
+        help=f"translations of a source word that are kept (default: {LexicalSettings.top})",
+    )  # fmt: skip
+    lexical.add_argument(
+        "--aligner", choices=ALIGNERS,
+        help="who aligns the words: eflomal (the better one, if it is installed; it draws random numbers, so that two "
+        "runs differ a little), ibm1, or auto: eflomal if it is there (default: auto)",
+    )  # fmt: skip
     parser.add_argument(
         "--softmax", action="store_true",
         help="the special case: every word its own and only feature, uniform background (a plain softmax, to compare)",
@@ -100,14 +125,28 @@ def _words_or_all(text: str) -> int | Literal["all"]:
         raise argparse.ArgumentTypeError(f"expected a number of words or `all`, found {text!r}") from None
 
 
+def _weight(text: str) -> float | Literal["learned"]:
+    if text == "learned":
+        return "learned"
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number or `learned`, found {text!r}") from None
+
+
 def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     words = load_dictionary(args.dict)
-    settings = _settings(args)
+    settings, lexical = _settings(args), _lexical_settings(args)
+    bitext = _bitext(args, words) if lexical is not None else None
     counts = words.count_text(args.count_text) if args.count_text else words.counts_with_ends()
     lexicon = _lexicon(args, words)
     patterns = UserPatterns.load(args.patterns) if args.patterns else None
-    prior, notes = build_prior(words, counts, lexicon, settings, patterns, _sources(args))
+    sources = _sources(args, bitext.files if bitext else ())
+    prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources)
+    if lexical is not None and bitext is not None:
+        prior, more = add_translations(prior, bitext.bitext, bitext.source_symbols, lexical)
+        notes += more
     prior.save(args.out)
     for note, count in sorted(notes.items()):
         print(f"note: {count:,} {note}", file=sys.stderr)
@@ -145,10 +184,38 @@ def _settings(args: argparse.Namespace) -> PriorSettings:
     return replace(settings, **{name: value for name, value in given.items() if value is not None})
 
 
+def _lexical_settings(args: argparse.Namespace) -> LexicalSettings | None:
+    """None where no translations are asked for."""
+    given = {"lexical_weight": args.lexical_weight, "lexical_top": args.lexical_top, "aligner": args.aligner}
+    if args.lexical_translation is None:
+        for name, value in given.items():
+            if value is not None:
+                option = "--" + name.replace("_", "-")
+                raise OptionError(f"{option}: it has no say without --lexical-translation; add that, or leave it out")
+        return None
+    settings = LexicalSettings(aligner=choose_aligner(args.aligner or "auto"))
+    if args.lexical_weight == "learned":
+        settings = replace(settings, learned=True)
+    elif args.lexical_weight is not None:
+        settings = replace(settings, weight=args.lexical_weight)
+    settings = settings if args.lexical_top is None else replace(settings, top=args.lexical_top)
+    settings.check()
+    return settings
+
+
+def _bitext(args: argparse.Namespace, words: WordList) -> "BinarisedBitext":
+    for talkative in ("fairseq", "eflomal"):  # before they are imported: they report while they are
+        logging.getLogger(talkative).setLevel(logging.WARNING)
+    from fairseq_llrnn.plugin.bitext import read_bitext
+
+    return read_bitext(args.lexical_translation, args.dict, words)
+
+
 def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
         *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "features", "input_features"),
         *("top_words", "input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
+        *("lexical_translation", "lexical_weight", "lexical_top", "aligner"),
     )
     for name in others:
         if getattr(args, name) not in (None, False, []):
@@ -174,7 +241,7 @@ def _lexicon(args: argparse.Namespace, words: WordList) -> Lexicon:
     return lexicon
 
 
-def _sources(args: argparse.Namespace) -> list[str]:
+def _sources(args: argparse.Namespace, bitext: Sequence[Path]) -> list[str]:
     """What the prior was made from: option, file name, and the beginning of the content's SHA-256."""
     files = [
         *(("--conllu", path) for path in args.conllu),
@@ -182,6 +249,7 @@ def _sources(args: argparse.Namespace) -> list[str]:
         *(("--values", path) for path in args.values),
         *(("--count-text", path) for path in args.count_text),
         *(("--patterns", path) for path in [args.patterns] if path is not None),
+        *(("--lexical-translation", path) for path in bitext),
     ]
     described = []
     for option, path in files:

@@ -6,6 +6,7 @@ import json
 import math
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +28,23 @@ MEMBERS_SHOWN = 8
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prior", metavar="PRIOR", help="directory that `llrnn prior` wrote")
     parser.add_argument("words", nargs="*", metavar="WORD", help="words to look up (default: a summary of the prior)")
+    parser.add_argument(
+        "--source", action="append", default=[], metavar="WORD",
+        help="a word of the source language: its translations, best first (the prior needs --lexical-translation)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
     view = PriorView.of(load_prior(args.prior))
-    if args.words:
+    if args.words or args.source:
         # all of them before the first is printed: an error must not come after half an answer
         found = [view.word(view.find(word, args.prior)) for word in args.words]
+        translated = [view.translations(word, args.prior) for word in args.source]
         result: dict[str, Any] = {"prior": args.prior, "words": found}
-        text = "\n\n".join(_word_text(word) for word in found)
+        if translated:
+            result["translations"] = translated
+        text = "\n\n".join([*(_word_text(word) for word in found), *(_translations_text(word) for word in translated)])
     else:
         result = {"prior": args.prior, **view.summary()}
         text = _summary_text(result)
@@ -61,16 +69,19 @@ class PriorView:
 
     def find(self, word: str, where: str) -> int:
         """The index of a word, given in any case. Raises OptionError, with near words, if there is none."""
-        index = {symbol: i for i, symbol in enumerate(self.prior.symbols)}
-        composed = unicodedata.normalize("NFC", word)
-        for form in (word, composed, word.lower(), composed.lower()):
-            if form in index:
-                if form != word:
-                    note(f"{word!r} is not in the dictionary of this prior; showing {form!r}")
-                return index[form]
-        near = difflib.get_close_matches(composed.lower(), self.prior.symbols, n=3)
-        advice = f"did you mean {' or '.join(map(repr, near))}?" if near else "nothing in it is spelt nearly so"
-        raise OptionError(f"{where}: expected a word of its dictionary, found {word!r}; {advice}")
+        return _find(word, self.prior.symbols, f"{where}: expected a word of its dictionary")
+
+    def translations(self, word: str, where: str) -> dict[str, Any]:
+        """The translations of a source word. Raises OptionError where the prior has none, or lacks the word."""
+        lexical = self.prior.lexical
+        if lexical is None:
+            raise OptionError(
+                f"--source {word}: expected a prior with translations, found none in {where}; build it with "
+                "--lexical-translation"
+            )
+        i = _find(word, lexical.source_symbols, f"{where}: expected a word of its source dictionary")
+        row = [{"word": self.prior.symbols[x], "probability": p} for x, p in lexical.table.row(i)]
+        return {"source": lexical.source_symbols[i], "translations": row}
 
     def members(self, signature: int) -> list[dict[str, Any]]:
         """The most probable words of an output signature, with their shares of it (None where it has no mass)."""
@@ -119,6 +130,7 @@ class PriorView:
                 "entropy": float(-(positive * np.log(positive)).sum()) + 0.0,
                 "possible_words": len(positive),
             },
+            **({} if prior.lexical is None else {"lexical": prior.lexical.description()}),
             "words_alone_in_their_signature": int((sizes == 1).sum()),
             "largest_signatures": [
                 {
@@ -135,6 +147,20 @@ class PriorView:
             input_sizes = np.bincount(prior.input.class_of, minlength=prior.input.num_classes)
             summary["input_groups"] = _groups(prior.input, input_sizes)
         return summary
+
+
+def _find(word: str, symbols: Sequence[str], expected: str) -> int:
+    """The index of a word, given in any case; an error begins with what was `expected`."""
+    index = {symbol: i for i, symbol in enumerate(symbols)}
+    composed = unicodedata.normalize("NFC", word)
+    for form in (word, composed, word.lower(), composed.lower()):
+        if form in index:
+            if form != word:
+                note(f"{word!r} is not in the dictionary of this prior; showing {form!r}")
+            return index[form]
+    near = difflib.get_close_matches(composed.lower(), symbols, n=3)
+    advice = f"did you mean {' or '.join(map(repr, near))}?" if near else "nothing in it is spelt nearly so"
+    raise OptionError(f"{expected}, found {word!r}; {advice}")
 
 
 def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, int]]:
@@ -176,6 +202,7 @@ def _summary_text(summary: dict[str, Any]) -> str:
         f"background  {printable(background['kind'])}",
         f"            {many(background['possible_words'], 'possible next word')}, "
         f"entropy {entropy:.3f} nats (perplexity {math.exp(entropy):,.1f})",
+        *_lexical_lines(summary),
         "",
         f"signatures  {summary['counts']['output signatures']:,} for {many(words, 'word')}; "
         f"{many(alone, 'word is', 'words are')} alone in theirs" + (". The largest:" if largest else ""),
@@ -190,6 +217,18 @@ def _summary_text(summary: dict[str, Any]) -> str:
         lines.append(f"  {row['words']:>10,} {mass:>11} {row['signature']:>7}  {features}")
         lines.append(" " * 34 + ", ".join(members + more))
     return "\n".join(cut(line, WIDTH) for line in lines)
+
+
+def _lexical_lines(summary: dict[str, Any]) -> list[str]:
+    if "lexical" not in summary:
+        return []
+    lexical, counts = summary["lexical"], summary["counts"]
+    weight = f"learned, starting at {lexical['weight']:g}" if lexical["learned"] else f"{lexical['weight']:g}"
+    return [
+        f"            and what the source says: {many(counts['translations'], 'translation')} of "
+        f"{many(counts['source words'], 'source word')}, aligned by {printable(lexical['aligner'])};",
+        f"            their weight: {weight}",
+    ]
 
 
 def _in_use(name: str, settings: dict[str, Any]) -> bool:
@@ -232,6 +271,11 @@ def _word_text(word: dict[str, Any]) -> str:
             )
         )
     return "\n".join(lines)
+
+
+def _translations_text(word: dict[str, Any]) -> str:
+    shown = [f"{printable(row['word'])} {probability(row['probability'])}" for row in word["translations"]]
+    return f"{printable(word['source'])}\n{labelled('translations', shown or ['none'])}"
 
 
 def _share_text(share: float | None) -> str:

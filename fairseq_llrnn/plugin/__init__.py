@@ -13,6 +13,7 @@
     load.py                   one of our models from a checkpoint, to look into it
     scoring.py                log-probabilities of whole sentences under any language or translation model
     criterions.py             log_linear
+    bitext.py                 a binarised bitext, for `llrnn prior`; not imported here
 """
 
 from fairseq_llrnn.plugin import (
