@@ -1,9 +1,11 @@
 """The host's translation task with a prior over the target's words."""
 
+import os
 from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
+from fairseq import utils
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
@@ -26,6 +28,8 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
     def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNTranslationTask":
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
         task.prior = load_task_prior(cfg.prior, cfg.data, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
+        source_file = os.path.join(utils.split_paths(cfg.data)[0], f"dict.{cfg.source_lang}.txt")
+        task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
         return task
 
     def inference_step(

@@ -89,3 +89,21 @@ def test_training_benchmark(
     monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--threads", "1"])
     assert module.main() == 0
     assert last_line(capsys)["training_over_fairseq_softmax"] > 0
+
+
+def test_translation_benchmark(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fairseq")
+    module = load_script(root, "bench_generate")
+    small = {
+        "GENERATION_WORDS": 120, "SMALL": 100, "LARGE": 150, "SOURCE_WORDS": 80, "COMBINATIONS": 20, "TOP_WORDS": 30,
+        "SENTENCES": 4, "STEPS": 3, "TRAINING_TOKENS": 60, "QUICK": 0.1,
+    }  # fmt: skip
+    for name, value in small.items():
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--threads", "1"])
+    assert module.main() == 0
+    found = last_line(capsys)
+    names = {"generate_over_softmax", "condition_overhead", "training_over_softmax", "training_over_softmax_200k"}
+    assert found.keys() == names and all(value > -1 for value in found.values())

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""How fast is translation with log-linear outputs? Generation and training, against the same model with a softmax.
+
+    python scripts/bench_generate.py [--quick] [--device cuda] [--threads 2]
+
+The model is the host's Transformer in Multi30k's size (4 + 4 layers of 128, 4 heads, feed-forward 256): once with its
+own output matrix and cross_entropy (`--arch transformer`), once with ours (`--arch llrnn_transformer`, signatures of
+4,000 words with an identity and 400 morphological combinations). Both are built by fairseq from command-line options
+and run as fairseq runs them, in this process, in turns, so that what else the machine does hits both alike; figures are
+medians. Words are drawn from a Zipf distribution; weights are random, and every hypothesis has the same length.
+
+    generate     beam 5, 32 sentences of 12 words at a time, 15 steps; V = 40,000 target words; hypotheses' tokens per
+                 second. The softmax runs in the host's generator, ours in the search that our task builds.
+    condition    our generation with lexical translations (10 for each source word) over ours without: time, minus 1
+    training     forward, backward and Adam on 2,000 target words at a time; V = 11,000 (Multi30k's) and V = 200,000
+
+The last line is one JSON object: generate_over_softmax, condition_overhead, training_over_softmax (V = 11,000) and
+training_over_softmax_200k, all speeds of ours over the softmax's.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import logging
+import shlex
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+from fairseq_llrnn.cli.main import main as llrnn
+from fairseq_llrnn.core.lexical_table import LexicalTable, LexicalTranslation
+
+ROOT = Path(__file__).resolve().parents[1]
+GENERATION_WORDS, SMALL, LARGE = 40_000, 11_000, 200_000  # V of the comparisons
+QUICK, FULL = 3.0, 40.0  # seconds of one comparison
+SOURCE_WORDS, COMBINATIONS, TOP_WORDS, TRANSLATIONS = 10_000, 400, 4_000, 10
+SENTENCES, LENGTH, STEPS, BEAM, TRAINING_TOKENS = 32, 12, 15, 5, 2_000
+SIZES = shlex.split(
+    "--encoder-embed-dim 128 --encoder-ffn-embed-dim 256 --encoder-layers 4 --encoder-attention-heads 4 "
+    "--decoder-layers 4 --decoder-attention-heads 4 --dropout 0.1 --optimizer adam --lr 0.001"
+)
+
+
+def zipf(n: int) -> np.ndarray:
+    weights = 1.0 / np.arange(1, n + 1)
+    return weights / weights.sum()
+
+
+def write_world(folder: Path, words: int) -> None:
+    """Dictionaries src and tgt, and the prior of tgt, as fairseq-preprocess and `llrnn prior` leave them."""
+    rng = np.random.default_rng(1)
+    for language, size in (("src", SOURCE_WORDS), ("tgt", words)):
+        counts = np.ceil(zipf(size) * 400_000).astype(int)
+        lines = "".join(f"{language}{i} {count}\n" for i, count in enumerate(counts))
+        (folder / f"dict.{language}.txt").write_text(lines, encoding="utf-8")
+    tags = [f"N{i % 10}\tCase={i % 7}|Gender={i % 3}|Number={i % 11}|Person={i % 13}" for i in range(COMBINATIONS)]
+    classes = rng.choice(COMBINATIONS, words, p=zipf(COMBINATIONS))
+    rows = "".join(f"tgt{i}\ttgt{i}\t{tags[c]}\n" for i, c in enumerate(classes))
+    (folder / "lexicon.tsv").write_text(rows, encoding="utf-8")
+    made = ["prior", "--lexicon", str(folder / "lexicon.tsv"), "--dict", str(folder / "dict.tgt.txt")]
+    with contextlib.redirect_stdout(io.StringIO()):
+        status = llrnn([*made, "--top-words", str(TOP_WORDS), "--out", str(folder / "prior")])
+    if status != 0:
+        raise SystemExit("`llrnn prior` failed; its error is above")
+
+
+def random_translations(prior: Any, source_symbols: list[str]) -> Any:
+    """The prior with ten translations of every source word, drawn at random."""
+    rng = np.random.default_rng(2)
+    sources = np.repeat(np.arange(4, len(source_symbols)), 2 * TRANSLATIONS)
+    targets = 4 + rng.choice(len(prior.symbols) - 4, len(sources), p=zipf(len(prior.symbols) - 4))
+    pairs = np.unique(np.stack([sources, targets]), axis=1)
+    weights = rng.random(pairs.shape[1])
+    table = LexicalTable.from_pairs(pairs[0], pairs[1], weights, len(source_symbols), TRANSLATIONS)
+    return replace(prior, lexical=LexicalTranslation(table, tuple(source_symbols), 0.5, False, "random"))
+
+
+class System:
+    """A task, model and criterion that fairseq builds from options; with lexical translations where asked."""
+
+    def __init__(self, folder: Path, ours: bool, device: str, lexical: bool = False) -> None:
+        from fairseq import options, tasks
+        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+        arguments = [str(folder), "--source-lang", "src", "--target-lang", "tgt", *SIZES]
+        if ours:
+            arguments += ["--user-dir", str(ROOT / "fairseq_llrnn"), "--task", "llrnn_translation"]
+            arguments += ["--arch", "llrnn_transformer", "--criterion", "log_linear"]
+        else:
+            arguments += ["--task", "translation", "--arch", "transformer", "--criterion", "cross_entropy"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the host's use of hydra
+            parsed = options.parse_args_and_arch(options.get_training_parser(), input_args=arguments)
+            cfg = convert_namespace_to_omegaconf(parsed)
+        torch.manual_seed(1)
+        self.task = tasks.setup_task(cfg.task)
+        if lexical:
+            self.task.prior = random_translations(self.task.prior, self.task.source_dictionary.symbols)
+        self.device = device
+        self.model = self.task.build_model(cfg.model).to(device)
+        self.criterion = self.task.build_criterion(cfg.criterion).to(device)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.001)
+
+    def batch(self, sentences: int) -> dict[str, Any]:
+        """Random sentences of LENGTH words, the same ones for every system."""
+        from fairseq import utils
+        from fairseq.data import LanguagePairDataset
+
+        rng = np.random.default_rng(3)
+        sides = []
+        for dictionary in (self.task.source_dictionary, self.task.target_dictionary):
+            words = 4 + rng.choice(len(dictionary) - 4, (sentences, LENGTH), p=zipf(len(dictionary) - 4))
+            sides.append([torch.tensor([*row, dictionary.eos()]) for row in words.tolist()])
+        sizes = np.full(sentences, LENGTH + 1)
+        source, target = self.task.source_dictionary, self.task.target_dictionary
+        dataset = LanguagePairDataset(sides[0], sizes, source, sides[1], sizes, target, shuffle=False)
+        batch: dict[str, Any] = dataset.collater([dataset[i] for i in range(sentences)])
+        return utils.move_to_cuda(batch) if self.device == "cuda" else batch
+
+    def translation(self) -> Callable[[], None]:
+        generator = self.task.build_generator(
+            [self.model], argparse.Namespace(beam=BEAM, min_len=STEPS, max_len_a=0, max_len_b=STEPS)
+        )
+        sample = self.batch(SENTENCES)
+
+        def translate() -> None:
+            self.model.eval()
+            self.task.inference_step(generator, [self.model], sample)
+
+        return translate
+
+    def training(self) -> Callable[[], None]:
+        sample = self.batch(TRAINING_TOKENS // (LENGTH + 1))
+
+        def step() -> None:
+            self.model.train()
+            loss, _, _ = self.criterion(self.model, sample)
+            loss.backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+
+        return step
+
+
+def measure(tasks: dict[str, Callable[[], None]], budget: float, device: str) -> dict[str, float]:
+    """Median seconds of each task: turns for `budget` seconds, two at least, after one that does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    begin = time.perf_counter()
+    while min(map(len, seconds.values())) < 3 or time.perf_counter() - begin < budget:
+        for name, task in tasks.items():
+            start = time.perf_counter()
+            task()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(taken[1:]) for name, taken in seconds.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer rounds; under 50 seconds")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--threads", type=int, default=2, help="of torch on the CPU (default: 2)")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    logging.disable(logging.INFO)  # the host's, of building models
+    budget = QUICK if args.quick else FULL
+
+    found: dict[str, float] = {}
+    print(f"{args.device}, {args.threads} threads, torch {torch.__version__}; milliseconds\n")
+    print(f"{'':<34}{'softmax':>10}{'ours':>10}{'faster by':>11}")
+    with tempfile.TemporaryDirectory() as temporary:
+        for words in (GENERATION_WORDS, SMALL, LARGE):
+            folder = Path(temporary) / str(words)
+            folder.mkdir()
+            write_world(folder, words)
+            softmax, ours = System(folder, False, args.device), System(folder, True, args.device)
+            if words == GENERATION_WORDS:
+                conditioned = System(folder, True, args.device, lexical=True)
+                tasks = {"softmax": softmax.translation(), "ours": ours.translation()}
+                times = measure(tasks | {"lexical": conditioned.translation()}, budget, args.device)
+                found["generate_over_softmax"] = times["softmax"] / times["ours"]
+                found["condition_overhead"] = times["lexical"] / times["ours"] - 1
+                row(f"generate, V = {words:,}", times)
+                print(f"{'  with lexical translations':<44}{1e3 * times['lexical']:>10,.1f}")
+            else:
+                times = measure({"softmax": softmax.training(), "ours": ours.training()}, budget, args.device)
+                name = "training_over_softmax" + ("_200k" if words == LARGE else "")
+                found[name] = times["softmax"] / times["ours"]
+                row(f"training step, V = {words:,}", times)
+    print(json.dumps({name: round(value, 3) for name, value in found.items()}))
+    return 0
+
+
+def row(name: str, times: dict[str, float]) -> None:
+    softmax, ours = 1e3 * times["softmax"], 1e3 * times["ours"]
+    print(f"{name:<34}{softmax:>10,.1f}{ours:>10,.1f}{softmax / ours:>10.2f}×", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
