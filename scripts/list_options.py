@@ -45,7 +45,8 @@ def rows(parser: argparse.ArgumentParser, only: set[str] | None = None) -> Itera
         if action.choices:
             name += f" {{{','.join(map(str, action.choices))}}}"
         elif action.option_strings and action.nargs != 0:
-            name += f" {action.metavar or 'VALUE'}" + (" …" if action.nargs == "+" else "")
+            values = " ".join(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
+            name += f" {values or 'VALUE'}" + (" …" if action.nargs == "+" else "")
         text = action.help or ""
         number_or_name = isinstance(action.default, int | float | str) and not isinstance(action.default, bool)
         if "default" not in text and action.option_strings and number_or_name:

@@ -21,6 +21,8 @@ COMMANDS: dict[str, str] = {
     "--background unigram --out data-bin/prior",
     "show": "llrnn show data-bin/prior représentée",
     "explain": 'llrnn explain --path checkpoint_best.pt "elle est très souvent représentée"',
+    "rescore": "llrnn rescore --path checkpoint_best.pt --source test.en --nbest nbest.txt "
+    "--tune dev.en dev.nbest dev.fr --out best.fr",
     "user-dir": 'fairseq-train data-bin --user-dir "$(llrnn user-dir)" --task llrnn_language_modeling …',
 }
 

@@ -53,8 +53,8 @@ class Scorer:
         self.model = model.eval().to(self.device)
         self.task = task
         self.max_tokens = max_tokens
-        self.is_translation = isinstance(model, TranslationModel)
-        self.languages = (task.cfg.source_lang, task.cfg.target_lang) if self.is_translation else None
+        is_translation = isinstance(model, TranslationModel)
+        self.languages = (task.cfg.source_lang, task.cfg.target_lang) if is_translation else None
         self.notes: Counter[str] = Counter()
         limit = utils.resolve_max_positions(task.max_positions(), model.max_positions())
         self.limits: tuple[float, float] = limit if isinstance(limit, tuple) else (math.inf, limit or math.inf)
@@ -65,10 +65,12 @@ class Scorer:
         Args:
             sources: one per hypothesis; a language model does not look at them.
         """
-        if self.is_translation and sources is None:
-            raise ValueError("a translation model needs sources")
         targets = [self._encode(self.task.target_dictionary, text) for text in hypotheses]
-        read = [self._encode(self.task.source_dictionary, text) for text in sources or ()] * self.is_translation
+        read: list[Tensor] = []
+        if self.languages is not None:
+            if sources is None:
+                raise ValueError("a translation model needs sources")
+            read = [self._encode(self.task.source_dictionary, text) for text in sources]
         scores = [-math.inf] * len(targets)
         for numbers in self._batches(targets, read):
             for number, score in self._score_batch(numbers, targets, read):

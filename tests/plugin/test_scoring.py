@@ -105,6 +105,7 @@ def test_a_language_model_scores_as_explain_does(trained: Path, max_tokens: int)
     expected = [sum(e.log_prob for e in loaded.explain(line.split(), 1)) for line in LINES]
     assert scorer.score(None, LINES) == pytest.approx(expected, abs=1e-4)
     assert scorer.score(["whatever"] * len(LINES), LINES) == pytest.approx(expected, abs=1e-4)
+    assert scorer.notes == {WORDS: 2 * sum(len(line.split()) for line in LINES), UNKNOWN: 0, TOO_LONG: 0}
 
 
 def test_a_stock_language_model(host: HostCommands, world: World, tmp_path: Path) -> None:
