@@ -41,7 +41,7 @@ class TranslationWorld:
 
     @property
     def data(self) -> Path:
-        """The data-bin; `prior`, `softmax` and `separate` in it are priors of the target."""
+        """The data-bin; `prior`, `softmax`, `separate` and `lexical` in it are priors of the target."""
         return self.place / "data-bin"
 
     def task_args(self, prior: str = "prior") -> list[str]:
@@ -77,6 +77,7 @@ def make_translation_world(place: Path, world: World, host: HostCommands) -> Tra
         "prior": features,
         "separate": (*features, "--input-features", "POS", "--input-top-words", 30),
         "softmax": ("--softmax",),
+        "lexical": (*features, "--lexical-translation", made.data, "--lexical-weight", "learned", "--aligner", "ibm1"),
     }.items():
         host.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)
     return made

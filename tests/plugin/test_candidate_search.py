@@ -74,10 +74,10 @@ def test_a_forced_beginning(world: World, background: str) -> None:
     assert forced == prefix[:, :2].tolist()
 
 
-@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+@pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "lexical"), ("llrnn_transformer", "prior")])
 @pytest.mark.parametrize("name", OPTIONS)
-def test_translation(translation: TranslationWorld, arch: str, name: str) -> None:
-    setting = build(translation.train_args(arch))
+def test_translation(translation: TranslationWorld, arch: str, prior: str, name: str) -> None:
+    setting = build(translation.train_args(arch, prior))
     randomise(setting.model, scale=0.3)
     setting.model.eval()
     found = search_both_ways(setting, pairs(setting.task, LINES), **OPTIONS[name])
@@ -88,7 +88,7 @@ def test_translation(translation: TranslationWorld, arch: str, name: str) -> Non
 
 @pytest.mark.parametrize("forced", [False, True])
 def test_an_empty_source_or_a_forced_beginning_in_translation(translation: TranslationWorld, forced: bool) -> None:
-    setting = build(translation.train_args())
+    setting = build(translation.train_args(prior="lexical"))
     randomise(setting.model, scale=0.3)
     setting.model.eval()
     sample = pairs(setting.task, LINES if forced else ["", *LINES])

@@ -23,6 +23,9 @@ VARIANTS: dict[str, list[str]] = {
 }
 
 
+PRIORS = {"additive": "lexical", "transformer over features": "lexical"}  # the others: `prior`
+
+
 def make(translation: TranslationWorld, variant: list[str], prior: str = "prior") -> Setting:
     arch, *options = variant
     setting = build([*translation.train_args(arch, prior), *options])
@@ -36,7 +39,7 @@ def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(translation: 
     """Incremental decoding, reordered (duplicated, dropped) after every step, agrees with the full forward pass."""
     from fairseq.sequence_generator import EnsembleModel
 
-    setting = make(translation, VARIANTS[name])
+    setting = make(translation, VARIANTS[name], PRIORS.get(name, "prior"))
     sample = pairs(setting.task, LINES)
     previous = sample["net_input"]["prev_output_tokens"]
     with torch.no_grad():
@@ -61,7 +64,7 @@ def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(translation: 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_criterion_is_the_sum_over_words_and_trains_everything(translation: TranslationWorld, name: str) -> None:
-    setting = make(translation, VARIANTS[name])
+    setting = make(translation, VARIANTS[name], PRIORS.get(name, "prior"))
     sample = pairs(setting.task, LINES)
     loss, size, _ = setting.criterion(setting.model, sample)
     with torch.no_grad():
