@@ -71,13 +71,15 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     folder = None if args.out == STDIO else os.path.dirname(os.path.abspath(args.out))
     try:
-        scratch = tempfile.TemporaryDirectory(prefix=".rescore.", dir=folder)
+        with tempfile.TemporaryDirectory(prefix=".rescore.", dir=folder) as scratch:
+            _rescore(args, Path(scratch))
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise OptionError(
-            f"--out {args.out}: nothing can be written into its folder ({error.strerror or error}); give another one"
-        ) from None
-    with scratch:
-        _rescore(args, Path(scratch.name))
+        raise DataError(
+            f"{error.filename or args.out}: {error.strerror or error}; give --out and --nbest-out in folders that can "
+            "be written to, on a disk with room; started again, it goes on from the scores so far"
+        ) from error
     return 0
 
 
@@ -95,6 +97,13 @@ def _check(args: argparse.Namespace) -> None:
     places = [STDIO if path == STDIO else os.path.realpath(path) for path in results]
     if len(set(places)) < len(places):
         raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
+    for path in results:
+        if path == STDIO:
+            continue
+        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            raise OptionError(f"{path}: expected a place in a folder, but there is no such folder; make it first")
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise OptionError(f"{path}: expected a file to write or replace, found a folder or device; give another")
     for path in (*texts, args.path, args.reverse_path, args.lm_path, args.weights):
         if path not in (None, STDIO) and os.path.realpath(path) in places:
             raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
@@ -266,11 +275,5 @@ def _writing(path: str | None) -> Iterator[TextIO]:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
             yield file
         os.replace(temporary, place)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise DataError(
-            f"{place}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
-        ) from error
     finally:
         temporary.unlink(missing_ok=True)

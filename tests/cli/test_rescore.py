@@ -1,7 +1,9 @@
 """`llrnn rescore` with real models: scores, ranks, tuning, going on after a stop; one clear line for what is wrong."""
 
+import errno
 import json
 import math
+import os
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -328,7 +330,9 @@ def test_a_stopped_run_goes_on(
         (["--source", "-"], "expected at most one input from stdin (`-`), found several; give files"),
         (["--nbest-out", "o"], "--out and --nbest-out: expected two places, found o for both"),
         (["--source", "o"], "o: expected another file for the result, found one that is read and would be lost"),
-        (["--out", "absent/o"], "--out absent/o: nothing can be written into its folder (No such file or directory);"),
+        (["--out", "absent/o"], "absent/o: expected a place in a folder, but there is no such folder; make it first"),
+        (["--out", "/dev"], "/dev: expected a file to write or replace, found a folder or device; give another"),
+        (["--nbest-out", "/dev/null"], "/dev/null: expected a file to write or replace, found a folder or device;"),
     ],
 )
 def test_options_that_make_no_sense(llrnn: Llrnn, options: list[object], says: str) -> None:
@@ -373,13 +377,16 @@ def test_lists_with_and_without_totals_do_not_go_together(
     )
 
 
-def test_a_result_that_cannot_be_written(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
-    done: Done = llrnn(
-        "rescore", "--path", checkpoint, "--nbest", write("nbest", MOSES), "--out", tmp_path / "best", "--nbest-out",
-        tmp_path / "absent" / "list",
-    )  # fmt: skip
+def test_a_disk_without_room(
+    llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: object, target: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    monkeypatch.setattr("fairseq_llrnn.cli.rescore.os.replace", full)
+    done: Done = llrnn("rescore", "--path", checkpoint, "--nbest", write("nbest", MOSES), "--out", tmp_path / "best")
     assert done.error == (
-        f"{tmp_path}/absent/list: cannot be written: No such file or directory; give another place, or make room on "
-        "the disk"
+        f"{tmp_path}/best: No space left on device; give --out and --nbest-out in folders that can be written to, on a "
+        "disk with room; started again, it goes on from the scores so far"
     )
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["best.scores", "nbest"]  # nothing is computed twice
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["best.scores", "nbest"]
