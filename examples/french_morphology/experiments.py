@@ -153,7 +153,10 @@ def softmaxes() -> list[Model]:
     """The paper's baseline, the strongest ones we can build at equal sizes, and those that share our
     background."""
     plain = Prior("softmax", ("--softmax",))
-    adaptive = ("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "2500,10000", *DROPOUT)
+    adaptive = (
+        *("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "2500,10000", "--ddp-backend", "legacy_ddp"),
+        *DROPOUT,
+    )
     return [
         Model(
             "softmax-stock",
