@@ -140,7 +140,7 @@ def main() -> int:
             for folder, needed in ((args.ud, "treebanks"), (args.out / "data-bin", "data of prepare.py")):
                 if not folder.is_dir():
                     raise OptionError(f"{folder}: expected a folder with {needed}, found none; see --ud and --out")
-            os.nice(19)
+            os.nice(10)
             return work(chosen, args.ud.resolve(), args.out.resolve())
     except LLRNNError as error:
         print(f"run.py: error: {error}", file=sys.stderr)
