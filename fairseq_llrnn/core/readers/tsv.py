@@ -1,6 +1,9 @@
 """Lexicons as tab-separated rows: form, lemma, UPOS, FEATS; further ones (such as a count) are not read."""
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from fairseq_llrnn.core.lexicon import Lexicon
 from fairseq_llrnn.core.readers.text_lines import iter_lines, place, shown
@@ -14,17 +17,30 @@ CONTRADICTORY = "contradictory rows (same form, lemma and UPOS with other FEATS)
 SURFACE_ROWS = "multi-word surface rows skipped"
 
 
-def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
-    """Each form with the union of its rows. `lowercase` lower-cases forms.
+class TsvRow(NamedTuple):
+    """One analysis of a form, as written; `others` are the cells after FEATS."""
 
-    A first row whose first cell is `form` is a header. Rows `form _ _ _` (surface forms of several words) are
-    skipped. Raises DataError, with file and line, for rows of another shape, and for a file without entries.
+    form: str
+    lemma: str
+    upos: str
+    feats: tuple[str, ...]  # feature names, such as Gender:Fem
+    others: list[str]
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Of the word class and of FEATS."""
+        return (*(() if self.upos in ("_", "") else (pos_feature(self.upos),)), *self.feats)
+
+
+def iter_tsv_rows(path: Path | str, notes: Counter[str]) -> Iterator[TsvRow]:
+    """The rows of a lexicon in order.
+
+    A first row whose first cell is `form` is a header. Rows `form _ _ _` (surface forms of several words) are skipped
+    and counted in `notes`.
+
+    Raises DataError, with file and line, for rows of another shape, and for a file without rows.
     """
-    lexicon = Lexicon()
-    # (form, lemma, UPOS) as written -> the FEATS met so far. Two entries that only lower-casing brings
-    # together are neither a repetition nor a contradiction.
-    entries: dict[tuple[str, str, str], set[tuple[str, ...]]] = {}
-    columns = 0
+    columns = rows = 0
     for number, line in iter_lines(path):
         if not line or line.isspace():
             continue
@@ -41,7 +57,7 @@ def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
         if not form:
             raise DataError(f"{place(path, number)}: column 1 (form) is empty; expected a word")
         if lemma == upos == feats == "_":
-            lexicon.notes[SURFACE_ROWS] += 1
+            notes[SURFACE_ROWS] += 1
             continue
         try:
             names = feats_features(feats or "_")
@@ -49,15 +65,28 @@ def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
             if is_first and form.lower() == "form":
                 continue  # a header; an entry for the word "form" would have FEATS
             raise DataError(f"{place(path, number)}: {error}") from error
-        met = entries.setdefault((form, lemma, upos), set())
-        if names in met:
+        rows += 1
+        yield TsvRow(form, lemma, upos, names, cells[len(COLUMNS) :])
+    if not rows:
+        raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
+
+
+def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
+    """Each form with the union of its rows. `lowercase` lower-cases forms.
+
+    Raises DataError as iter_tsv_rows does.
+    """
+    lexicon = Lexicon()
+    # (form, lemma, UPOS) as written -> the FEATS met so far. Two entries that only lower-casing brings
+    # together are neither a repetition nor a contradiction.
+    entries: dict[tuple[str, str, str], set[tuple[str, ...]]] = {}
+    for row in iter_tsv_rows(path, lexicon.notes):
+        met = entries.setdefault((row.form, row.lemma, row.upos), set())
+        if row.feats in met:
             lexicon.notes[REPEATED] += 1
             continue
         if met:
             lexicon.notes[CONTRADICTORY] += 1
-        met.add(names)
-        pos = () if upos in ("_", "") else (pos_feature(upos),)
-        lexicon.add(form.lower() if lowercase else form, (*pos, *names))
-    if not len(lexicon):
-        raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
+        met.add(row.feats)
+        lexicon.add(row.form.lower() if lowercase else row.form, row.features)
     return lexicon
