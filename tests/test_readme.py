@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_llrnn.core.toy_french import make_corpus, write_corpus
+from fairseq_llrnn.core.toy_french.bilingual import make_bitext, write_bitext
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,8 +25,13 @@ def test_blocks_run_one_after_the_other(tmp_path: Path) -> None:
     write_corpus(make_corpus(1000, 1), corpus)
     for name in ("train.txt", "valid.txt", "test.txt", "train.conllu"):
         (tmp_path / name).write_bytes((corpus / name).read_bytes())
+    bitext = tmp_path / "bitext_corpus"
+    write_bitext(make_bitext(400, 1), bitext)
+    for name in ("train.en", "train.fr", "valid.en", "valid.fr", "test.en", "test.fr", "lexicon.tsv"):
+        (tmp_path / name).write_bytes((bitext / name).read_bytes())
     (tmp_path / "fairseq_llrnn").symlink_to(ROOT / "fairseq_llrnn")
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    said = ""
     for block in blocks:
         for long, short in SHORTENED.items():
             block = block.replace(long, short)
@@ -40,7 +46,9 @@ def test_blocks_run_one_after_the_other(tmp_path: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, f"{block}\n--- stdout\n{done.stdout[-3000:]}\n--- stderr\n{done.stderr[-3000:]}"
-    assert "perplexity" in done.stdout
+        said += done.stdout
+    assert "perplexity" in said
+    assert len(re.findall(r"^H-", done.stdout, re.MULTILINE)) == 3, "three sentences typed at the end"
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))

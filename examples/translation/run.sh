@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Translation on the embedded English-French corpus: the same network with a softmax and with a log-linear output.
+#
+#   bash examples/translation/run.sh [WORK-DIRECTORY]        (default: runs/translation)
+#
+# Run it again and it goes on where it stopped; delete the work directory to start afresh.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export PATH="$PWD/.venv/bin:$PATH"
+work=${1:-runs/translation}
+export OMP_NUM_THREADS=1 # the matrices are small: several threads wait for each other more than they compute
+mkdir -p "$work"
+
+say() { printf '\n== %s\n' "$*"; }
+
+run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an error
+    local log=$1
+    shift
+    if ! "$@" >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        echo "run.sh: error: $1 failed; all that it said is in $log" >&2
+        exit 1
+    fi
+}
+
+train() { # train NAME: fairseq-train over the prior of that name
+    if [ -e "$work/$1/done" ]; then
+        echo "trained already, in $work/$1"
+        return
+    fi
+    mkdir -p "$work/$1"
+    run "$work/$1/train.log" fairseq-train "$work/data-bin" --save-dir "$work/$1" --user-dir fairseq_llrnn \
+        --task llrnn_translation --source-lang en --target-lang fr --prior "$work/data-bin/$1" \
+        --arch llrnn_lstm --encoder-bidirectional --encoder-embed-dim 128 --encoder-hidden-size 128 \
+        --decoder-embed-dim 128 --decoder-hidden-size 128 --decoder-layers 1 --dropout 0.2 --criterion log_linear \
+        --optimizer adam --lr 0.004 --clip-norm 1 --max-tokens 500 --max-epoch 15 --patience 3 --seed 1 --cpu \
+        --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple --log-interval 1000
+    grep -o 'valid on .*ppl [0-9.]*' "$work/$1/train.log" | sed 's/.*ppl/validation perplexity/' | tail -n 1
+    touch "$work/$1/done"
+}
+
+translate() { # translate NAME: the test sentences, one a line, in order
+    run "$work/$1/generate.txt" fairseq-generate "$work/data-bin" --user-dir fairseq_llrnn --task llrnn_translation \
+        --prior "$work/data-bin/$1" --path "$work/$1/checkpoint_best.pt" --gen-subset test --beam 5 --max-len-b 40 \
+        --max-tokens 2000 --required-batch-size-multiple 1 --num-workers 0 --cpu
+    grep '^H-' "$work/$1/generate.txt" | sort -t- -k2 -n | cut -f3 >"$work/$1/test.fr"
+}
+
+say "1/5 a small bitext; some of its numbers, names and word forms are kept from the training part"
+[ -e "$work/corpus/test.fr" ] || python scripts/make_corpus.py --bilingual --out "$work/corpus"
+
+say "2/5 fairseq-preprocess"
+[ -e "$work/data-bin/dict.fr.txt" ] || run "$work/preprocess.log" fairseq-preprocess -s en -t fr \
+    --trainpref "$work/corpus/train" --validpref "$work/corpus/valid" --testpref "$work/corpus/test" \
+    --tgtdict "$work/corpus/vocabulary.fr.txt" --destdir "$work/data-bin"
+
+say "3/5 two priors: nothing (a softmax); morphology, shapes and what the source words mean"
+target=(--dict "$work/data-bin/dict.fr.txt" --count-text "$work/corpus/train.fr")
+[ -e "$work/data-bin/softmax" ] || llrnn prior --softmax "${target[@]:0:2}" --out "$work/data-bin/softmax"
+[ -e "$work/data-bin/log-linear" ] || llrnn prior "${target[@]}" --lexicon "$work/corpus/lexicon.tsv" --keep-case \
+    --shapes --suffixes --top-words 1000 --lexical-translation "$work/data-bin" --aligner ibm1 --out "$work/data-bin/log-linear"
+
+say "4/5 training and translating"
+for system in softmax log-linear; do
+    echo "$system:"
+    train "$system"
+    translate "$system"
+done
+
+say "5/5 scores"
+for system in softmax log-linear; do
+    echo "$system:"
+    sacrebleu "$work/corpus/test.fr" -i "$work/$system/test.fr" -m bleu chrf -f text --tokenize none
+done
