@@ -167,7 +167,7 @@ class LexicalMixture(Background):
         return state
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self.class_log_mass[state.squeeze(1)]
+        return self.class_log_mass.index_select(0, state.squeeze(1))
 
     def log_mass_along(self, previous: Tensor) -> Tensor:
         return self.class_log_mass.unsqueeze(1)
@@ -199,7 +199,7 @@ class LexicalMixture(Background):
     # ---- the best words (search) ------------------------------------------------------------------------------------
 
     def best_share(self, state: Tensor) -> Tensor:
-        return self._best_share[state.squeeze(1)]
+        return self._best_share.index_select(0, state.squeeze(1))
 
     @cached_property
     def _best_share(self) -> Tensor:
