@@ -61,7 +61,7 @@ class AttentionDecoder(LogLinearDecoder):
         unread = previous if before is None else previous[:, -1:]
         summary = encoder_out["summary"][0]  # shape: (B, E)
         state = self._start(summary) if before is None else before["state"]
-        read = self.embedding(unread, None if incremental_state is None else self._embeddings(incremental_state))
+        read = self.embedding(unread, self._kept(incremental_state, "input rows", self.embedding.table))
         if self.context_every_step:
             read = torch.cat([read, summary.unsqueeze(1).expand(-1, read.size(1), -1).to(read.dtype)], dim=-1)
         hidden, state = self.network(read, state)
@@ -78,15 +78,6 @@ class AttentionDecoder(LogLinearDecoder):
     def _start(self, summary: Tensor) -> Tensor:
         """The state before the first word: (B, E) -> (B, G, R, H)."""
         return torch.tanh(self.bridge(summary)).view(-1, *self.state_shape)
-
-    def _embeddings(self, incremental_state: IncrementalState) -> Tensor:
-        """The composed ψ-embeddings, made at the first step of a search and used at all others."""
-        cache = self.get_incremental_state(incremental_state, "embeddings")
-        if cache is None:
-            cache = {"table": self.embedding.table()}
-            self.set_incremental_state(incremental_state, "embeddings", cache)
-        table: Tensor = cache["table"]
-        return table
 
     def max_positions(self) -> int:
         return self.longest

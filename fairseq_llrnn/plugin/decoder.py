@@ -6,6 +6,7 @@ aᵀφ(σ), (B, T, S), which the host may divide by a temperature; log b rides i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -77,7 +78,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         hidden, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         if features_only:
             return hidden, extra
-        composed = None if incremental_state is None else self._composed(incremental_state)
+        composed = self._kept(incremental_state, "output rows", self.output.composed)
         return self.output.class_scores(hidden, composed), extra
 
     def extract_features(
@@ -106,23 +107,19 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """b(C; ·) of the batch's sources. A search keeps it as it is: the states, which it reorders, know their row."""
         if encoder_out is None:
             return self.background
-        kept = None if incremental_state is None else self.get_incremental_state(incremental_state, "given")
-        if kept is not None:
-            given: Background = kept["background"]
-            return given
-        given = self.background.given(encoder_out["src_tokens"][0])
-        if incremental_state is not None:
-            self.set_incremental_state(incremental_state, "given", {"background": given})
+        source = encoder_out["src_tokens"][0]
+        given: Background = self._kept(incremental_state, "given", lambda: self.background.given(source))
         return given
 
-    def _composed(self, incremental_state: IncrementalState) -> tuple[Tensor, Tensor]:
-        """The composed output rows, made at the first step of a search and used at all others."""
-        cache = self.get_incremental_state(incremental_state, "composed")
-        if cache is None:
-            rows, bias = self.output.composed()
-            cache = {"rows": rows, "bias": bias}
-            self.set_incremental_state(incremental_state, "composed", cache)
-        return cache["rows"], cache["bias"]
+    def _kept(self, incremental_state: IncrementalState | None, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` returns: made at the first step of a search and used at all others, never reordered."""
+        if incremental_state is None:
+            return make()
+        kept = self.get_incremental_state(incremental_state, name)
+        if kept is None:
+            kept = {"value": make()}
+            self.set_incremental_state(incremental_state, name, kept)
+        return kept["value"]
 
     def _advance(self, background: Background, tokens: Tensor, incremental_state: IncrementalState) -> Tensor:
         """The background's state after the prefix `tokens` (B, t), whose first symbol only starts the sentence."""

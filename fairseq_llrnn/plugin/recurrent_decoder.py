@@ -37,9 +37,9 @@ class RecurrentDecoder(LogLinearDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> tuple[Tensor, Tensor | None]:
+        table = self._kept(incremental_state, "input rows", self.embedding.table)
         if incremental_state is None:
-            return self._hidden_of_sequence(previous), None
-        table = self._embeddings(incremental_state)
+            return self._hidden_of_sequence(previous, table), None
         if self.context_window:
             return self._hidden_of_windows(previous[:, -self.context_window :].unsqueeze(1), table), None
         before = self.get_incremental_state(incremental_state, "network")
@@ -48,8 +48,7 @@ class RecurrentDecoder(LogLinearDecoder):
         self.set_incremental_state(incremental_state, "network", {"state": after})
         return hidden[:, -1:], None
 
-    def _hidden_of_sequence(self, tokens: Tensor) -> Tensor:
-        table = self.embedding.table()
+    def _hidden_of_sequence(self, tokens: Tensor, table: Tensor) -> Tensor:
         if not self.context_window:
             hidden: Tensor = self.network(self.embedding(tokens, table))[0]
             return hidden
@@ -65,12 +64,3 @@ class RecurrentDecoder(LogLinearDecoder):
         embedded = self.embedding(flat, table) * flat.ne(self.dictionary.pad()).unsqueeze(-1)
         hidden, _ = self.network(embedded)
         return hidden[:, -1].view(batch, time, -1)
-
-    def _embeddings(self, incremental_state: IncrementalState) -> Tensor:
-        """The composed ψ-embeddings, made at the first step of a search and used at all others."""
-        cache = self.get_incremental_state(incremental_state, "embeddings")
-        if cache is None:
-            cache = {"table": self.embedding.table()}
-            self.set_incremental_state(incremental_state, "embeddings", cache)
-        table: Tensor = cache["table"]
-        return table
