@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "explain": 'llrnn explain --path checkpoint_best.pt "elle est très souvent représentée"',
     "rescore": "llrnn rescore --path checkpoint_best.pt --source test.en --nbest nbest.txt "
     "--tune dev.en dev.nbest dev.fr --out best.fr",
+    "report": "llrnn report --source test.en --reference test.fr --system softmax=softmax.out log-linear=ours.out "
+    "--train train.fr --lexicon lexicon.tsv --out report.html",
     "user-dir": 'fairseq-train data-bin --user-dir "$(llrnn user-dir)" --task llrnn_language_modeling …',
 }
 

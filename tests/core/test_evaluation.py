@@ -16,7 +16,7 @@ from fairseq_llrnn.core.evaluation.agreement import count_errors, read_roles
 from fairseq_llrnn.core.evaluation.differences import MOST_WORDS, most_different, pieces, shortened
 from fairseq_llrnn.core.evaluation.facts import read_facts
 from fairseq_llrnn.core.evaluation.scores import corpus_scores, sentence_scores
-from fairseq_llrnn.core.evaluation.tallies import DEFAULT_RULE, by_facts, by_frequency, by_rule
+from fairseq_llrnn.core.evaluation.tallies import by_facts, by_frequency, by_rule
 from fairseq_llrnn.core.evaluation.texts import Texts, count_words, read_texts
 from fairseq_llrnn.core.evaluation.words import occurrences, plain, words
 from fairseq_llrnn.core.user_patterns import UserPatterns
@@ -110,7 +110,7 @@ def test_the_edges_of_the_frequencies() -> None:
         assert [tally.label for tally in by_frequency([["x"]], [], {"x": count}) if tally.total] == [label]
 
 
-def rule(expression: str = DEFAULT_RULE) -> UserPatterns:
+def rule(expression: str = r"\p{Lu}.*|.*\p{Nd}.*") -> UserPatterns:
     return UserPatterns({"evidence": expression}, "--evidence")
 
 

@@ -15,7 +15,6 @@ from fairseq_llrnn.core.user_patterns import UserPatterns
 
 Sentences = Sequence[Sequence[str]]  # words
 BUCKETS = (("0", 0), ("1", 1), ("2–5", 5), ("6–20", 20), ("21–100", 100), (">100", None))  # name, largest count
-DEFAULT_RULE = r"\p{Lu}.*|.*\p{Nd}.*"  # a capital first letter, or a digit
 
 
 @dataclass(frozen=True)
