@@ -44,6 +44,7 @@ setup(
     ],
     extras_require={
         "align": ["eflomal==2.0.0"],  # better word alignments for `llrnn prior`; a C program that pip builds
+        "pieces": ["sentencepiece==0.2.3"],  # for fairseq's --bpe sentencepiece; `llrnn prior --pieces` needs it not
         "plots": ["matplotlib==3.11.2"],
         "test": [
             "hypothesis==6.170.15",
@@ -51,6 +52,7 @@ setup(
             "pytest==9.2.0",
             "pytest-timeout==2.4.0",
             "ruff==0.17.5",
+            "sentencepiece==0.2.3",
         ],
     },
     entry_points={"console_scripts": ["llrnn = fairseq_llrnn.cli.main:main"]},

@@ -16,6 +16,7 @@ from fairseq_llrnn.core.build import LexicalSettings, PriorSettings, add_transla
 from fairseq_llrnn.core.dictionary import WordList, load_dictionary
 from fairseq_llrnn.core.lexicon import Lexicon
 from fairseq_llrnn.core.patterns import DEFAULT_SUFFIX_FLOOR
+from fairseq_llrnn.core.pieces import CONVENTIONS, PieceText
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
 from fairseq_llrnn.core.user_patterns import UserPatterns
@@ -54,6 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-case", action="store_true",
         help="the text has capitals: do not lower-case the forms of treebanks and lexicons, and give Apertium the "
         "words as they are (without this, `lyon` is looked up as Lyon and LYON, too)",
+    )  # fmt: skip
+    need.add_argument(
+        "--pieces", choices=list(CONVENTIONS),
+        help="--dict holds pieces of words: of sentencepiece (`▁` begins a word), or of subword-nmt's bpe (`@@`: the "
+        "word goes on); a piece has the features of the words that hold it, by their shares in --count-text, which "
+        "must be in pieces, too; the shares are rounded to quarters",
     )  # fmt: skip
     features = parser.add_argument_group("features")
     features.add_argument(
@@ -138,12 +145,13 @@ def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     words = load_dictionary(args.dict)
     settings, lexical = _settings(args), _lexical_settings(args)
+    text = _piece_text(args, words)
     bitext = _bitext(args, words) if lexical is not None else None
     counts = words.count_text(args.count_text) if args.count_text else words.counts_with_ends()
-    lexicon = _lexicon(args, words)
+    lexicon = _lexicon(args, words, text)
     patterns = UserPatterns.load(args.patterns) if args.patterns else None
     sources = _sources(args, bitext.files if bitext else ())
-    prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources)
+    prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text)
     if lexical is not None and bitext is not None:
         prior, more = add_translations(prior, bitext.bitext, bitext.source_symbols, lexical)
         notes += more
@@ -180,6 +188,7 @@ def _settings(args: argparse.Namespace) -> PriorSettings:
         input_top_words=args.input_top_words,
         shapes=args.shapes,
         suffix_floor=args.suffixes,
+        pieces=args.pieces,
     )
     return replace(settings, **{name: value for name, value in given.items() if value is not None})
 
@@ -215,7 +224,7 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
         *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "features", "input_features"),
         *("top_words", "input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
-        *("lexical_translation", "lexical_weight", "lexical_top", "aligner"),
+        *("pieces", "lexical_translation", "lexical_weight", "lexical_top", "aligner"),
     )
     for name in others:
         if getattr(args, name) not in (None, False, []):
@@ -225,7 +234,23 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
             )
 
 
-def _lexicon(args: argparse.Namespace, words: WordList) -> Lexicon:
+def _piece_text(args: argparse.Namespace, words: WordList) -> PieceText | None:
+    """The text that says which words a piece is part of; None where words are words, or nothing is said of them."""
+    if args.pieces is None:
+        return None
+    convention = CONVENTIONS[args.pieces]
+    convention.check_dictionary(args.dict, words)
+    of_words = [name for name in ("conllu", "lexicon", "apertium", "values", "suffixes") if getattr(args, name)]
+    if of_words and not args.count_text:
+        raise OptionError(
+            f"--pieces {args.pieces}: expected --count-text beside --{of_words[0]}, found none; add the training text "
+            f"in pieces, which shows what words hold a piece, or leave --{' and --'.join(of_words)} out: a piece then "
+            "has the features that it shows itself"
+        )
+    return PieceText.read(args.count_text, convention) if of_words else None
+
+
+def _lexicon(args: argparse.Namespace, words: WordList, text: PieceText | None) -> Lexicon:
     lexicon = Lexicon()
     readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
         (read_conllu, args.conllu),
@@ -236,8 +261,9 @@ def _lexicon(args: argparse.Namespace, words: WordList) -> Lexicon:
         for path in paths:
             lexicon.update(read(path, lowercase=not args.keep_case))
     if args.apertium is not None:
-        ordinary = (word for word, special in zip(words.symbols, words.specials, strict=True) if not special)
-        lexicon.update(read_apertium(ordinary, analyser=args.apertium, lowercase=not args.keep_case))
+        ordinary = [word for word, special in zip(words.symbols, words.specials, strict=True) if not special]
+        looked_up = ordinary if text is None else text.words()
+        lexicon.update(read_apertium(looked_up, analyser=args.apertium, lowercase=not args.keep_case))
     return lexicon
 
 

@@ -6,7 +6,7 @@ import json
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, note, percent, printable, probability
 from fairseq_llrnn.core.lexicon import feature_group
+from fairseq_llrnn.core.pieces import CONVENTIONS
 from fairseq_llrnn.core.prior import Prior, load_prior
 from fairseq_llrnn.core.signatures import Signatures
 from fairseq_llrnn.errors import OptionError
@@ -68,8 +69,13 @@ class PriorView:
         return cls(prior, weights, mass)
 
     def find(self, word: str, where: str) -> int:
-        """The index of a word, given in any case. Raises OptionError, with near words, if there is none."""
-        return _find(word, self.prior.symbols, f"{where}: expected a word of its dictionary")
+        """The index of a word, given in any case; where the dictionary holds pieces, the piece's mark may be missing.
+
+        Raises OptionError, with near words, if there is none.
+        """
+        convention = CONVENTIONS.get(str(self.prior.settings.get("pieces")))
+        expected = f"{where}: expected a {'word' if convention is None else 'piece'} of its dictionary"
+        return _find(word, self.prior.symbols, expected, str if convention is None else convention.mark)
 
     def translations(self, word: str, where: str) -> dict[str, Any]:
         """The translations of a source word. Raises OptionError where the prior has none, or lacks the word."""
@@ -149,11 +155,12 @@ class PriorView:
         return summary
 
 
-def _find(word: str, symbols: Sequence[str], expected: str) -> int:
-    """The index of a word, given in any case; an error begins with what was `expected`."""
+def _find(word: str, symbols: Sequence[str], expected: str, mark: Callable[[str], str] = str) -> int:
+    """The index of a word, given in any case and without its `mark`; an error begins with what was `expected`."""
     index = {symbol: i for i, symbol in enumerate(symbols)}
     composed = unicodedata.normalize("NFC", word)
-    for form in (word, composed, word.lower(), composed.lower()):
+    forms = (word, composed, word.lower(), composed.lower())
+    for form in (*forms, *map(mark, forms)):
         if form in index:
             if form != word:
                 note(f"{word!r} is not in the dictionary of this prior; showing {form!r}")
@@ -235,6 +242,8 @@ def _in_use(name: str, settings: dict[str, Any]) -> bool:
     """Whether a setting had a say: only a unigram is smoothed, only additive smoothing adds."""
     if name == "smoothing":
         return settings.get("background") == "unigram"
+    if name == "pieces":
+        return settings[name] is not None
     return name != "pseudo_count" or (_in_use("smoothing", settings) and settings.get("smoothing") == "additive")
 
 

@@ -21,6 +21,7 @@ from fairseq_llrnn.core.features import FeatureTable, identity_rows, restrict_gr
 from fairseq_llrnn.core.lexical_table import LexicalTranslation, is_word
 from fairseq_llrnn.core.lexicon import Lexicon
 from fairseq_llrnn.core.patterns import shape_features, suffix_features
+from fairseq_llrnn.core.pieces import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.readers.weights import read_weights
 from fairseq_llrnn.core.signatures import Signatures, group_equal_rows
@@ -43,6 +44,7 @@ class PriorSettings:
     background: str = "unigram"  # or "uniform", or the path of a TSV
     smoothing: str = "absolute"
     pseudo_count: float = 1.0
+    pieces: str | None = None  # a convention of core/pieces.py; None: the dictionary holds words
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def build_prior(
     settings: PriorSettings,
     patterns: UserPatterns | None = None,
     sources: Sequence[str] = (),
+    text: PieceText | None = None,
 ) -> tuple[Prior, Counter[str]]:
     """Build the prior and count what a user should know about it.
 
@@ -79,18 +82,23 @@ def build_prior(
         words: the dictionary. counts: (V,) counts that rank the words and make the unigram.
         lexicon: features by word; words it lacks keep their identity, `NOTTOP` and surface features only.
         sources: what lexicon and counts were read from, for the prior's JSON.
+        text: with `settings.pieces`, the text from which pieces get the features of their words; None: they get none.
 
     Raises:
         OptionError, DataError: as the parts do.
     """
     notes: Counter[str] = Counter(lexicon.notes)
     specials = words.specials
-    rows = _word_rows(words, specials, lexicon, settings, patterns)
-    unknown = sum(1 for w, s in zip(words.symbols, specials, strict=True) if not s and w not in lexicon)
+    rows = _word_rows(words, specials, lexicon, settings, patterns, text)
+    symbols = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
+    if text is not None and (unseen := len(set(symbols) - text.pieces())):
+        notes["pieces that the text of --count-text lacks: nothing is known of their words"] += unseen
+    unknown = sum(1 for w in (symbols if text is None else text.words()) if w not in lexicon)
     if len(lexicon) and unknown:
-        notes["dictionary words that the lexicon lacks"] += unknown
+        notes[f"{'dictionary words' if text is None else 'words of the text'} that the lexicon lacks"] += unknown
     ordinary = ~specials
     surface = {"Shape": settings.shapes, "Suffix": settings.suffix_floor is not None, "Pattern": patterns is not None}
+    surface["Piece"] = settings.pieces is not None
     asked_for = [group for group, wanted in surface.items() if wanted]
     output = _signatures(words, rows, ordinary, counts, settings.top_words, settings.features, "", asked_for)
     if settings.input_features is None and settings.input_top_words is None:
@@ -135,20 +143,27 @@ def _word_rows(
     lexicon: Lexicon,
     settings: PriorSettings,
     patterns: UserPatterns | None,
+    text: PieceText | None,
 ) -> list[dict[str, float]]:
     """Every a-priori feature of every word, identity left out: V rows, empty for special symbols."""
     ordinary = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
-    if patterns is not None:
-        patterns.check_used(ordinary)
     floor = settings.suffix_floor
-    suffixes = iter([{} for _ in ordinary] if floor is None else suffix_features(ordinary, floor))
+    spelt, known = ordinary, [dict(lexicon.features(word)) for word in ordinary]
+    if settings.pieces is not None:
+        convention = CONVENTIONS[settings.pieces]
+        spelt = [convention.bare(piece) for piece in ordinary]
+        known = piece_features(ordinary, convention, text, lexicon, floor)
+    elif floor is not None:
+        known = [{**row, **suffixes} for row, suffixes in zip(known, suffix_features(ordinary, floor), strict=True)]
+    if patterns is not None:
+        patterns.check_used(spelt)
+    own = zip(spelt, known, strict=True)
     rows: list[dict[str, float]] = []
-    pairs = zip(words.symbols, specials, strict=True)
-    for word, special in tqdm(pairs, "features", len(words), leave=False, disable=None):
+    for special in tqdm(specials, "features", leave=False, disable=None):
         if special:
             rows.append({})
             continue
-        row = {**lexicon.features(word), **next(suffixes)}
+        word, row = next(own)
         if settings.shapes:
             row |= shape_features(word)
         if patterns is not None:
