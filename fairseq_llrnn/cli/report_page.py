@@ -26,16 +26,17 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; } h3 { fon
 table { border-collapse: collapse; }
 th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
-th:first-child { text-align: left; } thead th { color: var(--faint); font-weight: normal; }
+th:first-child { text-align: left; min-width: 5.5rem; } th { white-space: normal; overflow-wrap: break-word; }
+thead th { color: var(--faint); font-weight: normal; }
 tbody th { font-weight: normal; }
 .note, figcaption, dt { color: var(--faint); font-size: .875rem; overflow-wrap: anywhere; }
-figure { margin: 1rem 0; } svg { display: block; } svg text { font-size: 13px; fill: var(--ink); }
+figure { margin: 1rem 0; } svg { display: block; font-size: 13px; }
 .key { margin-right: 1rem; white-space: nowrap; }
 .swatch { display: inline-block; width: .75rem; height: .75rem; margin-right: .3rem; }
 article { border-top: 1px solid var(--line); padding: 1rem 0; }
 dl { margin: 0; } dt { margin-top: .5rem; } dd { margin: 0; overflow-wrap: anywhere; }
 mark { color: inherit; background: var(--mark); border-radius: .2rem; }
-""" + "\n".join(f".c{i} {{ fill: {colour}; background: {colour}; }}" for i, colour in enumerate(COLOURS))
+""" + "\n".join(f".c{i} {{ background: {colour}; }}" for i, colour in enumerate(COLOURS))
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 BAR, LABEL, GAP = 16, 18, 10  # heights in pixels
 LONGEST = 80  # percent of the width, for a share of 1; the figure stands beside it
@@ -101,7 +102,8 @@ def _bars(table: Table, systems: Sequence[str]) -> str:
         y += LABEL
         for i, share in enumerate(shares):
             width = f"{LONGEST * share:.2f}%"
-            parts.append(f'<rect class="c{i % len(COLOURS)}" x="0" y="{y}" width="{width}" height="{BAR - 2}"/>')
+            colour = COLOURS[i % len(COLOURS)]
+            parts.append(f'<rect fill="{colour}" x="0" y="{y}" width="{width}" height="{BAR - 2}"/>')
             parts.append(f'<text x="{width}" dx="4" y="{y + BAR - 4}">{100 * share:.1f}</text>')
             y += BAR
         y += GAP
@@ -111,7 +113,8 @@ def _bars(table: Table, systems: Sequence[str]) -> str:
     )
     return (
         f'<figure>\n<figcaption>Percent found: {"".join(keys)}</figcaption>\n'
-        f'<svg role="img" aria-label="{text(table.title)}, the same figures as bars" width="100%" height="{y}">\n'
+        f'<svg role="img" aria-label="{text(table.title)}, the same figures as bars" fill="currentColor" width="100%" '
+        f'height="{y}">\n'
         + "\n".join(parts)
         + "\n</svg>\n</figure>"
     )

@@ -160,8 +160,8 @@ def test_the_page_stands_alone_and_shows_texts_as_they_are(llrnn: Llrnn, files: 
     assert "le chat\\u202e \\x1b[31m voit" in page.texts["dd"]
     assert "57\u00a0843 \u200dñ" in page.texts["dd"]
     assert "(empty)" in page.texts["dd"]
-    bars = [(a["class"], a["width"]) for tag, a in page.elements if tag == "rect"]
-    assert bars[:2] == [("c0", "50.00%"), ("c1", "10.00%")]  # 5 and 1 (voit) of 8; a share of 1 is 80 % wide
+    bars = [(a["fill"], a["width"]) for tag, a in page.elements if tag == "rect"]
+    assert bars[:2] == [("#0072b2", "50.00%"), ("#e69f00", "10.00%")]  # 5 and 1 (voit) of 8; a share of 1 is 80 % wide
     assert llrnn(*arguments(files, *systems(files), "--train", files["train"])).code == 0
     assert files["out"].read_text(encoding="utf-8") == written
 

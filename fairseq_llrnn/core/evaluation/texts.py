@@ -33,13 +33,19 @@ def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts
         DataError: a file that cannot be read, is empty, or has another number of lines than the reference; a reference
             without words; an output of fairseq-generate without a hypothesis for every sentence, or unsound.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        scratch = Path(folder)
-        texts = Texts(
-            _read(source, settle(source, scratch, "source")),
-            _read(reference, settle(reference, scratch, "reference")),
-            {name: _read_system(path, scratch, number) for number, (name, path) in enumerate(systems.items())},
-        )
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            scratch = Path(folder)
+            texts = Texts(
+                _read(source, settle(source, scratch, "source")),
+                _read(reference, settle(reference, scratch, "reference")),
+                {name: _read_system(path, scratch, number) for number, (name, path) in enumerate(systems.items())},
+            )
+    except OSError as error:
+        raise DataError(
+            f"{error.filename or 'TMPDIR'}: {error.strerror or error}; make room for temporary files, or let "
+            "TMPDIR name another folder"
+        ) from error
     if not any(has_letters(line) for line in texts.reference):
         raise DataError(f"{reference}: expected a sentence a line, found no word in {len(texts):,} lines")
     for path, lines in ((source, texts.source), *zip(systems.values(), texts.systems.values(), strict=True)):
