@@ -44,7 +44,7 @@ setup(
     ],
     extras_require={
         "align": ["eflomal==2.0.0"],  # better word alignments for `llrnn prior`; a C program that pip builds
-        "pieces": ["sentencepiece==0.2.3"],  # for fairseq's --bpe sentencepiece; `llrnn prior --pieces` needs it not
+        "pieces": ["sentencepiece==0.2.3"],  # for fairseq's --bpe sentencepiece; `llrnn prior --pieces` does without
         "plots": ["matplotlib==3.11.2"],
         "test": [
             "hypothesis==6.170.15",
