@@ -67,8 +67,8 @@ for system in softmax log-linear; do
     translate "$system"
 done
 
-say "5/5 scores"
-for system in softmax log-linear; do
-    echo "$system:"
-    sacrebleu "$work/corpus/test.fr" -i "$work/$system/test.fr" -m bleu chrf -f text --tokenize none
-done
+say "5/5 the translations beside each other"
+corpus=$work/corpus
+llrnn report --source "$corpus/test.en" --reference "$corpus/test.fr" --train "$corpus/train.fr" \
+    --lexicon "$corpus/lexicon.tsv" --facts "$corpus/test.facts.jsonl" --out "$work/report.html" \
+    --system softmax="$work/softmax/test.fr" log-linear="$work/log-linear/test.fr"
