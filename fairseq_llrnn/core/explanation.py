@@ -17,6 +17,7 @@ from fairseq_llrnn.core.features import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.core.lexicon import feature_group
 from fairseq_llrnn.core.log_linear import LogLinearOutput
 from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.core.source_evidence import SourceEvidence
 
 Weighed = tuple[tuple[str, float], ...]  # (name, value), the most important first
 
@@ -35,6 +36,7 @@ class Explanation:
     strongest: Weighed  # features that words share (POS:VERB) and a_f, the largest |a_f| first
     strongest_words: Weighed  # likewise, features that are a single word's identity (TOPFORM:elle)
     normaliser: float  # −log Z, where Z = Σ_x b(K, x) exp(aᵀφ(x)) / Σ_x b(K, x); the same for every word
+    source: SourceEvidence | None = None  # what the source had to say, where this is a translation
 
 
 @torch.inference_mode()

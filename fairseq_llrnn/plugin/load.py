@@ -1,4 +1,4 @@
-"""Loads one of our models from a checkpoint, to look into it: safely, and with errors that say how to mend them."""
+"""Reads a checkpoint and builds its model: safely, and with errors that say how to mend them."""
 
 from __future__ import annotations
 
@@ -6,58 +6,12 @@ import os
 import warnings
 from typing import Any
 
-import torch
-from fairseq import checkpoint_utils, utils
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
-from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from fairseq import checkpoint_utils
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
 from omegaconf.errors import OmegaConfBaseException
-from torch import Tensor
 
-from fairseq_llrnn.core.explanation import Explanation, explain
-from fairseq_llrnn.core.prior import JSON_FILE
-from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.plugin.language_model import LLRNNLanguageModel
-from fairseq_llrnn.plugin.language_modeling_task import LLRNNLanguageModelingTask
-
-
-class LoadedModel:
-    """A language model in evaluation mode beside its task."""
-
-    def __init__(self, model: LLRNNLanguageModel, task: LLRNNLanguageModelingTask) -> None:
-        self.model = model.eval()
-        self.task = task
-
-    def encode(self, words: list[str]) -> Tensor:
-        """Indices of the words and of the end of the sentence, (T,); words outside the dictionary become <unk>."""
-        dictionary = self.task.dictionary
-        return torch.tensor([*(dictionary.index(word) for word in words), dictionary.eos()])
-
-    @torch.inference_mode()
-    def explain(self, words: list[str], top: int) -> list[Explanation]:
-        """One explanation per word and one for the sentence end, read by itself, as --sample-break-mode eos trains."""
-        tokens = self.encode(words)
-        previous = tokens.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
-        decoder = self.model.decoder
-        hidden, _ = decoder.extract_features(previous)
-        return list(explain(self.task.prior, decoder.output, decoder.background, hidden[0], tokens, top))
-
-
-def load_language_model(path: str, data: str | None = None, prior: str | None = None) -> LoadedModel:
-    """Load a checkpoint of llrnn_lm; `data` and `prior` stand in for the places recorded in it.
-
-    Raises:
-        DataError: no such file; a checkpoint that is damaged, holds code, or is not of such a model.
-        OptionError: the data or the prior is not where the checkpoint says. PriorError: the prior does not fit.
-    """
-    state = read_checkpoint(path)
-    cfg = state["cfg"]
-    _check_kind(path, cfg)
-    if data is not None:
-        cfg.task.data = data
-    if prior is not None:
-        cfg.task.prior = prior
-    _check_places(path, cfg.task, data is not None, prior is not None)
-    return LoadedModel(*build_model(path, state))
+from fairseq_llrnn.errors import DataError
 
 
 def build_model(path: str, state: dict[str, Any]) -> tuple[BaseFairseqModel, FairseqTask]:
@@ -110,37 +64,8 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {text if len(text) < 160 else text[:160] + '…'}" if text else type(error).__name__
 
 
-def _check_kind(path: str, cfg: Any) -> None:
-    """Refuse, by the names in the options, what is no model of ours, before any of it is built."""
-    model, task = name_of(cfg, "model"), name_of(cfg, "task")
-    model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
-    task_class = TASK_REGISTRY.get(task)
-    for found, ours in ((model_class, LLRNNLanguageModel), (task_class, LLRNNLanguageModelingTask)):
-        if not (isinstance(found, type) and issubclass(found, ours)):
-            raise DataError(
-                f"{path}: expected a log-linear language model (--arch llrnn_lm, --task llrnn_language_modeling), "
-                f"found {model!r} of task {task!r}; only a log-linear model has features to explain"
-            )
-
-
 def name_of(cfg: Any, part: str) -> str:
+    """The name of the "model" or the "task" in a checkpoint's options; `None` where they lack one."""
     options = cfg.get(part) if hasattr(cfg, "get") else None
     get = getattr(options, "get", lambda name: getattr(options, name, None))
     return str(get("_name") or get("arch") or get("task"))
-
-
-def _check_places(path: str, task: Any, data_given: bool, prior_given: bool) -> None:
-    recorded = f"{path} was trained with"
-    first_data = utils.split_paths(str(task.data))[0]
-    if not os.path.isfile(os.path.join(first_data, "dict.txt")):
-        raise OptionError(
-            f"--data {first_data}: expected the folder of fairseq-preprocess, found no dict.txt in it; give another one"
-            if data_given
-            else f"{recorded} the data folder {first_data!r}, but there is no dict.txt in it seen from here; give the "
-            "folder with --data DATA-BIN"
-        )
-    prior = task.prior or os.path.join(first_data, "prior")
-    if not os.path.isfile(os.path.join(prior, JSON_FILE)) and not prior_given:
-        raise OptionError(
-            f"{recorded} the prior {prior!r}, but there is none seen from here; give its folder with --prior DIR"
-        )

@@ -231,6 +231,23 @@ def test_an_empty_sentence(explain: Explain, sentence: str) -> None:
     )
 
 
+def test_no_sentence(explain: Explain) -> None:
+    assert explain().error == "expected a sentence, found none; give its words, or `-` for sentences on stdin"
+
+
+def test_symbols_that_are_no_words(explain: Explain) -> None:
+    done = explain("--json", "le </s> <pad> <unk>")
+    (sentence,) = objects(done)
+    assert [w["token"] for w in sentence["words"]] == ["le", "<unk>", "<unk>", "<unk>", "</s>"]
+    assert [line.split("'")[1] for line in done.err.splitlines()] == ["</s>", "<pad>"]
+
+
+def test_a_source_for_a_language_model(explain: Explain, checkpoint: Path) -> None:
+    assert explain("--source", "el tahc", "le chat").error == (
+        f"--source: expected a translation model, found a language model in {checkpoint}; leave --source out"
+    )
+
+
 def test_nothing_on_stdin(explain: Explain) -> None:
     assert explain("-", stdin="\n  \n").error == ("expected a sentence, found none on stdin; give one sentence a line")
 
@@ -375,8 +392,9 @@ def test_a_checkpoint_of_fairseqs_own_model(explain: Explain, host: HostCommands
     )  # fmt: skip
     path = tmp_path / "checkpoint_last.pt"
     assert explain("le", path=path).error == (
-        f"{path}: expected a log-linear language model (--arch llrnn_lm, --task llrnn_language_modeling), found "
-        "'lstm_lm' of task 'language_modeling'; only a log-linear model has features to explain"
+        f"{path}: expected a log-linear model (llrnn_lm of the task llrnn_language_modeling; llrnn_lstm or "
+        "llrnn_transformer of llrnn_translation), found 'lstm_lm' of task 'language_modeling'; only a log-linear model "
+        "has features to explain"
     )
 
 

@@ -17,7 +17,7 @@ from tiny_world import World
 from translation_world import SIZES, TRAINING, TranslationWorld
 
 from fairseq_llrnn.core import rescoring
-from fairseq_llrnn.plugin.load import load_language_model
+from fairseq_llrnn.plugin.explaining import load_explainer
 from fairseq_llrnn.plugin.scoring import Scorer, load_scorer
 
 MOSES = """\
@@ -110,7 +110,7 @@ def test_totals_and_ranks(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path
     nbest, out, reranked = write("nbest", MOSES), tmp_path / "best", tmp_path / "reranked"
     done = llrnn("rescore", "--path", checkpoint, "--nbest", nbest, "--out", out, "--nbest-out", reranked)
     assert (done.code, done.err) == (0, "")
-    loaded = load_language_model(str(checkpoint))
+    loaded = load_explainer(str(checkpoint))
     for number, one in enumerate((MOSES.splitlines()[:3], MOSES.splitlines()[3:])):
         expected = []
         for line in one:

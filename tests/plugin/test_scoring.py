@@ -14,7 +14,7 @@ from translation_world import SIZES, TRAINING, TranslationWorld
 
 from fairseq_llrnn.core.prior import load_prior
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.plugin.load import load_language_model
+from fairseq_llrnn.plugin.explaining import load_explainer
 from fairseq_llrnn.plugin.scoring import IMPOSSIBLE, TOO_LONG, UNKNOWN, WORDS, Scorer, load_scorer
 
 STOCK = {
@@ -101,7 +101,7 @@ def test_a_language_model_scores_as_explain_does(trained: Path, max_tokens: int)
     path = str(trained / "checkpoint_best.pt")
     scorer = load_scorer(path, max_tokens)
     assert scorer.languages is None
-    loaded = load_language_model(path)
+    loaded = load_explainer(path)
     expected = [sum(e.log_prob for e in loaded.explain(line.split(), 1)) for line in LINES]
     assert scorer.score(None, LINES) == pytest.approx(expected, abs=1e-4)
     assert scorer.score(["whatever"] * len(LINES), LINES) == pytest.approx(expected, abs=1e-4)

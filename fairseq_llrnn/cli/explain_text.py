@@ -1,0 +1,142 @@
+"""How `llrnn explain` shows a sentence: as a table for people, or as one JSON object."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, probability
+
+if TYPE_CHECKING:  # they import torch, which takes a while
+    from fairseq_llrnn.core.explanation import Explanation
+    from fairseq_llrnn.core.source_evidence import Places
+
+END = "</s>"
+WORD_WIDTH = 34
+HEADER = f"{'word':<{WORD_WIDTH}} {'p':>9} {'nats':>7} {'rank':>8} {'background':>12} {'log p/b':>9}"
+
+
+def _shown(word: str | None, token: str) -> str:
+    """The word in its column; `<unk>` for a word that was scored as that always stays in sight."""
+    if word is None or word == token:
+        return left(printable(token), WORD_WIDTH)
+    mark = f" ({token})"
+    return left(cut(printable(word), WORD_WIDTH - len(mark)) + mark, WORD_WIDTH)
+
+
+def totals(tokens: int, nats: float, sentences: int) -> str:
+    """What some sentences cost; `tokens` and `nats` count their ends."""
+    words = tokens - sentences
+    each = nats / tokens
+    end = "the end of sentence" if sentences == 1 else f"{sentences:,} ends of sentence"
+    return f"{many(words, 'word')} and {end}: {each:.4f} nats per word, perplexity {_exp(each)}"
+
+
+def _exp(nats: float) -> str:
+    return f"{math.exp(nats):,.2f}" if nats < 700 else "infinite"
+
+
+def as_table(
+    words: Sequence[str], explained: Sequence["Explanation"], top: int, source: Sequence[str] | None = None
+) -> str:
+    """A sentence, explained word by word; `source` are the words that it translates."""
+    lines = [HEADER]
+    for word, e in zip([*words, None], explained, strict=True):
+        p, b = math.exp(e.log_prob), math.exp(e.log_background)
+        gain = "forbidden" if b == 0.0 else f"{e.log_prob - e.log_background:+.2f}"
+        lines.append(
+            f"{_shown(word, e.token)} {probability(p):>9} {-e.log_prob:>7.3f} {e.rank:>8,} "
+            f"{probability(b):>12} {gain:>9}"
+        )
+        lines += _source_lines(e, source)
+        own = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
+        rest = math.fsum(value for _, value in e.own_features[top:])
+        if len(e.own_features) > top:
+            own.append(f"{rest:+.2f} in {len(e.own_features) - top} more")
+        lines.append(labelled("predicted", (f"{printable(w)} {probability(math.exp(v))}" for w, v in e.predictions)))
+        if e.expected:
+            changes = (f"{printable(n)} {probability(b)}→{probability(p)}" for n, b, p in e.expected)
+            lines.append(labelled("expected", changes))
+        lines.append(labelled("its features", [*own, f"{e.normaliser:+.2f} normaliser"]))
+        strongest = e.strongest or e.strongest_words
+        lines.append(labelled("strongest", (f"{value:+.2f} {printable(name)}" for name, value in strongest)))
+    total = -math.fsum(e.log_prob for e in explained)
+    return "\n".join([*lines, "", totals(len(explained), total, 1)])
+
+
+def as_json(
+    words: Sequence[str], explained: Sequence["Explanation"], source: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """One sentence, and what it translates; what is infinite (a forbidden word) is null, which JSON can say."""
+    total = -math.fsum(e.log_prob for e in explained)
+    each = total / len(explained)
+    return {
+        **({} if source is None else {"source": " ".join(source)}),
+        "sentence": " ".join(words),
+        "words": [
+            {
+                "word": e.token if word is None else word,
+                "token": e.token,
+                "p": math.exp(e.log_prob),
+                "nats": _finite(-e.log_prob),
+                "rank": e.rank,
+                "background": math.exp(e.log_background),
+                "predicted": [{"word": w, "p": math.exp(v)} for w, v in e.predictions],
+                "expected": {name: {"background": b, "model": p} for name, b, p in e.expected},
+                "features": dict(e.own_features),
+                "normaliser": e.normaliser,
+                "strongest": dict(e.strongest),
+                "strongest_words": dict(e.strongest_words),
+                **_source_facts(e, source),
+            }
+            for word, e in zip([*words, None], explained, strict=True)
+        ],
+        "tokens": len(explained),
+        "nats_per_word": _finite(each),
+        "perplexity": math.exp(each) if each < 700 else None,
+    }
+
+
+def _source_lines(e: "Explanation", source: Sequence[str] | None) -> list[str]:
+    """Where the model looked, and what the source's words say of this one, if anything does."""
+    if e.source is None or source is None:
+        return []
+    lines = []
+    if e.source.attention is not None:
+        weights = (f"{_place(place, source)} {probability(value)}" for place, value in e.source.attention)
+        lines.append(labelled("attends to", weights))
+    if e.source.translations is not None:
+        said = [f"{_place(place, source)} {probability(value)}" for place, value in e.source.translations]
+        before, after = (probability(math.exp(value)) for value in (e.source.log_background, e.log_background))
+        lines.append(labelled("evidence", [*(said or ["none"]), f"background {before}→{after}"]))
+    return lines
+
+
+def _place(place: int, source: Sequence[str]) -> str:
+    """The word at this place of the source; with its number, if it comes twice."""
+    word = _source_word(place, source)
+    return printable(word) + (f" #{place + 1}" if list(source).count(word) > 1 else "")
+
+
+def _source_word(place: int, source: Sequence[str]) -> str:
+    return source[place] if place < len(source) else END
+
+
+def _source_facts(e: "Explanation", source: Sequence[str] | None) -> dict[str, Any]:
+    """As `_source_lines`; null for what the model or its prior does not have."""
+    if e.source is None or source is None:
+        return {}
+
+    def listed(places: "Places | None", value_name: str) -> list[dict[str, Any]] | None:
+        if places is None:
+            return None
+        return [{"word": _source_word(s, source), "position": s + 1, value_name: value} for s, value in places]
+
+    return {
+        "attention": listed(e.source.attention, "weight"),
+        "evidence": listed(e.source.translations, "p"),
+        "background_without_source": math.exp(e.source.log_background),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

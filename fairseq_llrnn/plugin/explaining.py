@@ -1,0 +1,215 @@
+"""Models of ours that explain their probabilities, loaded from a checkpoint.
+
+Sizes: T target length, L source length, both with </s>.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
+from torch import Tensor
+
+from fairseq_llrnn.core.explanation import Explanation, explain
+from fairseq_llrnn.core.prior import JSON_FILE
+from fairseq_llrnn.core.source_evidence import source_evidence
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.language_model import LLRNNLanguageModel
+from fairseq_llrnn.plugin.language_modeling_task import LLRNNLanguageModelingTask
+from fairseq_llrnn.plugin.load import build_model, name_of, read_checkpoint
+from fairseq_llrnn.plugin.lstm_translation import LLRNNLSTMModel
+from fairseq_llrnn.plugin.transformer_translation import LLRNNTransformerModel
+from fairseq_llrnn.plugin.translation_task import LLRNNTranslationTask
+
+BEAM = 5  # of the model's own translation; the host's default
+
+
+class Explainer:
+    """A model in evaluation mode beside its task."""
+
+    models: tuple[type, ...]
+    task_class: type
+
+    def __init__(self, model: Any, task: Any) -> None:
+        self.model = model.eval()
+        self.task = task
+
+    @staticmethod
+    def dictionaries(task: Any) -> tuple[str, ...]:
+        """The files that the data folder must hold; `task` are its options."""
+        raise NotImplementedError
+
+    def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
+        """One explanation per word and one for the sentence end.
+
+        Args:
+            top: how many predictions, features and source words to name. source: the words that these translate;
+                a translation model needs them, a language model does not look at them.
+        """
+        raise NotImplementedError
+
+
+class LanguageModelExplainer(Explainer):
+    """A language model; it reads every sentence by itself, as --sample-break-mode eos trains."""
+
+    models = (LLRNNLanguageModel,)
+    task_class = LLRNNLanguageModelingTask
+    task: LLRNNLanguageModelingTask
+
+    @staticmethod
+    def dictionaries(task: Any) -> tuple[str, ...]:
+        return ("dict.txt",)
+
+    @torch.inference_mode()
+    def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
+        tokens = encode(self.task.dictionary, words)
+        previous = tokens.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
+        decoder = self.model.decoder
+        hidden, _ = decoder.extract_features(previous)
+        return list(explain(self.task.prior, decoder.output, decoder.background, hidden[0], tokens, top))
+
+
+class TranslationExplainer(Explainer):
+    """A translation model, which also says what the source had to say."""
+
+    models = (LLRNNLSTMModel, LLRNNTransformerModel)
+    task_class = LLRNNTranslationTask
+    task: LLRNNTranslationTask
+
+    @staticmethod
+    def dictionaries(task: Any) -> tuple[str, ...]:
+        return tuple(f"dict.{getattr(task, side, None)}.txt" for side in ("source_lang", "target_lang"))
+
+    def read_as(self, source: Sequence[str]) -> list[str]:
+        """What stands for each source word in the dictionary: itself, or <unk>."""
+        dictionary = self.task.source_dictionary
+        return [dictionary[token] for token in encode(dictionary, source).tolist()[:-1]]
+
+    @torch.inference_mode()
+    def translate(self, source: Sequence[str]) -> list[str]:
+        """The best translation that a search with BEAM hypotheses finds, as fairseq-interactive's.
+
+        Raises:
+            OptionError: the source is longer than the model allows.
+        """
+        generator = self.task.build_generator([self.model], GenerationConfig(beam=BEAM))
+        found = self.task.inference_step(generator, [self.model], {"net_input": _as_batch(self._read(source))})
+        dictionary = self.task.target_dictionary
+        return [dictionary[token] for token in found[0][0]["tokens"].tolist()[:-1]]
+
+    @torch.inference_mode()
+    def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
+        """As above.
+
+        Raises:
+            OptionError: the source or the translation is longer than the model allows.
+        """
+        if source is None:
+            raise ValueError("a translation model needs a source")
+        read = self._read(source)
+        _check_length("translation", words, self._longest(1))
+        tokens = encode(self.task.target_dictionary, words)
+        decoder, prior = self.model.decoder, self.task.prior
+        encoder_out = self.model.encoder(**_as_batch(read))
+        hidden, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
+        explained = explain(prior, decoder.output, extra["background"], hidden[0], tokens, top)
+        attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
+        said = source_evidence(prior.lexical, decoder.background, read, tokens, attention, top)
+        return [replace(e, source=s) for e, s in zip(explained, said, strict=True)]
+
+    def _read(self, source: Sequence[str]) -> Tensor:
+        """Indices of the source's words and its end, (L,)."""
+        _check_length("--source", source, self._longest(0))
+        return encode(self.task.source_dictionary, source)
+
+    def _longest(self, side: int) -> int:
+        """Positions of the source (0) or of the target (1) that the model has."""
+        limits: tuple[int, int] = utils.resolve_max_positions(self.task.max_positions(), self.model.max_positions())
+        return limits[side]
+
+
+def encode(dictionary: Dictionary, words: Sequence[str]) -> Tensor:
+    """Indices of the words and of the end of the sentence, (T,).
+
+    Words outside the dictionary become <unk>, and so do symbols that are no words (</s> inside a sentence).
+    """
+    symbols = (dictionary.bos(), dictionary.pad(), dictionary.eos())
+    indices = (dictionary.index(word) for word in words)
+    return torch.tensor([*(dictionary.unk() if i in symbols else i for i in indices), dictionary.eos()])
+
+
+def _as_batch(source: Tensor) -> dict[str, Tensor]:
+    return {"src_tokens": source.unsqueeze(0), "src_lengths": torch.tensor([len(source)])}
+
+
+def _check_length(what: str, words: Sequence[str], limit: int) -> None:
+    """`limit` counts the sentence's end, too."""
+    if len(words) >= limit:
+        raise OptionError(
+            f"{what} {' '.join(words[:4])!r} …: expected at most {limit - 1:,} words, which is what the model was made "
+            f"for, found {len(words):,}; give a shorter one"
+        )
+
+
+def load_explainer(path: str, data: str | None = None, prior: str | None = None) -> Explainer:
+    """Load a checkpoint of a model of ours; `data` and `prior` stand in for the places recorded in it.
+
+    Raises:
+        DataError: no such file; a checkpoint that is damaged, holds code, or is not of such a model.
+        OptionError: the data or the prior is not where the checkpoint says. PriorError: the prior does not fit.
+    """
+    state = read_checkpoint(path)
+    cfg = state["cfg"]
+    kind = _kind(path, cfg)
+    if data is not None:
+        cfg.task.data = data
+    if prior is not None:
+        cfg.task.prior = prior
+    _check_places(path, cfg.task, kind.dictionaries(cfg.task), data is not None, prior is not None)
+    return kind(*build_model(path, state))
+
+
+def _kind(path: str, cfg: Any) -> type[Explainer]:
+    """Who explains it, by the names in the options; what is no model of ours is refused before any of it is built."""
+    model, task = name_of(cfg, "model"), name_of(cfg, "task")
+    model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
+    task_class = TASK_REGISTRY.get(task)
+    if isinstance(model_class, type) and isinstance(task_class, type):
+        kinds: tuple[type[Explainer], ...] = (LanguageModelExplainer, TranslationExplainer)
+        for kind in kinds:
+            if issubclass(model_class, kind.models) and issubclass(task_class, kind.task_class):
+                return kind
+    raise DataError(
+        f"{path}: expected a log-linear model (llrnn_lm of the task llrnn_language_modeling; llrnn_lstm or "
+        f"llrnn_transformer of llrnn_translation), found {model!r} of task {task!r}; only a log-linear model has "
+        "features to explain"
+    )
+
+
+def _check_places(
+    path: str, task: Any, dictionaries: Sequence[str], data_given: bool, prior_given: bool
+) -> None:
+    recorded = f"{path} was trained with"
+    first_data = utils.split_paths(str(task.data))[0]
+    for name in dictionaries:
+        if not os.path.isfile(os.path.join(first_data, name)):
+            raise OptionError(
+                f"--data {first_data}: expected the folder of fairseq-preprocess, found no {name} in it; give another "
+                "one"
+                if data_given
+                else f"{recorded} the data folder {first_data!r}, but there is no {name} in it seen from here; give "
+                "the folder with --data DATA-BIN"
+            )
+    prior = task.prior or os.path.join(first_data, "prior")
+    if not os.path.isfile(os.path.join(prior, JSON_FILE)) and not prior_given:
+        raise OptionError(
+            f"{recorded} the prior {prior!r}, but there is none seen from here; give its folder with --prior DIR"
+        )
