@@ -10,7 +10,11 @@ than the majority: an ending that is Masc in every second word is not the same a
 to quarters, so that signatures stay few, and what rounds to nothing (below an eighth) is left out. A real-valued
 feature of a word is its mean over the occurrences that have it, times their share. So a piece that is always a whole
 word has its word's features, and a vocabulary of such pieces has the features of a vocabulary of words. Words that the
-lexicon lacks have no features, here as there. A suffix goes to the piece that ends the word, if it lies within it.
+lexicon lacks have no features, here as there.
+
+A piece has a suffix that lies within it if at least half of its occurrences end a word with this suffix. Here a majority
+does: the spelling is the piece's own, only whether it ends words varies, and shares would make several times as many
+signatures (on Multi30k, 6,000 pieces: 591 instead of 202 for the pieces without an identity).
 
 Sizes: T tokens of the text, D different split words in it, V pieces of the dictionary. Time O(T + D), memory O(D + V).
 """
@@ -187,12 +191,7 @@ def expected_features(
     occurrences = [0] * len(pieces)
     having: list[dict[str, int]] = [{} for _ in pieces]  # occurrences whose word has the feature
     total: list[dict[str, float]] = [{} for _ in pieces]  # and the sum of its values there
-
-    def add(i: int, name: str, value: float, count: int) -> None:
-        if value != 0.0:
-            having[i][name] = having[i].get(name, 0) + count
-            total[i][name] = total[i].get(name, 0.0) + value * count
-
+    ending: list[dict[str, int]] = [{} for _ in pieces]  # occurrences that end a word with the suffix
     for split, count in tqdm(text.counts.items(), "features of words", leave=False, disable=None):
         word = join(split)
         features = lexicon.features(word)
@@ -201,16 +200,19 @@ def expected_features(
             if i is not None:
                 occurrences[i] += count
                 for name, value in features.items():
-                    add(i, name, value, count)
+                    if value != 0.0:
+                        having[i][name] = having[i].get(name, 0) + count
+                        total[i][name] = total[i].get(name, 0.0) + value * count
         last = number.get(split[-1])
         if last is not None:
-            for name, value in suffixes.get(word, {}).items():
+            for name in suffixes.get(word, ()):
                 if bare(split[-1]).lower().endswith(name.partition(":")[2]):
-                    add(last, name, value, count)
+                    ending[last][name] = ending[last].get(name, 0) + count
     rows: list[dict[str, float]] = []
     for i, seen in enumerate(occurrences):
         shares = {name: _share(count, seen) for name, count in having[i].items()}
-        rows.append({name: share * (total[i][name] / having[i][name]) for name, share in shares.items() if share})
+        row = {name: share * (total[i][name] / having[i][name]) for name, share in shares.items() if share}
+        rows.append(row | {name: 1.0 for name, count in ending[i].items() if 2 * count >= seen})
     return rows
 
 

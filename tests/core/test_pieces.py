@@ -115,11 +115,12 @@ def test_whole_words_have_exactly_what_their_words_have(tmp_path: Path) -> None:
 
 
 def test_suffixes_go_to_the_piece_that_ends_the_word(tmp_path: Path) -> None:
-    text = text_of(BPE, ["chant@@ ées chant@@ er march@@ é@@ es ées l@@ er"], tmp_path)
-    chant, ees, er, es = expected_features(["chant@@", "ées", "er", "es"], text, Lexicon(), floor=1)
+    text = text_of(BPE, ["chant@@ ées chant@@ er march@@ é@@ es ées l@@ er", "a@@ ir ir ir"], tmp_path)
+    chant, ees, er, es, ir = expected_features(["chant@@", "ées", "er", "es", "ir"], text, Lexicon(), floor=1)
     assert chant == {}
-    assert ees == {"Suffix:es": 0.5, "Suffix:ées": 0.5}  # the word `ées` has no stem before them
-    assert er == {"Suffix:er": 0.5}  # neither has `ler`; and `ter` of `chanter` is not in the piece
+    assert ees == {"Suffix:es": 1.0, "Suffix:ées": 1.0}  # every second time: the word `ées` has no stem before them
+    assert er == {"Suffix:er": 1.0}  # neither has `ler`; and `ter` of `chanter` is not in the piece
+    assert ir == {}
     assert es == {"Suffix:es": 1.0}
     assert expected_features(["ées"], text, Lexicon(), floor=3) == [{}]  # two words end in -ées, with a stem
 
@@ -144,8 +145,13 @@ def by_counting(pieces: list[str], lines: Lines, known: Lexicon, floor: int) -> 
                     seen.append({*known.features(joined), *mine})
         names = {name for names in seen for name in names}
         shares = {name: Fraction(sum(name in names for names in seen), len(seen)) for name in names}
-        quarters = {name: Fraction(int(share * 4 + Fraction(1, 2)), 4) for name, share in shares.items()}
-        rows.append({name: share for name, share in quarters.items() if share})
+        told = {
+            name: Fraction(int(share >= Fraction(1, 2)))
+            if name.startswith("Suffix:")
+            else Fraction(int(share * 4 + Fraction(1, 2)), 4)
+            for name, share in shares.items()
+        }
+        rows.append({name: value for name, value in told.items() if value})
     return rows
 
 
