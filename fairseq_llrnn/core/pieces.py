@@ -12,9 +12,9 @@ feature of a word is its mean over the occurrences that have it, times their sha
 word has its word's features, and a vocabulary of such pieces has the features of a vocabulary of words. Words that the
 lexicon lacks have no features, here as there.
 
-A piece has a suffix that lies within it if at least half of its occurrences end a word with this suffix. Here a majority
-does: the spelling is the piece's own, only whether it ends words varies, and shares would make several times as many
-signatures (on Multi30k, 6,000 pieces: 591 instead of 202 for the pieces without an identity).
+A piece has a suffix that lies within it if at least half of its occurrences end a word with this suffix. Here a
+majority does: the spelling is the piece's own, only whether it ends words varies, and shares would make several times
+as many signatures (on Multi30k, 6,000 pieces: 591 instead of 202 for the pieces without an identity).
 
 Sizes: T tokens of the text, D different split words in it, V pieces of the dictionary. Time O(T + D), memory O(D + V).
 """
