@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.explain_text import as_json, as_table, totals
+from fairseq_llrnn.cli.explain_text import Source, as_json, as_table, totals
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.errors import DataError, OptionError
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "`attends to`: the source words that the model looked at before it chose, and their weights (a Transformer's "
         "last layer, its heads averaged). `evidence`: the source words s that have this word x among their "
         "translations, with t(x | s), and what the word's background is without the source → with it. `le #4` is the "
-        "fourth source word, where `le` comes more than once.",
+        "fourth source word, where `le` comes more than once; `xyz (<unk>)` one that the dictionary lacks.",
     )
     parser.add_argument("--path", required=True, metavar="FILE", help="checkpoint, e.g. checkpoint_best.pt")
     parser.add_argument(
@@ -63,10 +63,10 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.plugin.explaining import load_explainer
 
     loaded = load_explainer(args.path, args.data, args.prior)
-    source = _source_words(args, loaded)
+    source = _source(args, loaded)
     number, tokens, total = 0, 0, 0.0
     for words, header in _targets(args, loaded, source):
-        explained = loaded.explain(words, args.top, source)
+        explained = loaded.explain(words, args.top, source.words if source else None)
         symbols = loaded.task.target_dictionary.symbols
         _note_unknown(words, [e.token for e in explained], symbols, "dictionary and is scored as")
         if args.json:
@@ -87,8 +87,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _source_words(args: argparse.Namespace, loaded: "Explainer") -> list[str] | None:
-    """The words of --source; None for a language model. Raises OptionError where the model wants it the other way."""
+def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
+    """What --source says; None for a language model. Raises OptionError where the model wants it the other way."""
     from fairseq_llrnn.plugin.explaining import TranslationExplainer
 
     if not isinstance(loaded, TranslationExplainer):
@@ -103,14 +103,15 @@ def _source_words(args: argparse.Namespace, loaded: "Explainer") -> list[str] | 
         raise OptionError(
             f"{args.path} is a translation model: expected --source SENTENCE, found none; give what it translates"
         )
-    words: list[str] = args.source.split()
+    words = args.source.split()
+    source = Source(words, loaded.read_as(words))
     symbols = loaded.task.source_dictionary.symbols
-    _note_unknown(words, loaded.read_as(words), symbols, "source dictionary and is read as")
-    return words
+    _note_unknown(words, source.tokens, symbols, "source dictionary and is read as")
+    return source
 
 
 def _targets(
-    args: argparse.Namespace, loaded: "Explainer", source: list[str] | None
+    args: argparse.Namespace, loaded: "Explainer", source: Source | None
 ) -> Iterator[tuple[list[str], str | None]]:
     """The words of every sentence; and a header where the model chose them itself."""
     from fairseq_llrnn.plugin.explaining import BEAM, TranslationExplainer
@@ -118,7 +119,7 @@ def _targets(
     if source is None or args.sentences or not isinstance(loaded, TranslationExplainer):
         yield from ((sentence.split(), None) for sentence in _sentences(args.sentences))
     else:
-        words = loaded.translate(source)
+        words = loaded.translate(source.words)
         label = f"translation (beam {BEAM}):"
         yield words, labelled(label, map(printable, words), indent=0, label_width=len(label), gap=" ")
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, probability
@@ -13,6 +14,26 @@ if TYPE_CHECKING:  # they import torch, which takes a while
 END = "</s>"
 WORD_WIDTH = 34
 HEADER = f"{'word':<{WORD_WIDTH}} {'p':>9} {'nats':>7} {'rank':>8} {'background':>12} {'log p/b':>9}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a translation translates. Its places count from 0; the last one is the end of the sentence."""
+
+    words: Sequence[str]
+    tokens: Sequence[str]  # what stands for each word in the dictionary
+
+    def word(self, place: int) -> str:
+        return self.words[place] if place < len(self.words) else END
+
+    def token(self, place: int) -> str:
+        return self.tokens[place] if place < len(self.tokens) else END
+
+    def shown(self, place: int) -> str:
+        """The word, with its number if it comes twice, and with `<unk>` if that is what the model read."""
+        word, token = self.word(place), self.token(place)
+        number = f" #{place + 1}" if list(self.words).count(word) > 1 else ""
+        return cut(printable(word), WORD_WIDTH) + number + ("" if word == token else f" ({token})")
 
 
 def _shown(word: str | None, token: str) -> str:
@@ -36,9 +57,9 @@ def _exp(nats: float) -> str:
 
 
 def as_table(
-    words: Sequence[str], explained: Sequence["Explanation"], top: int, source: Sequence[str] | None = None
+    words: Sequence[str], explained: Sequence["Explanation"], top: int, source: Source | None = None
 ) -> str:
-    """A sentence, explained word by word; `source` are the words that it translates."""
+    """A sentence, explained word by word."""
     lines = [HEADER]
     for word, e in zip([*words, None], explained, strict=True):
         p, b = math.exp(e.log_prob), math.exp(e.log_background)
@@ -64,13 +85,13 @@ def as_table(
 
 
 def as_json(
-    words: Sequence[str], explained: Sequence["Explanation"], source: Sequence[str] | None = None
+    words: Sequence[str], explained: Sequence["Explanation"], source: Source | None = None
 ) -> dict[str, Any]:
-    """One sentence, and what it translates; what is infinite (a forbidden word) is null, which JSON can say."""
+    """One sentence; what is infinite (a forbidden word) is null, which JSON can say."""
     total = -math.fsum(e.log_prob for e in explained)
     each = total / len(explained)
     return {
-        **({} if source is None else {"source": " ".join(source)}),
+        **({} if source is None else {"source": " ".join(source.words)}),
         "sentence": " ".join(words),
         "words": [
             {
@@ -96,32 +117,22 @@ def as_json(
     }
 
 
-def _source_lines(e: "Explanation", source: Sequence[str] | None) -> list[str]:
+def _source_lines(e: "Explanation", source: Source | None) -> list[str]:
     """Where the model looked, and what the source's words say of this one, if anything does."""
     if e.source is None or source is None:
         return []
     lines = []
     if e.source.attention is not None:
-        weights = (f"{_place(place, source)} {probability(value)}" for place, value in e.source.attention)
+        weights = (f"{source.shown(place)} {probability(value)}" for place, value in e.source.attention)
         lines.append(labelled("attends to", weights))
     if e.source.translations is not None:
-        said = [f"{_place(place, source)} {probability(value)}" for place, value in e.source.translations]
+        said = [f"{source.shown(place)} {probability(value)}" for place, value in e.source.translations]
         before, after = (probability(math.exp(value)) for value in (e.source.log_background, e.log_background))
         lines.append(labelled("evidence", [*(said or ["none"]), f"background {before}→{after}"]))
     return lines
 
 
-def _place(place: int, source: Sequence[str]) -> str:
-    """The word at this place of the source; with its number, if it comes twice."""
-    word = _source_word(place, source)
-    return printable(word) + (f" #{place + 1}" if list(source).count(word) > 1 else "")
-
-
-def _source_word(place: int, source: Sequence[str]) -> str:
-    return source[place] if place < len(source) else END
-
-
-def _source_facts(e: "Explanation", source: Sequence[str] | None) -> dict[str, Any]:
+def _source_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:
     """As `_source_lines`; null for what the model or its prior does not have."""
     if e.source is None or source is None:
         return {}
@@ -129,7 +140,10 @@ def _source_facts(e: "Explanation", source: Sequence[str] | None) -> dict[str, A
     def listed(places: "Places | None", value_name: str) -> list[dict[str, Any]] | None:
         if places is None:
             return None
-        return [{"word": _source_word(s, source), "position": s + 1, value_name: value} for s, value in places]
+        return [
+            {"word": source.word(s), "token": source.token(s), "position": s + 1, value_name: value}
+            for s, value in places
+        ]
 
     return {
         "attention": listed(e.source.attention, "weight"),

@@ -242,12 +242,23 @@ def test_words_outside_either_dictionary(explain: Explain) -> None:
         "note: 'Le' is not in the dictionary and is scored as <unk>; did you mean 'le'?",
     ]
     assert "\nLe (<unk>) " in done.out
+    words = words_of(explain("--json", "--top", 99, "--source", "El tahc El", "le"))
+    looked = sorted((one["position"], one["word"], one["token"]) for one in words[0]["attention"])
+    assert looked == [(1, "El", "<unk>"), (2, "tahc", "tahc"), (3, "El", "<unk>"), (4, "</s>", "</s>")]
+    text = explain("--top", 99, "--source", "El tahc El", "le").out
+    assert "El #1 (<unk>) 0." in text and "El #3 (<unk>) 0." in text and "tahc 0." in text
+
+
+def test_a_long_unknown_word_keeps_its_mark(explain: Explain) -> None:
+    text = explain("--top", 99, "--source", "el " + "x" * 99, "le").out
+    assert "xxx… (<unk>) 0." in text
+    assert max(columns(line) for line in text.splitlines()) <= WIDTH
 
 
 def test_escape_sequences_are_not_obeyed(explain: Explain) -> None:
     done = explain("--top", 99, "--source", "el \x1b[31mtahc", "le")
     assert "\x1b" not in done.out + done.err
-    assert "\\x1b[31mtahc 0." in done.out
+    assert "\\x1b[31mtahc (<unk>) 0." in done.out
 
 
 # ---- what makes no sense --------------------------------------------------------------------------------------------
