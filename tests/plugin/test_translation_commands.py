@@ -1,4 +1,4 @@
-"""Translation through every command of the host: train, validate with BLEU, generate, interactive, ensembles, resume."""
+"""Translation through every command of the host: training, BLEU in validation, search, ensembles, resuming."""
 
 import re
 from pathlib import Path
