@@ -131,7 +131,13 @@ class LogLinearOutput(nn.Module):
         return (hidden @ rows.to(hidden.dtype).T).to(bias.dtype) + bias
 
     def target_log_prob(
-        self, hidden: Tensor, targets: Tensor, log_mass: Tensor, log_share: Tensor, log_weights: Tensor | None = None
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        log_mass: Tensor,
+        log_share: Tensor,
+        log_weights: Tensor | None = None,
+        composed: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """log p(target | K) at every position, for training.
 
@@ -139,6 +145,7 @@ class LogLinearOutput(nn.Module):
             hidden: (N, H). targets: (N,).
             log_mass: log B_K(σ), (1, S) or (N, S). log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
             log_weights: log b(K, x) of every word, (1, V) or (N, V); what the plain formula reads instead of both.
+            composed: what `composed` returned, to use again.
 
         Returns:
             (N,) float32 (float64 for float64 parameters).
@@ -150,30 +157,33 @@ class LogLinearOutput(nn.Module):
             dense = self.rows.dense().to(weight.dtype)[self.class_of]
             full = plain_log_probs(h, weight, bias, dense, log_weights.to(weight.dtype))
             return full.gather(1, targets.unsqueeze(1)).squeeze(1)
-        rows, bias = self.composed()
+        rows, bias = self.composed() if composed is None else composed
         masses = log_mass.to(bias.dtype) + bias
         class_bias = masses.squeeze(0) if masses.size(0) == 1 else masses
         return class_log_prob(hidden, rows.to(hidden.dtype), class_bias, self.class_of[targets]) + log_share
 
-    def smoothing_gain(self, hidden: Tensor, targets: Tensor, log_mass: Tensor) -> Tensor:
+    def smoothing_gain(
+        self, hidden: Tensor, targets: Tensor, log_mass: Tensor, composed: tuple[Tensor, Tensor] | None = None
+    ) -> Tensor:
         """What label smoothing adds to log p(target), in units of its ε: E_q[aᵀφ] − aᵀφ(target), q the background.
 
         The smoothed objective is (1 − ε) log p(target) + ε Σ_x q(x) log p(x) with q(x) = b(K, x) / Σ b, so that words
         are smoothed towards what is known beforehand; with a uniform b it is the usual one (Szegedy et al. 2016). In
-        its difference to log p(target), log Z cancels; log b is left out, since the network cannot change it.
+        its difference to log p(target), log Z cancels; log b is left out, since the network cannot change it. Where b
+        has parameters itself, the likelihood alone trains them: q is taken as given.
 
         Args:
-            hidden: (N, H). targets: (N,). log_mass: (1, S) or (N, S).
+            hidden: (…, H). targets: (…,). log_mass: broadcasts to (…, S).
 
         Returns:
-            (N,) at least float32.
+            (…,) at least float32.
         """
-        rows, bias = self.composed()
-        q = log_mass.to(bias.dtype).softmax(-1)  # shape: (1 or N, S)
+        rows, bias = self.composed() if composed is None else composed
+        rows = rows.to(bias.dtype)
+        q = log_mass.detach().to(bias.dtype).softmax(-1)  # as wide as log_mass is: one row serves many positions
         target = self.class_of[targets]
-        mean_row, mean_bias = q @ rows, q @ bias  # shape: (1 or N, H), (1 or N,)
-        gain = (hidden.to(bias.dtype) * (mean_row - rows[target])).sum(-1)
-        return gain + mean_bias - bias[target]
+        gain = (hidden.to(bias.dtype) * (q @ rows - rows[target])).sum(-1)
+        return gain + q @ bias - bias[target]
 
     def log_probs(self, scores: Tensor, log_mass: Tensor, log_shares: Tensor) -> Tensor:
         """log p(x | K) for every word, for search.

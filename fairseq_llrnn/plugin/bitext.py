@@ -18,6 +18,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 SPLIT = "train"
 HEADER = struct.Struct("<9sQBQ")  # of an index: format, version, kind of numbers, number of sentences
 BYTES_PER_SENTENCE = 4 + 8  # its length, and where it begins
+INTEGERS = (1, 2, 3, 4, 5, 8, 9, 10)  # kinds of numbers that can be words; the others have fractions
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,14 @@ def _read(prefix: Path, size: int) -> Sentences:
 def _is_whole(prefix: Path) -> bool:
     """Whether there are sentences and an index of the size that it says. The host complains less clearly, and twice."""
     try:
+        index_size, bin_size = (os.path.getsize(f"{prefix}.{end}") for end in ("idx", "bin"))
         with open(f"{prefix}.idx", "rb") as stream:
-            magic, version, _, sentences = HEADER.unpack(stream.read(HEADER.size))
-        index_size = HEADER.size + sentences * BYTES_PER_SENTENCE
-        whole = os.path.getsize(f"{prefix}.idx") == index_size and os.path.getsize(f"{prefix}.bin") > 0
+            magic, version, kind, sentences = HEADER.unpack(stream.read(HEADER.size))
+            if index_size != HEADER.size + sentences * BYTES_PER_SENTENCE:
+                return False
+            lengths = np.frombuffer(stream.read(4 * sentences), np.int32)
     except (OSError, struct.error):
         return False
-    return whole and sentences > 0 and (magic, version) == (MMapIndexedDataset.Index._HDR_MAGIC, 1)
+    if sentences == 0 or (magic, version) != (MMapIndexedDataset.Index._HDR_MAGIC, 1) or kind not in INTEGERS:
+        return False
+    return bin_size > 0 and bool((lengths > 0).all())

@@ -61,7 +61,8 @@ class LogLinearCriterion(FairseqCriterion):
         prior = getattr(task, "prior", None)
         if not isinstance(prior, Prior):
             raise OptionError(
-                "--criterion log_linear: expected a task that loads a prior, e.g. --task llrnn_language_modeling"
+                "--criterion log_linear: expected a task that loads a prior: --task llrnn_language_modeling or "
+                "llrnn_translation"
             )
         if not (math.isfinite(adaptor_penalty) and adaptor_penalty >= 0):
             raise OptionError(f"--adaptor-penalty {adaptor_penalty}: expected a finite number of at least 0")
@@ -82,7 +83,7 @@ class LogLinearCriterion(FairseqCriterion):
         """The loss in nats (summed, or per position where not `reduce`), the sample size, and what to log."""
         decoder = model.decoder
         if not isinstance(decoder, LogLinearDecoder):
-            raise OptionError("--criterion log_linear: expected a log-linear model, e.g. --arch llrnn_lm")
+            raise OptionError("--criterion log_linear: expected a log-linear model: --arch llrnn_…")
         hidden, extra = model(**sample["net_input"], features_only=True)
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)

@@ -78,8 +78,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         hidden, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         if features_only:
             return hidden, extra
-        composed = self._kept(incremental_state, "output rows", self.output.composed)
-        return self.output.class_scores(hidden, composed), extra
+        return self.output.class_scores(hidden, extra["composed"]), extra
 
     def extract_features(
         self,
@@ -91,7 +90,12 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
             hidden, attention = self.hidden(prev_output_tokens, encoder_out, incremental_state)
         background = self._given(encoder_out, incremental_state)
-        extra: dict[str, Any] = {"attn": None if attention is None else [attention], "background": background}
+        extra: dict[str, Any] = {
+            "attn": None if attention is None else [attention],
+            "background": background,
+            # here, inside `forward`, so that torch's DistributedDataParallel sees the output's parameters used
+            "composed": self._kept(incremental_state, "output rows", self.output.composed),
+        }
         if incremental_state is None:
             extra |= {"previous": prev_output_tokens, "log_mass": background.log_mass_along(prev_output_tokens)}
         else:
@@ -152,14 +156,18 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             weights = log_mass[..., self.output.class_of] + background.log_shares_along(previous)
             log_weights = _one_row_or_all(weights, targets)
         flat = self.output.target_log_prob(
-            hidden.flatten(0, 1), targets.flatten(), _one_row_or_all(log_mass, targets), share.flatten(), log_weights
+            hidden.flatten(0, 1),
+            targets.flatten(),
+            _one_row_or_all(log_mass, targets),
+            share.flatten(),
+            log_weights,
+            extra["composed"],
         )
         return flat.view(targets.shape)
 
     def smoothing_gain(self, hidden: Tensor, extra: dict[str, Any], targets: Tensor) -> Tensor:
         """What label smoothing adds to the log-probabilities, in units of its ε (LogLinearOutput): (B, T)."""
-        log_mass = _one_row_or_all(extra["log_mass"], targets)
-        return self.output.smoothing_gain(hidden.flatten(0, 1), targets.flatten(), log_mass).view(targets.shape)
+        return self.output.smoothing_gain(hidden, targets, extra["log_mass"], extra["composed"])
 
     def refuse_impossible(self, log_prob: Tensor, targets: Tensor, ids: Tensor) -> None:
         """A target without background mass would make the loss infinite: say which word, sentence and position.

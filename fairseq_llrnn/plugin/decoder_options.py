@@ -6,7 +6,7 @@ from typing import Optional  # the host reads Optional[X] from its dataclasses, 
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.tasks import FairseqTask
+from fairseq.tasks import TASK_REGISTRY, FairseqTask
 
 from fairseq_llrnn.core.composition import FeatureEmbedding
 from fairseq_llrnn.core.log_linear import FORMULAS, LogLinearOutput
@@ -51,10 +51,13 @@ class RecurrentDecoderConfig(FairseqDataclass):
 
 
 def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
-    """The task's prior. Raises OptionError for a task that loads none."""
+    """The prior of the task, which must be `right_task`. Raises OptionError for any other."""
     prior = getattr(task, "prior", None)
-    if not isinstance(prior, Prior):
-        raise OptionError(f"--arch {arch}: expected a task that loads a prior; use --task {right_task} --prior DIR")
+    if not (isinstance(prior, Prior) and isinstance(task, TASK_REGISTRY[right_task])):
+        raise OptionError(
+            f"a model {arch} needs --task {right_task} --prior DIR, found the task {type(task).__name__}; is it the "
+            "right checkpoint, or --arch?"
+        )
     return prior
 
 
@@ -90,13 +93,18 @@ def check_sizes(args: Namespace | FairseqDataclass, *names: str) -> None:
             raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected a number of at least 1")
 
 
-def check_decoder(args: Namespace | RecurrentDecoderConfig, prior: Prior) -> None:
-    """Raise OptionError for values out of range and options that exclude each other."""
-    check_sizes(args, "decoder_embed_dim", "decoder_hidden_size", "decoder_layers")
-    for name in ("dropout", "dropout_in", "dropout_between", "dropout_out"):
+def check_dropouts(args: Namespace | FairseqDataclass, *names: str) -> None:
+    """Raise OptionError for what is no probability below 1."""
+    for name in names:
         probability = getattr(args, name)
         if probability is not None and not 0.0 <= probability < 1.0:
             raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
+
+
+def check_decoder(args: Namespace | RecurrentDecoderConfig, prior: Prior) -> None:
+    """Raise OptionError for values out of range and options that exclude each other."""
+    check_sizes(args, "decoder_embed_dim", "decoder_hidden_size", "decoder_layers")
+    check_dropouts(args, "dropout", "dropout_in", "dropout_between", "dropout_out")
     if not args.tie_features:
         return
     if args.decoder_embed_dim != args.decoder_hidden_size:

@@ -24,7 +24,7 @@ from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Backgroun
 from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
 
 # Options under which the host looks at every word of the vocabulary, or at other symbols than the special ones.
-WHOLE_VOCABULARY = ("sampling", "match_source_len", "constraints", "no_repeat_ngram_size", "print_alignment")
+WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size print_alignment lm_path".split()
 WHEN_POSITIVE = ("diverse_beam_groups", "diversity_rate")
 
 

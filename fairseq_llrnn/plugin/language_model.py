@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from fairseq.models import FairseqLanguageModel, register_model
 from fairseq.tasks import FairseqTask
-from omegaconf import II
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.decoder_options import (
@@ -26,7 +25,6 @@ class LLRNNLanguageModelConfig(RecurrentDecoderConfig):
     context_window: int = field(
         default=0, metadata={"help": "see only this many words back, as the paper's 8 (default 0: the whole prefix)"}
     )
-    tokens_per_sample: int = II("task.tokens_per_sample")
 
 
 @register_model("llrnn_lm", dataclass=LLRNNLanguageModelConfig)

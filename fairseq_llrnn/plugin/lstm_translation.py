@@ -9,7 +9,6 @@ from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
-from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.core.attention import KINDS, GlobalAttention
@@ -46,8 +45,6 @@ class LLRNNLSTMConfig(RecurrentDecoderConfig):
         default=False,
         metadata={"help": "let the decoder read the summary of the source beside every word (Cho et al. 2014)"},
     )
-    max_source_positions: int = II("task.max_source_positions")
-    max_target_positions: int = II("task.max_target_positions")
 
 
 class LSTMTranslationEncoder(FairseqEncoder):
@@ -133,10 +130,10 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             reader.output_size,
             _attention(args, reader.output_size),
             args.context_every_step,
-            args.max_target_positions,
+            task.cfg.max_target_positions,
             args.bf16_products,
         )
-        encoder = LSTMTranslationEncoder(source, reader, args.max_source_positions, args.bf16_products)
+        encoder = LSTMTranslationEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)
 
     def forward(

@@ -7,6 +7,7 @@ from typing import Any, Optional  # the host reads Optional[X] from its dataclas
 
 import torch
 from fairseq import utils
+from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
@@ -16,8 +17,18 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.generation import generator_class
+
+# Options of fairseq-generate for models that refine a whole sentence, and their defaults.
+NOT_AUTOREGRESSIVE = {
+    "iter_decode_eos_penalty": 0.0,
+    "iter_decode_max_iter": 10,
+    "iter_decode_force_max_iter": False,
+    "iter_decode_with_beam": 1,
+    "iter_decode_with_external_reranker": False,
+}
 
 
 @dataclass
@@ -54,6 +65,16 @@ class PriorTask(FairseqTask):
         """
         return False
 
+    def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
+        """As the host's; raises OptionError for its label smoothing, which spreads over words that have no mass."""
+        name = str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
+        if name.startswith("label_smoothed"):
+            raise OptionError(
+                f"--criterion {name}: it spreads targets over all symbols, also those that the background forbids, and "
+                "its loss would be infinite; use --criterion log_linear --label-smoothing 0.1"
+            )
+        return super().build_criterion(cfg, *from_checkpoint)  # which some of the host's tasks do not take
+
     def build_generator(
         self,
         models: list[BaseFairseqModel],
@@ -63,7 +84,15 @@ class PriorTask(FairseqTask):
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
     ) -> SequenceGenerator:
         """As the host's, but beam search goes over candidates, not over the vocabulary, where that is the same."""
-        if seq_gen_cls is None and prefix_allowed_tokens_fn is None:
+        for name, default in NOT_AUTOREGRESSIVE.items():
+            if getattr(args, name, default) != default:
+                raise OptionError(
+                    f"--{name.replace('_', '-')}: not supported by {type(self).__name__}, whose models write from the "
+                    "first word to the last; leave it out"
+                )
+        # of the host's extras, these two speak of words by their index
+        by_index = any((extra_gen_cls_kwargs or {}).get(name) for name in ("lm_model", "tokens_to_suppress"))
+        if seq_gen_cls is None and prefix_allowed_tokens_fn is None and not by_index:
             seq_gen_cls = generator_class(models, args)
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
 

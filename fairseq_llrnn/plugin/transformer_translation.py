@@ -28,7 +28,9 @@ from fairseq_llrnn.plugin.decoder_options import (
     OUTPUT_FORMULA,
     build_embedding,
     build_output,
+    check_dropouts,
     check_same_features,
+    check_sizes,
     prior_of,
 )
 
@@ -78,6 +80,9 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> tuple[Tensor, Tensor | None]:
+        read = self.body.embed_tokens
+        if isinstance(read, PaddedFeatureEmbedding):
+            read.table = self._kept(incremental_state, "input rows", read.embedding.table)
         hidden, extra = self.body.extract_features(previous, encoder_out, incremental_state)
         return hidden, extra["attn"][0]
 
@@ -86,7 +91,12 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
 
 
 class PaddedFeatureEmbedding(nn.Module):
-    """ψ-embeddings where the host's decoder expects a table of words; padding is the zero vector."""
+    """ψ-embeddings where the host's decoder expects a table of words; padding is the zero vector.
+
+    `table` is what it reads: the composed rows, which the decoder above puts there for every forward pass.
+    """
+
+    table: Tensor
 
     def __init__(self, embedding: FeatureEmbedding, padding_idx: int) -> None:
         super().__init__()
@@ -95,7 +105,7 @@ class PaddedFeatureEmbedding(nn.Module):
         self.padding_idx = padding_idx
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.embedding(tokens) * tokens.ne(self.padding_idx).unsqueeze(-1)
+        return self.embedding(tokens, self.table) * tokens.ne(self.padding_idx).unsqueeze(-1)
 
 
 @register_model("llrnn_transformer")
@@ -135,6 +145,7 @@ class LLRNNTransformerModel(TransformerModel):
                     f"--{name.replace('_', '-')}: not supported by llrnn_transformer, whose output has a row per "
                     f"feature, not per word; {advice}"
                 )
+        _check(args)
         cfg = _configuration(args)
         if args.tie_features and not args.feature_input:
             raise OptionError("--tie-features: expected --feature-input, without which the decoder reads no features")
@@ -171,6 +182,18 @@ class LLRNNTransformerModel(TransformerModel):
     ) -> tuple[Tensor, dict[str, Any]]:
         encoder_out = self.encoder(src_tokens, src_lengths)
         return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only)
+
+
+def _check(args: Namespace) -> None:
+    """Raise OptionError for sizes and probabilities that no Transformer has."""
+    for side in ("encoder", "decoder"):
+        check_sizes(args, *(f"{side}_{name}" for name in ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")))
+        width, heads = getattr(args, f"{side}_embed_dim"), getattr(args, f"{side}_attention_heads")
+        if width % heads:
+            raise OptionError(
+                f"--{side}-embed-dim {width}: expected a multiple of --{side}-attention-heads {heads}; change one"
+            )
+    check_dropouts(args, "dropout", "attention_dropout", "activation_dropout")
 
 
 def _configuration(args: Namespace) -> TransformerConfig:

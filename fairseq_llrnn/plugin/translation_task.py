@@ -12,6 +12,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, load_task_prior
 
 
@@ -26,6 +27,12 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNTranslationTask":
+        """Raises OptionError for --left-pad-target, PriorError for a prior that does not fit."""
+        if cfg.left_pad_target:
+            raise OptionError(
+                "--left-pad-target: not supported by llrnn_translation (a recurrent decoder would read the padding); "
+                "leave it out"
+            )
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
         task.prior = load_task_prior(cfg.prior, cfg.data, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(utils.split_paths(cfg.data)[0], f"dict.{cfg.source_lang}.txt")

@@ -174,12 +174,6 @@ def test_one_hypothesis_for_each_sentence() -> None:
         background().given(SOURCE).start(4)
 
 
-def test_other_sentences_can_be_asked_of_it() -> None:
-    bound = background().given(SOURCE)
-    other = bound.given(SOURCE[1:2])
-    torch.testing.assert_close(other.log_mass(other.start(1)), bound.log_mass(bound.start(5))[1:2])
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_does_not_touch_it(dtype: torch.dtype) -> None:
     unbound = background(0.3).float()

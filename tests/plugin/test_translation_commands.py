@@ -1,6 +1,8 @@
 """Translation through every command of the host: training, BLEU in validation, search, ensembles, resuming."""
 
+import math
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,12 @@ def generated(result: Result) -> dict[int, list[tuple[float, str]]]:
     for number, score, words in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", result.out, re.MULTILINE):
         found.setdefault(int(number), []).append((float(score), words))
     return found
+
+
+def positional(result: Result) -> dict[int, list[float]]:
+    """The log-probabilities of the words, base 2."""
+    lines = re.findall(r"^P-(\d+)\t(.*)$", result.out, re.MULTILINE)
+    return {int(number): [float(score) for score in scores.split()] for number, scores in lines}
 
 
 def generate(host: HostCommands, translation: TranslationWorld, path: object, *options: object) -> Result:
@@ -133,19 +141,15 @@ def test_alignments_are_attention(
 def test_ensembles_with_ours_and_with_the_hosts(
     host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]
 ) -> None:
-    """Probabilities are averaged, whatever their model; the reference's score is that average."""
-    alone = {
-        name: generated(generate(host, translation, path, "--score-reference")) for name, path in trained.items()
-    }
+    """Probabilities are averaged, word by word, whatever their model."""
+    alone = {name: positional(generate(host, translation, path, "--score-reference")) for name, path in trained.items()}
     for names in (("llrnn_lstm", "llrnn_transformer"), ("llrnn_transformer", "stock"), ("stock", "llrnn_lstm")):
         path = ":".join(str(trained[name]) for name in names)
-        together = generated(generate(host, translation, path, "--score-reference"))
-        for i, [(score, _)] in together.items():
-            single = sorted(alone[name][i][0][0] for name in names)
-            # per word, an average is at most a bit below the better model
-            assert single[0] - 0.01 <= score or score >= single[1] - 1.01
-        found = generated(generate(host, translation, path, "--beam", 3))
-        assert len(found) == len(together)
+        together = positional(generate(host, translation, path, "--score-reference"))
+        for i, scores in together.items():
+            means = [math.log2((2**a + 2**b) / 2) for a, b in zip(*(alone[name][i] for name in names), strict=True)]
+            assert scores == pytest.approx(means, abs=1e-3)
+        assert len(generated(generate(host, translation, path, "--beam", 3))) == len(together)
 
 
 def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
@@ -171,3 +175,61 @@ def test_the_prior_must_be_of_the_target(host: HostCommands, translation: Transl
     assert result.code != 0 and "the prior was made for another dictionary" in result.err + result.out
     stock = host.run("fairseq-train", *[w if w != "llrnn_translation" else "translation" for w in arguments], code=None)
     assert stock.code != 0
+
+
+REFUSED = {
+    "the host's smoothing": (["--criterion", "label_smoothed_cross_entropy"], "log_linear --label-smoothing"),
+    "padding on the left": (["--left-pad-target"], "--left-pad-target: not supported"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_training_refuses(host: HostCommands, translation: TranslationWorld, name: str) -> None:
+    options, message = REFUSED[name]
+    result = host.run("fairseq-train", *translation.train_args(), *options, code=None)
+    assert result.code != 0 and message in result.err and "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lm", "llrnn_lstm", "llrnn_transformer"])
+def test_a_model_of_another_task(host: HostCommands, translation: TranslationWorld, arch: str) -> None:
+    ours, its = translation.task_args(), "llrnn_language_modeling"
+    if arch != "llrnn_lm":
+        ours, its = translation.world.task_args(), "llrnn_translation"
+    options = ["--criterion", "log_linear", "--optimizer", "adam", "--max-tokens", 99, "--no-save"]
+    result = host.run("fairseq-train", *ours, "--arch", arch, *options, code=None)
+    assert f"a model {arch} needs --task {its}" in result.err and "Traceback" not in result.err
+
+
+def test_a_checkpoint_of_another_task(host: HostCommands, translation: TranslationWorld, tmp_path: Path) -> None:
+    host.run("fairseq-train", *translation.world.train_args(save_dir=tmp_path), "--max-update", 1)
+    path = tmp_path / "checkpoint_last.pt"
+    result = host.run("fairseq-generate", *translation.task_args(), "--path", path, "--gen-subset", "test", code=None)
+    assert "a model llrnn_lm needs --task llrnn_language_modeling" in result.err and "Traceback" not in result.err
+
+
+def test_refining_a_whole_sentence_is_refused(
+    host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]
+) -> None:
+    arguments = [*translation.task_args(), "--path", trained["llrnn_lstm"], "--gen-subset", "test"]
+    result = host.run("fairseq-generate", *arguments, "--iter-decode-max-iter", 5, code=None)
+    assert "--iter-decode-max-iter: not supported" in result.err and "Traceback" not in result.err
+
+
+def test_fusion_with_a_language_model_of_the_host(
+    host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]
+) -> None:
+    """--lm-path adds scores of all words: the search goes over all words."""
+    place = translation.place / "fusion"
+    host.run(
+        "fairseq-train", translation.world.data, "--task", "language_modeling", "--arch", "transformer_lm",
+        "--save-dir", place, "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1,
+        "--decoder-attention-heads", 1, "--max-update", 2, "--cpu", *TRAINING, "--criterion", "cross_entropy",
+        "--tokens-per-sample", 64, "--no-epoch-checkpoints",
+    )  # fmt: skip
+    # where the host looks for the dictionary of that model
+    shutil.copy(translation.world.data / "dict.txt", translation.data / "dict.txt")
+    for beam in (3, 24):
+        options = ["--lm-path", place / "checkpoint_last.pt", "--lm-weight", 0.3, "--beam", beam]
+        found = generated(generate(host, translation, trained["llrnn_lstm"], *options))
+        whole = generated(generate(host, translation, trained["llrnn_lstm"], *options, "--no-repeat-ngram-size", 50))
+        assert {i: h[0][0] for i, h in found.items()} == pytest.approx({i: h[0][0] for i, h in whole.items()}, abs=2e-3)

@@ -122,6 +122,12 @@ REFUSED: dict[str, tuple[list[str], str]] = {
         ["llrnn_transformer", "--feature-input", "--decoder-embed-path", "x"], "leave out one of --decoder-embed-path",
     ),
     "dot of other widths": (["llrnn_lstm", "--attention", "dot"], "expected --decoder-hidden-size 8"),
+    "heads": (["llrnn_transformer", "--decoder-embed-dim", "15"], "multiple of --decoder-attention-heads 2"),
+    "a width": (["llrnn_transformer", "--encoder-embed-dim", "-4"], "--encoder-embed-dim -4: expected a number of at"),
+    "a probability": (["llrnn_transformer", "--dropout", "1.5"], "--dropout 1.5: expected a probability"),
+    "joint tables": (["llrnn_transformer", "--merge-src-tgt-embed"], "--joined-dictionary"),
+    "tied rows": (["llrnn_transformer", "--tie-adaptive-weights"], "--tie-adaptive-weights: not supported"),
+    "tied projections": (["llrnn_transformer", "--tie-adaptive-proj"], "--tie-adaptive-proj: not supported"),
     "no layers": (["llrnn_lstm", "--encoder-layers", "0"], "--encoder-layers 0: expected a number of at least 1"),
 }  # fmt: skip
 
@@ -151,3 +157,13 @@ def test_bfloat16_products_are_close(translation: TranslationWorld, arch: str) -
         losses.append(loss.item())
     assert losses[0] != losses[1]
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
+
+
+def test_smoothing_leaves_a_learned_background_to_the_likelihood(translation: TranslationWorld) -> None:
+    gradients = []
+    for options in ([], ["--label-smoothing", "0.3"]):
+        setting = make(translation, ["llrnn_lstm", *options], prior="lexical")
+        loss, _, _ = setting.criterion(setting.model, pairs(setting.task, LINES))
+        loss.backward()
+        gradients.append(setting.model.decoder.background.weight_logit.grad.item())
+    assert gradients[0] != 0 and gradients[1] == pytest.approx(gradients[0], rel=1e-4)

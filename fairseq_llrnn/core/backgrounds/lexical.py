@@ -154,9 +154,6 @@ class LexicalMixture(Background):
         self.entry_words = functional.pad(words, (0, 1))
         self.entry_log_share = functional.pad(share, (0, 1))
 
-    def given(self, source: Tensor) -> Background:
-        return self.lexicon.given(source)
-
     def start(self, n: int) -> Tensor:
         """State of one hypothesis per sentence: `n` is the number of sentences."""
         if n != self.num_sentences:
