@@ -52,6 +52,10 @@ WIDE = (
     *("--tie-features", "--decoder-embed-dim", "400", "--decoder-hidden-size", "400", "--dropout", "0.45"),
     *("--lr", "0.0015", "--max-tokens", "1024", *ANNEALING),
 )
+WIDER = (
+    *("--tie-features", "--decoder-embed-dim", "512", "--decoder-hidden-size", "512", "--dropout", "0.5"),
+    *("--lr", "0.0015", "--max-tokens", "1024", *ANNEALING),
+)
 SURFACE = ("--shapes", "--suffixes")
 
 
@@ -214,6 +218,7 @@ def further() -> list[Model]:
     best = "with dropout, annealed, tied, smaller batches, shapes and suffixes, M = 5,000"
     large = "with dropout, annealed, tied, M = 5,000, 400 wide"
     return [
+        Model("paper-wider", "… and 512 wide instead of 256", "ablation", with_surface(lexical(PAPER, BEST_M)), WIDER),
         Model("paper-m5000-small", small, "ablation", plain, ("--lr", "0.002", "--max-tokens", "1024")),
         Model("paper-best-m5000", best, "ablation", surface, SMALL_BATCHES),
         Model("paper-large", large, "ablation", plain, LARGE),
