@@ -202,12 +202,12 @@ def ablations(mode: str) -> list[Model]:
         Model(f"{mode}-surface", "with shapes and suffixes", "ablation", surface),
         Model(
             f"{mode}-best",
-            "with dropout, annealed, tied, smaller batches, shapes and suffixes",
+            "best recipe: dropout, annealed, tied, smaller batches, shapes and suffixes",
             "ablation",
             surface,
             SMALL_BATCHES,
         ),
-        Model(f"{mode}-wide", "… and 400 wide instead of 256", "ablation", surface, WIDE),
+        Model(f"{mode}-wide", "best recipe, 400 wide instead of 256", "ablation", surface, WIDE),
     ]
 
 
@@ -215,10 +215,10 @@ def further() -> list[Model]:
     """Tried in paper mode only."""
     plain, surface = lexical(PAPER, 5000), with_surface(lexical(PAPER, 5000))
     small = "the paper's recipe, M = 5,000, in batches of 1,024 words"
-    best = "with dropout, annealed, tied, smaller batches, shapes and suffixes, M = 5,000"
+    best = "best recipe, M = 5,000"
     large = "with dropout, annealed, tied, M = 5,000, 400 wide"
     return [
-        Model("paper-wider", "… and 512 wide instead of 256", "ablation", with_surface(lexical(PAPER, BEST_M)), WIDER),
+        Model("paper-wider", "best recipe, 512 wide instead of 256", "ablation", with_surface(lexical(PAPER, BEST_M)), WIDER),
         Model("paper-m5000-small", small, "ablation", plain, ("--lr", "0.002", "--max-tokens", "1024")),
         Model("paper-best-m5000", best, "ablation", surface, SMALL_BATCHES),
         Model("paper-large", large, "ablation", plain, LARGE),
