@@ -214,11 +214,12 @@ def ablations(mode: str) -> list[Model]:
 def further() -> list[Model]:
     """Tried in paper mode only."""
     plain, surface = lexical(PAPER, 5000), with_surface(lexical(PAPER, 5000))
+    narrow = with_surface(lexical(PAPER, BEST_M))
     small = "the paper's recipe, M = 5,000, in batches of 1,024 words"
     best = "best recipe, M = 5,000"
     large = "with dropout, annealed, tied, M = 5,000, 400 wide"
     return [
-        Model("paper-wider", "best recipe, 512 wide instead of 256", "ablation", with_surface(lexical(PAPER, BEST_M)), WIDER),
+        Model("paper-wider", "best recipe, 512 wide instead of 256", "ablation", narrow, WIDER),
         Model("paper-m5000-small", small, "ablation", plain, ("--lr", "0.002", "--max-tokens", "1024")),
         Model("paper-best-m5000", best, "ablation", surface, SMALL_BATCHES),
         Model("paper-large", large, "ablation", plain, LARGE),
