@@ -4,8 +4,10 @@ import argparse
 import os
 from pathlib import Path
 
+from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.report_page import page
 from fairseq_llrnn.cli.report_tables import as_text, size, tables
+from fairseq_llrnn.core.whole_file import whole_file
 from fairseq_llrnn.errors import DataError, OptionError
 
 NAME = "report"
@@ -84,23 +86,17 @@ def _systems(given: list[str]) -> dict[str, str]:
 
 def _check_place(out: str, files: dict[str, str]) -> None:
     """Find out now what would stop the writing after all has been computed."""
-    if not os.path.isdir(os.path.dirname(os.path.abspath(out))):
-        raise OptionError(f"--out {out}: expected a place in a folder, but there is no such folder; make it first")
-    if os.path.exists(out) and not os.path.isfile(out):
-        raise OptionError(f"--out {out}: expected a file to write or replace, found a folder or device; give another")
+    check_place(out, f"--out {out}")
     for what, path in files.items():
         if os.path.realpath(path) == os.path.realpath(out):
             raise OptionError(f"--out {out}: expected another file, found the {what}, which would be lost")
 
 
 def _write(out: str, text: str) -> None:
-    place = Path(out)
-    temporary = place.with_name(f".{place.name}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, place)
+        with whole_file(Path(out)) as file:
+            file.write(text)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise DataError(
             f"{out}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
         ) from error

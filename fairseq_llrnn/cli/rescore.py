@@ -7,14 +7,16 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.rescore_report import note_list, note_scores, report
 from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.core.whole_file import whole_file
 from fairseq_llrnn.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -98,12 +100,8 @@ def _check(args: argparse.Namespace) -> None:
     if len(set(places)) < len(places):
         raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
     for path in results:
-        if path == STDIO:
-            continue
-        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-            raise OptionError(f"{path}: expected a place in a folder, but there is no such folder; make it first")
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise OptionError(f"{path}: expected a file to write or replace, found a folder or device; give another")
+        if path != STDIO:
+            check_place(path, path)
     for path in (*texts, args.path, args.reverse_path, args.lm_path, args.weights):
         if path not in (None, STDIO) and os.path.realpath(path) in places:
             raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
@@ -263,17 +261,6 @@ def _write(
     return changed, own, best
 
 
-@contextmanager
-def _writing(path: str | None) -> Iterator[TextIO]:
+def _writing(path: str | None) -> AbstractContextManager[TextIO]:
     """A file that takes its name when it is whole; stdout for `-`, and for None, where nothing is written."""
-    if path in (None, STDIO):
-        yield sys.stdout
-        return
-    place = Path(str(path))
-    temporary = place.with_name(f".{place.name}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
-        os.replace(temporary, place)
-    finally:
-        temporary.unlink(missing_ok=True)
+    return nullcontext(sys.stdout) if path is None or path == STDIO else whole_file(Path(path))

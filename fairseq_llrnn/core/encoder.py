@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.core.network import CELLS, dropout
+from fairseq_llrnn.core.network import CELLS, dropout, initialise
 
 
 def flip_valid(x: Tensor, lengths: Tensor) -> Tensor:
@@ -70,10 +70,7 @@ class RecurrentEncoder(nn.Module):
             )
             for i in range(num_layers)
         )
-        for name, parameter in self.layers.named_parameters():
-            nn.init.uniform_(parameter, -0.1, 0.1)
-            if cell == "lstm" and "bias_hh" in name:
-                parameter.data[hidden_size : 2 * hidden_size].fill_(1.0)  # open forget gates, as in network.py
+        initialise(self.layers, cell, hidden_size)
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Read sentences, padded on either side.

@@ -21,6 +21,20 @@ TOP_FORM = "TOPFORM"
 SPECIAL = "SPECIAL"
 
 
+def are_rows(offsets: np.ndarray, indices: np.ndarray, limit: int) -> bool:
+    """Whether rows from `offsets` stay inside `indices` (E,), and those inside 0 … limit − 1.
+
+    What comes from a stranger's file goes unchecked into compiled kernels later.
+    """
+    return bool(
+        len(offsets) > 0
+        and offsets[0] == 0
+        and offsets[-1] == len(indices)
+        and (np.diff(offsets) >= 0).all()
+        and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < limit))
+    )
+
+
 @dataclass(frozen=True)
 class FeatureTable:
     """Sparse real-valued feature rows in CSR form. Zero entries are never stored; indices rise within a row."""

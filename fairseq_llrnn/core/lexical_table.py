@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fairseq_llrnn.core.dictionary import BOS, EOS, PAD, SPECIALS, hash_symbols
+from fairseq_llrnn.core.features import are_rows
 
 ROW_TOLERANCE = 1e-3  # a row of float32 probabilities sums to one up to this
 
@@ -62,13 +63,7 @@ class LexicalTable:
     def check(self, possible: np.ndarray) -> None:
         """Raise ValueError unless the table is sound and translates into `possible` (V,) bool target words only."""
         offsets, targets, probabilities = self.offsets, self.targets, self.probabilities
-        if not (
-            len(offsets) > 0
-            and offsets[0] == 0
-            and offsets[-1] == len(targets) == len(probabilities)
-            and bool((np.diff(offsets) >= 0).all())
-            and (len(targets) == 0 or (targets.min() >= 0 and targets.max() < len(possible)))
-        ):
+        if not are_rows(offsets, targets, len(possible)) or len(probabilities) != len(targets):
             raise ValueError("the lexical translations point outside their tables")
         if not possible[targets].all():
             raise ValueError("the lexical translations hold a word that the background forbids, or no word at all")

@@ -23,6 +23,14 @@ def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
     return x * mask
 
 
+def initialise(layers: nn.Module, cell: str, hidden_size: int) -> None:
+    """Small uniform weights; the forget gates of LSTMs are open at the start (Jozefowicz et al. 2015)."""
+    for name, parameter in layers.named_parameters():
+        nn.init.uniform_(parameter, -0.1, 0.1)
+        if cell == "lstm" and "bias_hh" in name:
+            parameter.data[hidden_size : 2 * hidden_size].fill_(1.0)
+
+
 class RecurrentNetwork(nn.Module):
     """A stack of LSTM or GRU layers.
 
@@ -59,11 +67,7 @@ class RecurrentNetwork(nn.Module):
         self.norms = nn.ModuleList(
             nn.LayerNorm(hidden_size) if layer_norm else nn.Identity() for _ in range(num_layers)
         )
-        for name, parameter in self.layers.named_parameters():
-            nn.init.uniform_(parameter, -0.1, 0.1)
-            if cell == "lstm" and "bias_hh" in name:
-                # forget gates open at the start (Jozefowicz et al. 2015)
-                parameter.data[hidden_size : 2 * hidden_size].fill_(1.0)
+        initialise(self.layers, cell, hidden_size)
 
     def forward(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Run over a sequence, or one step of it.

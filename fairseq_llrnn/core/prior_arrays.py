@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.core.features import FeatureTable
+from fairseq_llrnn.core.features import FeatureTable, are_rows
 from fairseq_llrnn.core.lexical_table import LexicalTable, LexicalTranslation
 from fairseq_llrnn.core.signatures import Signatures
 
@@ -28,13 +28,10 @@ def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence
     offsets, indices = (read_array(arrays, f"{side}_{name}", np.int64) for name in ("offsets", "indices"))
     values = read_array(arrays, f"{side}_values", np.float32)
     class_of = read_array(arrays, f"{side}_class_of", np.int64)
-    # indices go unchecked into compiled kernels later: a stranger's file must not reach outside its arrays
     sound = (
-        len(offsets) > 1
-        and offsets[0] == 0
-        and offsets[-1] == len(indices) == len(values)
-        and bool((np.diff(offsets) >= 0).all())
-        and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < len(names)))
+        are_rows(offsets, indices, len(names))
+        and len(offsets) > 1
+        and len(values) == len(indices)
         and len(class_of) > 0
         and class_of.min() >= 0
         and class_of.max() < len(offsets) - 1

@@ -2,22 +2,21 @@
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fairseq_llrnn.core.whole_file import whole_file
 from fairseq_llrnn.errors import DataError
 
 
 def write_weights(path: Path, names: Sequence[str], weights: np.ndarray, facts: dict[str, Any]) -> None:
     """`facts`: what else a person may want to know of them, such as the metric and the dev scores."""
     record = {"weights": dict(zip(names, weights.tolist(), strict=True)), **facts}
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    with whole_file(path) as file:
+        file.write(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:

@@ -10,7 +10,8 @@
     recurrent_decoder.py, language_model.py        llrnn_lm
     attention_decoder.py, lstm_translation.py      llrnn_lstm
     transformer_translation.py                     llrnn_transformer
-    load.py                   one of our models from a checkpoint, to look into it
+    load.py                   reads a checkpoint and builds its model
+    explaining.py             one of our models, and why it gave each word its probability
     scoring.py                log-probabilities of whole sentences under any language or translation model
     criterions.py             log_linear
     bitext.py                 a binarised bitext, for `llrnn prior`; not imported here

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import Optional  # the host reads Optional[X] from its dataclasses, and not X | None
+from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -61,16 +61,20 @@ def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
     return prior
 
 
+def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:
+    """What recurrent networks are told of dropout; --dropout stands for what is not given."""
+    given = {name: getattr(args, name) for name in ("dropout_in", "dropout_between", "dropout_out")}
+    filled = {name: args.dropout if value is None else value for name, value in given.items()}
+    return {**filled, "variational": args.variational_dropout}
+
+
 def build_network(args: Namespace | RecurrentDecoderConfig, input_size: int) -> RecurrentNetwork:
     return RecurrentNetwork(
         input_size,
         args.decoder_hidden_size,
         args.decoder_layers,
         args.cell,
-        dropout_in=args.dropout if args.dropout_in is None else args.dropout_in,
-        dropout_between=args.dropout if args.dropout_between is None else args.dropout_between,
-        dropout_out=args.dropout if args.dropout_out is None else args.dropout_out,
-        variational=args.variational_dropout,
+        **dropouts(args),
         layer_norm=args.layer_norm,
     )
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from fairseq import utils
-from fairseq.data import Dictionary
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
@@ -24,8 +23,9 @@ from fairseq_llrnn.core.source_evidence import source_evidence
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.language_model import LLRNNLanguageModel
 from fairseq_llrnn.plugin.language_modeling_task import LLRNNLanguageModelingTask
-from fairseq_llrnn.plugin.load import build_model, name_of, read_checkpoint
+from fairseq_llrnn.plugin.load import build_model, encode, name_of, read_checkpoint
 from fairseq_llrnn.plugin.lstm_translation import LLRNNLSTMModel
+from fairseq_llrnn.plugin.task import prior_folder
 from fairseq_llrnn.plugin.transformer_translation import LLRNNTransformerModel
 from fairseq_llrnn.plugin.translation_task import LLRNNTranslationTask
 
@@ -136,16 +136,6 @@ class TranslationExplainer(Explainer):
         return limits[side]
 
 
-def encode(dictionary: Dictionary, words: Sequence[str]) -> Tensor:
-    """Indices of the words and of the end of the sentence, (T,).
-
-    Words outside the dictionary become <unk>, and so do symbols that are no words (</s> inside a sentence).
-    """
-    symbols = (dictionary.bos(), dictionary.pad(), dictionary.eos())
-    indices = (dictionary.index(word) for word in words)
-    return torch.tensor([*(dictionary.unk() if i in symbols else i for i in indices), dictionary.eos()])
-
-
 def _as_batch(source: Tensor) -> dict[str, Tensor]:
     return {"src_tokens": source.unsqueeze(0), "src_lengths": torch.tensor([len(source)])}
 
@@ -208,7 +198,7 @@ def _check_places(
                 else f"{recorded} the data folder {first_data!r}, but there is no {name} in it seen from here; give "
                 "the folder with --data DATA-BIN"
             )
-    prior = task.prior or os.path.join(first_data, "prior")
+    prior = prior_folder(task.prior, str(task.data))
     if not os.path.isfile(os.path.join(prior, JSON_FILE)) and not prior_given:
         raise OptionError(
             f"{recorded} the prior {prior!r}, but there is none seen from here; give its folder with --prior DIR"

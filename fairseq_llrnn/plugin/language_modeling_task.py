@@ -4,8 +4,6 @@ from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
-from fairseq.models import BaseFairseqModel
-from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
 from torch import Tensor
@@ -31,20 +29,12 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
         return task
 
-    def inference_step(
-        self,
-        generator: SequenceGenerator,
-        models: list[BaseFairseqModel],
-        sample: dict[str, Any],
-        prefix_tokens: Tensor | None = None,
-        constraints: Tensor | None = None,
-    ) -> list[list[dict[str, Tensor]]]:
+    def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         prefix = prefix_tokens
         if prefix is None:  # the host then takes the source, without the </s> that begins it
             prefix = sample["net_input"]["src_tokens"]
             prefix = prefix[:, 1:] if bool(prefix[:, :1].eq(self.dictionary.eos()).all()) else prefix
-        self.refuse_forbidden(models, prefix)
-        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+        return prefix, None
 
 
 def _refuse_unsupported(args: Namespace) -> None:

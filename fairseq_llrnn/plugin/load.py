@@ -1,15 +1,19 @@
-"""Reads a checkpoint and builds its model: safely, and with errors that say how to mend them."""
+"""Reads a checkpoint and builds its model: safely, and with errors that say how to mend them. Encodes what it reads."""
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
+import torch
 from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from omegaconf.errors import OmegaConfBaseException
+from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 
@@ -69,3 +73,13 @@ def name_of(cfg: Any, part: str) -> str:
     options = cfg.get(part) if hasattr(cfg, "get") else None
     get = getattr(options, "get", lambda name: getattr(options, name, None))
     return str(get("_name") or get("arch") or get("task"))
+
+
+def encode(dictionary: Dictionary, words: Sequence[str]) -> Tensor:
+    """Indices of the words and of the end of the sentence, (T,).
+
+    Words outside the dictionary become <unk>, and so do symbols that are no words (</s> inside a sentence).
+    """
+    symbols = (dictionary.bos(), dictionary.pad(), dictionary.eos())
+    indices = (dictionary.index(word) for word in words)
+    return torch.tensor([*(dictionary.unk() if i in symbols else i for i in indices), dictionary.eos()])

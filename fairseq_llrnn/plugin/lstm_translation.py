@@ -23,6 +23,7 @@ from fairseq_llrnn.plugin.decoder_options import (
     build_output,
     check_decoder,
     check_sizes,
+    dropouts,
     prior_of,
 )
 
@@ -112,10 +113,7 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             args.cell,
             bidirectional=args.encoder_bidirectional,
             reverse=args.reverse_source,
-            dropout_in=args.dropout if args.dropout_in is None else args.dropout_in,
-            dropout_between=args.dropout if args.dropout_between is None else args.dropout_between,
-            dropout_out=args.dropout if args.dropout_out is None else args.dropout_out,
-            variational=args.variational_dropout,
+            **dropouts(args),
         )
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, args.decoder_embed_dim + context_size)

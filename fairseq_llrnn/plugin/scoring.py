@@ -20,12 +20,14 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
 from fairseq.models import FairseqEncoderDecoderModel as TranslationModel
 from fairseq.models import FairseqLanguageModel as LanguageModel
 from fairseq.tasks import FairseqTask
+from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
 from fairseq_llrnn.core.prior import JSON_FILE
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
-from fairseq_llrnn.plugin.load import build_model, name_of, read_checkpoint
+from fairseq_llrnn.plugin.load import build_model, encode, name_of, read_checkpoint
+from fairseq_llrnn.plugin.task import prior_folder
 
 TASKS = {
     LanguageModel: ("language_modeling", "llrnn_language_modeling"),
@@ -82,15 +84,11 @@ class Scorer:
 
     def _encode(self, dictionary: Dictionary, text: str) -> Tensor:
         """Indices with the end of the sentence, (T,). Symbols that are no words count as unknown, too."""
-
-        def count(word: str, index: int) -> None:
-            self.notes[WORDS] += 1
-            self.notes[UNKNOWN] += index in symbols or (index == dictionary.unk() and word != dictionary.unk_word)
-
-        symbols = (dictionary.bos(), dictionary.pad(), dictionary.eos())
-        tokens = dictionary.encode_line(text, add_if_not_exist=False, append_eos=True, consumer=count).long()
-        for symbol in symbols:
-            tokens[:-1].masked_fill_(tokens[:-1].eq(symbol), dictionary.unk())
+        words = tokenize_line(text)
+        tokens = encode(dictionary, words)
+        unknown = (token == dictionary.unk() for token in tokens[:-1].tolist())
+        self.notes[WORDS] += len(words)
+        self.notes[UNKNOWN] += sum(u and w != dictionary.unk_word for u, w in zip(unknown, words, strict=True))
         return tokens
 
     def _batches(self, targets: Sequence[Tensor], read: Sequence[Tensor]) -> Iterator[list[int]]:
@@ -185,7 +183,7 @@ def _check_places(path: str, task: Any) -> None:
             f"{path} was trained with the data folder {data!r}, but there is no dictionary in it seen from here; run "
             "this in the folder of the training, or make a link"
         )
-    prior = getattr(task, "prior", None) or os.path.join(data, "prior")
+    prior = prior_folder(getattr(task, "prior", None), str(task.data))
     if hasattr(task, "prior") and not os.path.isfile(os.path.join(prior, JSON_FILE)):
         raise OptionError(
             f"{path} was trained with the prior {prior!r}, but there is none seen from here; run this in the folder of "

@@ -41,15 +41,19 @@ class PriorConfig(FairseqDataclass):
     )
 
 
+def prior_folder(prior: str | None, data: str) -> str:
+    """The folder of --prior, or `prior` in the first of the data folders."""
+    return prior or os.path.join(utils.split_paths(data)[0], "prior")
+
+
 def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictionary_file: str) -> Prior:
     """The prior of a task, checked against its dictionary.
 
     Raises:
         PriorError: none there, damaged, or made for another dictionary.
     """
-    first_data = utils.split_paths(data)[0]
-    loaded = load_prior(prior or os.path.join(first_data, "prior"))
-    loaded.check_dictionary(dictionary.symbols, os.path.join(first_data, dictionary_file))
+    loaded = load_prior(prior_folder(prior, data))
+    loaded.check_dictionary(dictionary.symbols, os.path.join(utils.split_paths(data)[0], dictionary_file))
     return loaded
 
 
@@ -96,19 +100,28 @@ class PriorTask(FairseqTask):
             seq_gen_cls = generator_class(models, args)
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
 
-    def refuse_forbidden(
-        self, models: list[BaseFairseqModel], prefix: Tensor, source: Tensor | None = None
-    ) -> None:
-        """A prefix that the background forbids is said to be one: no search could go on from it.
+    def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        """The prefix (B, t), padded, that a search must begin with, and the source (B, L) of a translation; or None."""
+        raise NotImplementedError
 
-        Args:
-            prefix: (B, t) tokens, padded. source: (B, L) of a translation.
+    def inference_step(
+        self,
+        generator: SequenceGenerator,
+        models: list[BaseFairseqModel],
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        """As the host's, but a prefix that the background forbids is said to be one: no search could go on from it.
 
         Raises:
             DataError: with the word, and its place in the batch.
         """
-        previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
-        for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
-            background = decoder.background if source is None else decoder.background.given(source)
-            share = background.log_share_along(previous, prefix)
-            decoder.refuse_impossible(share, prefix, torch.arange(len(prefix)))
+        prefix, source = self.forced(sample, prefix_tokens)
+        if prefix is not None:
+            previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
+            for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
+                background = decoder.background if source is None else decoder.background.given(source)
+                share = background.log_share_along(previous, prefix)
+                decoder.refuse_impossible(share, prefix, torch.arange(len(prefix)))
+        return super().inference_step(generator, models, sample, prefix_tokens, constraints)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairseq import utils
-from fairseq.models import BaseFairseqModel
-from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
@@ -39,14 +37,5 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
         return task
 
-    def inference_step(
-        self,
-        generator: SequenceGenerator,
-        models: list[BaseFairseqModel],
-        sample: dict[str, Any],
-        prefix_tokens: Tensor | None = None,
-        constraints: Tensor | None = None,
-    ) -> list[list[dict[str, Tensor]]]:
-        if prefix_tokens is not None:
-            self.refuse_forbidden(models, prefix_tokens, sample["net_input"]["src_tokens"])
-        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+    def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        return prefix_tokens, sample["net_input"]["src_tokens"]

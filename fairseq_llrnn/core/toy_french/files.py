@@ -1,7 +1,6 @@
 """Writing the corpus into a folder; every file under a temporary name first, then renamed."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from fairseq_llrnn.core.toy_french.corpus import Corpus, Sentence, text_of
 from fairseq_llrnn.core.toy_french.words import Word
+from fairseq_llrnn.core.whole_file import whole_file
 from fairseq_llrnn.errors import DataError
 
 
@@ -38,14 +38,8 @@ def writing_into(folder: Path) -> Iterator[None]:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(line + "\n" for line in lines)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        file.writelines(line + "\n" for line in lines)
 
 
 def _conllu(split: str, sentences: list[Sentence]) -> Iterator[str]:
