@@ -233,3 +233,11 @@ def test_fusion_with_a_language_model_of_the_host(
         found = generated(generate(host, translation, trained["llrnn_lstm"], *options))
         whole = generated(generate(host, translation, trained["llrnn_lstm"], *options, "--no-repeat-ngram-size", 50))
         assert {i: h[0][0] for i, h in found.items()} == pytest.approx({i: h[0][0] for i, h in whole.items()}, abs=2e-3)
+
+
+def test_lexical_translations_belong_to_a_source_dictionary(host: HostCommands, translation: TranslationWorld) -> None:
+    result = host.run(
+        "fairseq-train", *translation.train_args(prior="lexical"), "--source-lang", "tgt", code=None
+    )
+    assert "lexical translations were made for another source dictionary" in result.err
+    assert "--lexical-translation" in result.err and "Traceback" not in result.err

@@ -167,3 +167,24 @@ def test_smoothing_leaves_a_learned_background_to_the_likelihood(translation: Tr
         loss.backward()
         gradients.append(setting.model.decoder.background.weight_logit.grad.item())
     assert gradients[0] != 0 and gradients[1] == pytest.approx(gradients[0], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "arch, option, value, layers",
+    [
+        ("llrnn_lstm_multi30k", "dropout", 0.4, 1),
+        ("llrnn_lstm_iwslt", "dropout", 0.3, 2),
+        ("llrnn_transformer_multi30k", "encoder_embed_dim", 128, 4),
+        ("llrnn_transformer_iwslt", "encoder_embed_dim", 512, 6),
+    ],
+)
+def test_named_architectures(
+    translation: TranslationWorld, arch: str, option: str, value: float, layers: int
+) -> None:
+    """Their sizes, which an option of the same name overrules."""
+    arguments = [*translation.task_args(), "--arch", arch, "--criterion", "log_linear", "--optimizer", "adam"]
+    setting = build(arguments)
+    assert getattr(setting.cfg.model, option) == value and setting.cfg.model.decoder_layers == layers
+    assert build([*arguments, "--decoder-layers", "3"]).cfg.model.decoder_layers == 3
+    loss, _, _ = setting.criterion(setting.model, pairs(setting.task, LINES))
+    assert loss.isfinite()

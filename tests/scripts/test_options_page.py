@@ -5,8 +5,22 @@ import sys
 from pathlib import Path
 
 
+def check(script: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+
+
 def test_the_page_of_options_is_what_the_code_says(root: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, root / "scripts" / "list_options.py", "--check"], capture_output=True, text=True, check=False
-    )
+    done = check(root / "scripts" / "list_options.py")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_page_that_is_out_of_date_is_said_to_be(root: Path, tmp_path: Path) -> None:
+    """A copy of the script looks for the page beside itself."""
+    for folder in ("scripts", "docs"):
+        (tmp_path / folder).mkdir()
+    script = tmp_path / "scripts" / "list_options.py"
+    script.write_bytes((root / "scripts" / "list_options.py").read_bytes())
+    (tmp_path / "docs" / "options.md").write_text("# All options\n", encoding="utf-8")
+    done = check(script)
+    assert done.returncode == 2
+    assert "options.md: is not what the code says; run `python scripts/list_options.py`" in done.stderr
