@@ -1,0 +1,6 @@
+"""Evidence: strings of a source sentence that its translation may have to contain, each a *slot* of that sentence.
+
+    rules.py     what counts as evidence, and as which target words; kept in the prior
+    features.py  the features of a string outside the vocabulary
+    table.py, slots.py   the strings of a batch and their slots (backgrounds/evidence.py scores them)
+"""
