@@ -39,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--evidence", metavar="REGEX", default=DEFAULT_RULE,
         help="words that count as numbers and names, as wholes (default: a capital first letter, or a digit)",
     )  # fmt: skip
+    parser.add_argument(
+        "--tokenize", choices=("13a", "none"), default="13a",
+        help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks, as "
+        "multi-bleu has it)",
+    )  # fmt: skip
     parser.add_argument("--out", required=True, metavar="FILE", help="the page, HTML")
 
 
@@ -64,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         counts=count_words(args.train) if args.train else None,
         facts=read_facts(args.facts, [words(line) for line in texts.reference]) if args.facts else None,
         roles=read_roles(args.lexicon) if args.lexicon else None,
+        tokenize=args.tokenize,
     )
     made = tables(found, args.evidence)
     _write(args.out, page(found, made, files))

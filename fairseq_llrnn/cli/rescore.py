@@ -59,6 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     weights.add_argument("--weights", metavar="FILE", help="weights that --tune wrote earlier")
     weights.add_argument("--metric", choices=("bleu", "chrf"), default="bleu", help="what to tune for and to report")
+    weights.add_argument(
+        "--tokenize", choices=("13a", "none"),
+        help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks)",
+    )  # fmt: skip
     weights.add_argument("--seed", type=int, default=1, metavar="N", help="of the search for weights (default: 1)")
     results = parser.add_argument_group("results")
     results.add_argument(
@@ -92,6 +96,8 @@ def _check(args: argparse.Namespace) -> None:
         raise OptionError(f"--seed {args.seed}: expected a number of at least 0")
     if args.tune and args.weights:
         raise OptionError("--tune and --weights: expected one of them; --weights takes what --tune has found earlier")
+    if args.tokenize and args.metric != "bleu":
+        raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
     texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
     if texts.count(STDIO) > 1:
         raise OptionError("expected at most one input from stdin (`-`), found several; give files")
@@ -108,7 +114,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _rescore(args: argparse.Namespace, scratch: Path) -> None:
-    from fairseq_llrnn.core.corpus_metrics import CorpusMetric
+    from fairseq_llrnn.core.corpus_metrics import TOKENIZERS, CorpusMetric
     from fairseq_llrnn.core.rescoring import Weighing
     from fairseq_llrnn.core.weights_file import read_weights_file
 
@@ -118,7 +124,7 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
     if args.weights:
         weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
     models = _load(args, [job] if dev is None else [job, dev])
-    metric = CorpusMetric(args.metric)
+    metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
     score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
     on_dev = on_test = None
     if dev is not None:

@@ -16,6 +16,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest, Result
 
 METRICS = ("bleu", "chrf")
+TOKENIZERS = ("13a", "none")  # of BLEU: sacrebleu's default; none at all, for text in tokens, as multi-bleu has it
 RESAMPLES = 1000
 
 
@@ -33,11 +34,12 @@ class CorpusMetric:
 
     Args:
         name: of METRICS.
+        tokenize: of TOKENIZERS. chrF counts characters, and does without.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tokenize: str = TOKENIZERS[0]) -> None:
         # force: no warning about tokenised text, which n-best lists of tokenised systems are
-        self.metric: Metric = BLEU(force=True) if name == "bleu" else CHRF()
+        self.metric: Metric = BLEU(tokenize=tokenize, force=True) if name == "bleu" else CHRF()
         self.name = "BLEU" if name == "bleu" else "chrF2"
 
     def statistics(self, hypotheses: Sequence[str], reference: str) -> np.ndarray:

@@ -178,6 +178,21 @@ def test_one_system_alone_and_other_evidence(llrnn: Llrnn, files: dict[str, Path
     assert "Where the system is worst" in page and "<svg" not in page
 
 
+def test_bleu_of_tokens_as_they_stand(llrnn: Llrnn, files: dict[str, Path]) -> None:
+    """As multi-bleu: what stands between blanks is a word, escapes and punctuation included."""
+    reference = write(files["reference"], ["l&apos; eau est bleue, dit-il .", "a b c d e", "un deux trois quatre"])
+    output = write(files["first"], ["l&apos; eau est bleue , dit-il .", "a b c d e", "un deux trois quatre"])
+    lines = [path.read_text(encoding="utf-8").splitlines() for path in (output, reference)]
+    found = {}
+    for tokenize in ("13a", "none"):
+        done = llrnn(*arguments(files, "--system", f"a={output}", "--tokenize", tokenize))
+        (bleu,) = (row for row in cells(done.out) if row[0] == "BLEU")
+        expected = sacrebleu.metrics.BLEU(tokenize=tokenize, force=True).corpus_score(lines[0], [lines[1]])
+        assert bleu[1] == f"{expected.score:.2f}" and f"tok:{tokenize}|" in done.out
+        found[tokenize] = expected.score
+    assert found["13a"] > 99.9 > 90 > found["none"]
+
+
 def test_output_of_fairseq_generate_and_systems_given_one_by_one(
     llrnn: Llrnn, files: dict[str, Path], tmp_path: Path
 ) -> None:

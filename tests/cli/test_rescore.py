@@ -242,10 +242,15 @@ def test_tuned_weights(
     assert float(test.split()[1]) == round(chrf.corpus_score(own, [lines_of(reference)]).score, 2)
     assert float(test.split()[2]) == round(chrf.corpus_score(lines_of(out), [lines_of(reference)]).score, 2)
     # the same weights again, and what they make of the dev set
-    again = llrnn(*arguments, "--weights", tmp_path / "best.weights.json", "--out", tmp_path / "again")
+    again = llrnn(
+        *arguments, "--weights", tmp_path / "best.weights.json", "--out", tmp_path / "again", "--tokenize", "none"
+    )
     assert again.code == 0
     assert lines_of(tmp_path / "again") == lines_of(out)
-    assert again.out.splitlines()[6].startswith("test ")
+    of_tokens = again.out.splitlines()[6].split()
+    assert of_tokens[0] == "test" and "|tok:none|" in of_tokens[-1]
+    bleu = sacrebleu.metrics.BLEU(tokenize="none")
+    assert float(of_tokens[2]) == round(bleu.corpus_score(lines_of(out), [lines_of(reference)]).score, 2)
     dev_source, dev_nbest, dev_reference = files["valid"]
     llrnn(
         "rescore", "--path", forward, "--source", dev_source, "--nbest", dev_nbest, "--weights",
@@ -326,6 +331,7 @@ def test_a_stopped_run_goes_on(
     [
         (["--max-tokens", 0], "--max-tokens 0: expected a number of at least 1"),
         (["--seed", -1], "--seed -1: expected a number of at least 0"),
+        (["--metric", "chrf", "--tokenize", "none"], "--tokenize none: belongs to --metric bleu; chrf counts"),
         (["--tune", "a", "b", "c", "--weights", "w"], "--tune and --weights: expected one of them; "),
         (["--source", "-"], "expected at most one input from stdin (`-`), found several; give files"),
         (["--nbest-out", "o"], "--out and --nbest-out: expected two places, found o for both"),

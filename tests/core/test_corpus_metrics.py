@@ -47,6 +47,15 @@ def test_significance_of_a_difference(name: str) -> None:
     assert back.after < back.before
 
 
+def test_text_in_tokens_may_be_left_as_it_is() -> None:
+    metric, same = CorpusMetric("bleu", "none"), sacrebleu.metrics.BLEU(tokenize="none")
+    hypotheses, references = ["l&apos; eau , bleue .", "un mot de plus"], ["l&apos; eau, bleue .", "un mot de plus"]
+    sums = sum(metric.statistics([h], r)[0] for h, r in zip(hypotheses, references, strict=True))
+    assert metric.score(np.asarray(sums)) == same.corpus_score(hypotheses, [references]).score < 100
+    assert metric.signature() == str(same.get_signature()) and "tok:none" in metric.signature()
+    assert CorpusMetric("bleu").compare(references, hypotheses, references).after > 99.9
+
+
 def test_chance_is_not_significant_and_equals_are_not_tested() -> None:
     references = [f"la phrase numéro {n} est ici , dans la rue {n % 7}" for n in range(120)]
     one = [line.replace("phrase", "ligne") if n == 3 else line for n, line in enumerate(references)]

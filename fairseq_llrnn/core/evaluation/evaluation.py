@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fairseq_llrnn.core.corpus_metrics import TOKENIZERS
 from fairseq_llrnn.core.evaluation.agreement import Agreement, Roles, count_errors
 from fairseq_llrnn.core.evaluation.differences import Piece, most_different, pieces, shortened
 from fairseq_llrnn.core.evaluation.facts import Fact
@@ -50,12 +51,13 @@ def evaluate(
     counts: Counter[str] | None = None,
     facts: Sequence[Sequence[Fact]] | None = None,
     roles: Mapping[str, Roles] | None = None,
+    tokenize: str = TOKENIZERS[0],
 ) -> Evaluation:
     """Measure the systems.
 
     Args:
         rule: which words are evidence. counts: of words in the training's target text. facts: N lists.
-        roles: of the lexicon's forms.
+        roles: of the lexicon's forms. tokenize: of BLEU, one of TOKENIZERS.
 
     Raises:
         OptionError: the rule takes far too long.
@@ -66,7 +68,7 @@ def evaluate(
         systems=list(texts.systems),
         sentences=len(texts),
         reference_words=sum(has_letters(word) for sentence in reference for word in sentence),
-        metrics=corpus_scores(texts),
+        metrics=corpus_scores(texts, tokenize),
         frequency=None if counts is None else by_frequency(reference, systems, counts),
         evidence=by_rule(reference, systems, rule),
         facts=None if facts is None else by_facts(facts, systems),

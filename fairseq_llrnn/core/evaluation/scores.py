@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairseq_llrnn.core.corpus_metrics import METRICS, CorpusMetric
+from fairseq_llrnn.core.corpus_metrics import METRICS, TOKENIZERS, CorpusMetric
 from fairseq_llrnn.core.evaluation.texts import Texts
 
 
@@ -21,12 +21,12 @@ class MetricScores:
     p_values: list[float | None]
 
 
-def corpus_scores(texts: Texts) -> list[MetricScores]:
-    """For each of METRICS."""
+def corpus_scores(texts: Texts, tokenize: str = TOKENIZERS[0]) -> list[MetricScores]:
+    """For each of METRICS; `tokenize`, of TOKENIZERS, is BLEU's."""
     first, *others = texts.systems.values()
     found = []
     for name in METRICS:
-        metric = CorpusMetric(name)
+        metric = CorpusMetric(name, tokenize)
         if others:
             compared = [metric.compare(first, other, texts.reference) for other in others]
             scores = [compared[0].before, *(one.after for one in compared)]
