@@ -84,7 +84,8 @@ def random_translations(prior: Any, source_symbols: list[str]) -> Any:
     pairs = np.unique(np.stack([sources, targets]), axis=1)
     weights = rng.random(pairs.shape[1])
     table = LexicalTable.from_pairs(pairs[0], pairs[1], weights, len(source_symbols), TRANSLATIONS)
-    return replace(prior, lexical=LexicalTranslation(table, tuple(source_symbols), 0.5, False, "random"))
+    lexical = LexicalTranslation(table, 0.5, False, "random")
+    return replace(prior, source_symbols=tuple(source_symbols), lexical=lexical)
 
 
 class System:

@@ -85,9 +85,9 @@ class PriorView:
                 f"--source {word}: expected a prior with translations, found none in {where}; build it with "
                 "--lexical-translation"
             )
-        i = _find(word, lexical.source_symbols, f"{where}: expected a word of its source dictionary")
+        i = _find(word, self.prior.source_symbols, f"{where}: expected a word of its source dictionary")
         row = [{"word": self.prior.symbols[x], "probability": p} for x, p in lexical.table.row(i)]
-        return {"source": lexical.source_symbols[i], "translations": row}
+        return {"source": self.prior.source_symbols[i], "translations": row}
 
     def members(self, signature: int) -> list[dict[str, Any]]:
         """The most probable words of an output signature, with their shares of it (None where it has no mass)."""

@@ -133,8 +133,9 @@ def add_translations(
     """
     possible = is_word(prior.symbols) & np.isfinite(prior.log_weights)
     table, notes = translation_table(bitext, is_word(source_symbols), possible, settings.top, settings.aligner)
-    lexical = LexicalTranslation(table, source_symbols, settings.weight, settings.learned, settings.aligner)
-    return replace(prior, lexical=lexical, settings={**prior.settings, "lexical_top": settings.top}), notes
+    lexical = LexicalTranslation(table, settings.weight, settings.learned, settings.aligner)
+    used = {**prior.settings, "lexical_top": settings.top}
+    return replace(prior, source_symbols=source_symbols, lexical=lexical, settings=used), notes
 
 
 def _word_rows(

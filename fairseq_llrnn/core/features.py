@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -43,6 +44,11 @@ class FeatureTable:
     offsets: np.ndarray  # (rows + 1,) int64
     indices: np.ndarray  # (entries,) int64
     values: np.ndarray  # (entries,) float32
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """name -> its number"""
+        return {name: i for i, name in enumerate(self.names)}
 
     @property
     def num_rows(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.core.dictionary import BOS, EOS, PAD, SPECIALS, hash_symbols
+from fairseq_llrnn.core.dictionary import BOS, EOS, PAD, SPECIALS
 from fairseq_llrnn.core.features import are_rows
 
 ROW_TOLERANCE = 1e-3  # a row of float32 probabilities sums to one up to this
@@ -21,6 +21,11 @@ ROW_TOLERANCE = 1e-3  # a row of float32 probabilities sums to one up to this
 def is_word(symbols: Sequence[str]) -> np.ndarray:
     """(V,) bool: all but <s>, <pad>, </s> and <unk>, which neither have nor are translations."""
     return np.array([symbol not in SPECIALS for symbol in symbols], dtype=bool)
+
+
+def speaks(source_symbols: Sequence[str]) -> np.ndarray:
+    """(U,) bool: the source tokens that are counted in the mean over a sentence's words; <unk> is one of them."""
+    return np.array([symbol not in (BOS, PAD, EOS) for symbol in source_symbols], dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -79,50 +84,41 @@ class LexicalTable:
 
 @dataclass(frozen=True)
 class LexicalTranslation:
-    """What a prior knows of a source language: translations, and the weight λ of what they say."""
+    """Translations of the prior's source words, and the weight λ of what they say."""
 
     table: LexicalTable
-    source_symbols: tuple[str, ...]  # U
     weight: float  # λ, or where it starts
     learned: bool
     aligner: str
 
     @property
     def identity(self) -> str:
-        """What a model's weights depend on, beside the table."""
-        return f"{hash_symbols(self.source_symbols)} {self.weight!r} {self.learned}"
-
-    def speaks(self) -> np.ndarray:
-        """(U,) bool: the source tokens that are counted in the mean over a sentence's words; <unk> is one of them."""
-        return np.array([symbol not in (BOS, PAD, EOS) for symbol in self.source_symbols], dtype=bool)
+        """What a model's weights depend on, beside the table and the source words."""
+        return f"{self.weight!r} {self.learned}"
 
     def description(self) -> dict[str, Any]:
         """All but the table, for the prior's JSON."""
-        return {
-            "weight": self.weight,
-            "learned": self.learned,
-            "aligner": self.aligner,
-            "source_dictionary_sha256": hash_symbols(self.source_symbols),
-        }
+        return {"weight": self.weight, "learned": self.learned, "aligner": self.aligner}
 
     @classmethod
-    def described(
-        cls, description: Mapping[str, Any], table: LexicalTable, source_symbols: tuple[str, ...]
-    ) -> LexicalTranslation:
+    def described(cls, description: Mapping[str, Any], table: LexicalTable) -> LexicalTranslation:
         """The reverse of `description`. Raises ValueError, KeyError or TypeError where it is something else."""
         weight, learned, aligner = (description[name] for name in ("weight", "learned", "aligner"))
         if not (isinstance(weight, float) and isinstance(learned, bool) and isinstance(aligner, str)):
             raise ValueError("the lexical translations are described by something else than weight, learned, aligner")
-        if description["source_dictionary_sha256"] != hash_symbols(source_symbols):
-            raise ValueError("the lexical translations were made for other source words")
-        return cls(table, source_symbols, weight, learned, aligner)
+        return cls(table, weight, learned, aligner)
 
-    def check(self, possible: np.ndarray) -> None:
-        """Raise ValueError unless all is sound; `possible` (V,) bool: the target words that may be translations."""
+    def check(self, sources: np.ndarray, possible: np.ndarray) -> None:
+        """Raise ValueError unless all is sound.
+
+        Args:
+            sources: (U,) bool, the source tokens that may have translations. possible: (V,) bool, the target words that
+                may be one.
+        """
         self.table.check(possible)
-        if self.table.num_sources != len(self.source_symbols):
+        if self.table.num_sources != len(sources):
             raise ValueError("the lexical translations and the source words differ in number")
-        if np.diff(self.table.offsets)[~is_word(self.source_symbols)].any():
+        if np.diff(self.table.offsets)[~sources].any():
             raise ValueError("the lexical translations hold some of a special symbol")
         if not (0.0 <= self.weight < 1.0 and (self.weight > 0.0 or not self.learned)):
             raise ValueError(f"the lexical translations have the weight {self.weight}, which is none")

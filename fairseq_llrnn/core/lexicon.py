@@ -12,8 +12,9 @@ from types import MappingProxyType
 
 from fairseq_llrnn.errors import DataError
 
-# What core/features.py says of a word's identity; a lexicon that says it too would change what words are.
-RESERVED_GROUPS = frozenset({"TOPFORM", "NOTTOP", "SPECIAL"})
+# What core/features.py says of a word's identity, and core/evidence/ of what the source says; a lexicon that says it too
+# would change what words are.
+RESERVED_GROUPS = frozenset({"TOPFORM", "NOTTOP", "SPECIAL", "Evidence"})
 NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
@@ -67,7 +68,8 @@ class Lexicon:
             )
         if group in RESERVED_GROUPS:
             raise DataError(
-                f"word {word!r}: feature {name!r} is of a group that is kept for word identity; give it another name"
+                f"word {word!r}: feature {name!r} is of a group that is kept for word identity and evidence; give it "
+                "another name"
             )
         self._checked_names.add(name)
 

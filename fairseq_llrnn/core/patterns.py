@@ -53,13 +53,14 @@ def suffix_features(words: Sequence[str], floor: int = DEFAULT_SUFFIX_FLOOR) -> 
     suffix that fewer than `floor` different words of the vocabulary carry is left out: it would name words,
     not a class.
     """
-    types = Counter(suffix for word in set(words) for suffix in _suffixes(word))
+    types = Counter(suffix for word in set(words) for suffix in suffixes(word))
     return [
-        {f"Suffix:{suffix}": 1.0 for suffix in _suffixes(word) if types[suffix] >= floor} for word in words
+        {f"Suffix:{suffix}": 1.0 for suffix in suffixes(word) if types[suffix] >= floor} for word in words
     ]
 
 
-def _suffixes(word: str) -> list[str]:
+def suffixes(word: str) -> list[str]:
+    """The endings of a word, whether or not others share them."""
     word = word.lower()
     if not all(character.isalpha() or unicodedata.category(character)[0] == "M" for character in word):
         return []

@@ -3,7 +3,8 @@
     prior.json       format, version, settings, counts, feature names, hashes: for people and for checks
     dictionary.txt   the V symbols it was made for, one a line, in fairseq's order
     arrays.npz       plain numeric arrays (numpy, read with allow_pickle=False)
-    source.txt       the U symbols of the source language, only where the prior has lexical translations
+    source.txt       the U symbols of the source language, only where the prior knows something of it: lexical
+                     translations, evidence
 
 The same input gives the same bytes. A prior belongs to one dictionary; loading it with another is an error.
 Sizes: V words, S output signatures, R input signatures, F output features, G input features, U source words.
@@ -31,15 +32,24 @@ from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.core.backgrounds.static import StaticBackground
 from fairseq_llrnn.core.dictionary import hash_symbols
-from fairseq_llrnn.core.lexical_table import LexicalTranslation, is_word
+from fairseq_llrnn.core.evidence.features import check_slot_features
+from fairseq_llrnn.core.evidence.rules import EvidenceRules
+from fairseq_llrnn.core.lexical_table import LexicalTranslation, is_word, speaks
 from fairseq_llrnn.core.prior_arrays import read_array, read_lexical, read_signatures
+from fairseq_llrnn.core.prior_description import (
+    FORMAT,
+    JSON_FILE as JSON_FILE,
+    REBUILD,
+    SOURCE_HASH,
+    SOURCE_PARTS,
+    VERSION,
+    check_source_hash,
+    read_description,
+)
 from fairseq_llrnn.core.signatures import Signatures
 from fairseq_llrnn.errors import PriorError
 
-FORMAT = "fairseq_llrnn prior"
-VERSION = 1
-JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE = "prior.json", "dictionary.txt", "arrays.npz", "source.txt"
-REBUILD = "build it again with `llrnn prior`"
+WORDS_FILE, ARRAYS_FILE, SOURCE_FILE = "dictionary.txt", "arrays.npz", "source.txt"
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,9 @@ class Prior:
     input: Signatures  # ψ; the same object as `output` where ψ = φ
     log_weights: np.ndarray  # (V,) float64, log b(x); −inf forbids
     settings: Mapping[str, Any]
+    source_symbols: tuple[str, ...] = ()  # U; () where nothing is known of the source language
     lexical: LexicalTranslation | None = None
+    evidence: EvidenceRules | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -62,7 +74,9 @@ class Prior:
             digest.update(np.ascontiguousarray(array).tobytes())
         digest.update("\n".join((*self.output.features.names, "", *self.input.features.names)).encode())
         if self.lexical is not None:
-            digest.update(self.lexical.identity.encode())
+            digest.update(f"{hash_symbols(self.source_symbols)} {self.lexical.identity}".encode())
+        if self.evidence is not None:
+            digest.update(f"evidence {hash_symbols(self.source_symbols)} {self.evidence.identity}".encode())
         return digest.hexdigest()
 
     def background(self) -> Background:
@@ -70,10 +84,10 @@ class Prior:
         class_of, weights = torch.from_numpy(self.output.class_of.copy()), torch.from_numpy(self.log_weights.copy())
         if self.lexical is None:
             return StaticBackground(class_of, self.output.num_classes, weights).float()
-        words, speaks = torch.from_numpy(is_word(self.symbols)), torch.from_numpy(self.lexical.speaks())
+        words, counted = torch.from_numpy(is_word(self.symbols)), torch.from_numpy(speaks(self.source_symbols))
         known = self.lexical
         return LexicalBackground(
-            class_of, self.output.num_classes, weights, known.table, words, speaks, known.weight, known.learned
+            class_of, self.output.num_classes, weights, known.table, words, counted, known.weight, known.learned
         ).float()
 
     def counts(self) -> dict[str, int]:
@@ -138,8 +152,8 @@ class Prior:
         np.savez(packed, **self._arrays())
         (directory / ARRAYS_FILE).write_bytes(packed.getvalue())
         _write_words(directory / WORDS_FILE, self.symbols)
-        if self.lexical is not None:
-            _write_words(directory / SOURCE_FILE, self.lexical.source_symbols)
+        if self.source_symbols:
+            _write_words(directory / SOURCE_FILE, self.source_symbols)
         description = {
             "format": FORMAT,
             "version": VERSION,
@@ -150,8 +164,9 @@ class Prior:
             "output_features": list(self.output.features.names),
             "input_features": None if self.input is self.output else list(self.input.features.names),
         }
-        if self.lexical is not None:
-            description["lexical"] = self.lexical.description()
+        for part, known in (("lexical", self.lexical), ("evidence", self.evidence)):
+            if known is not None:
+                description[part] = {**known.description(), SOURCE_HASH: hash_symbols(self.source_symbols)}
         text = json.dumps(description, ensure_ascii=False, indent=1)
         (directory / JSON_FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
 
@@ -161,10 +176,13 @@ class Prior:
         _check_symbols(symbols, self.symbols, problem, f"--dict {where}")
 
     def check_source_dictionary(self, symbols: Sequence[str], where: str) -> None:
-        """Raise PriorError where the prior's translations are from other source words than these, in this order."""
-        if self.lexical is not None:
-            problem = f"the prior's lexical translations were made for another source dictionary than {where}"
-            _check_symbols(symbols, self.lexical.source_symbols, problem, f"--lexical-translation {Path(where).parent}")
+        """Raise PriorError where the prior knows of other source words than these, in this order."""
+        if self.lexical is None and self.evidence is None:
+            return
+        known = SOURCE_PARTS["evidence" if self.lexical is None else "lexical"]
+        problem = f"the prior's {known} made for another source dictionary than {where}"
+        option = f"--source-dict {where}" if self.lexical is None else f"--lexical-translation {Path(where).parent}"
+        _check_symbols(symbols, self.source_symbols, problem, option)
 
 
 def _check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, option: str) -> None:
@@ -212,10 +230,10 @@ def load_prior(directory: Path | str) -> Prior:
         PriorError: no prior there, another version, a truncated or changed file.
     """
     directory = Path(directory)
-    description = _read_description(directory)
+    description = read_description(directory)
     try:
         symbols = _read_words(directory / WORDS_FILE)
-        source_symbols = _read_words(directory / SOURCE_FILE) if "lexical" in description else ()
+        source_symbols = _read_words(directory / SOURCE_FILE) if set(SOURCE_PARTS) & set(description) else ()
         raw = (directory / ARRAYS_FILE).read_bytes()
     except (OSError, UnicodeDecodeError) as error:
         raise PriorError(f"{directory}: a file of the prior cannot be read ({error}); {REBUILD}") from None
@@ -234,48 +252,25 @@ def load_prior(directory: Path | str) -> Prior:
             same = description["input_features"] is None
             read = output if same else read_signatures(arrays, "input", description["input_features"])
             log_weights = read_array(arrays, "log_weights", np.float64)
-            lexical = read_lexical(arrays, description["lexical"], source_symbols) if "lexical" in description else None
+            lexical = read_lexical(arrays, description["lexical"]) if "lexical" in description else None
     except (ValueError, KeyError, TypeError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise PriorError(f"{directory / ARRAYS_FILE}: not the arrays of a prior ({error}); {REBUILD}") from None
     if {len(symbols), len(log_weights), output.num_words, read.num_words} != {len(symbols)}:
         raise PriorError(f"{directory}: its arrays and its dictionary differ in size; {REBUILD}")
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
         raise PriorError(f"{directory}: expected weights of which some are positive and all are finite; {REBUILD}")
-    if lexical is not None:
-        try:
-            lexical.check(is_word(symbols) & np.isfinite(log_weights))
-        except ValueError as error:
-            raise PriorError(f"{directory}: {error}; {REBUILD}") from None
-    return Prior(symbols, output, read, log_weights, description["settings"], lexical)
+    try:
+        evidence = EvidenceRules.described(description["evidence"]) if "evidence" in description else None
+        check_source_hash(description, hash_symbols(source_symbols))
+        if lexical is not None:
+            lexical.check(is_word(source_symbols), is_word(symbols) & np.isfinite(log_weights))
+        if evidence is not None:
+            check_slot_features(evidence, output.features.names)
+    except ValueError as error:
+        raise PriorError(f"{directory}: {error}; {REBUILD}") from None
+    return Prior(symbols, output, read, log_weights, description["settings"], source_symbols, lexical, evidence)
 
 
 def _read_words(path: Path) -> tuple[str, ...]:
     text = path.read_bytes().decode("utf-8")  # read_text would take \r for the end of a line
     return tuple(text.removesuffix("\n").split("\n"))
-
-
-def _read_description(directory: Path) -> dict[str, Any]:
-    path = directory / JSON_FILE
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise PriorError(
-            f"{directory}: expected a prior (a directory with {JSON_FILE}), found none; make one with `llrnn prior`"
-        ) from None
-    except ValueError as error:
-        raise PriorError(f"{path}: expected JSON, found damage ({error}); {REBUILD}") from None
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise PriorError(f"{path}: expected the description of a {FORMAT}, found something else; {REBUILD}")
-    if description.get("version") != VERSION:
-        raise PriorError(
-            f"{path}: expected version {VERSION}, found {description.get('version')}; {REBUILD} of this version"
-        )
-    missing = {"settings", "dictionary_sha256", "arrays_sha256", "output_features", "input_features"} - set(description)
-    if missing:
-        raise PriorError(f"{path}: expected the entries {', '.join(sorted(missing))}, found none; {REBUILD}")
-    names = (description["output_features"], description["input_features"] or [])
-    if not isinstance(description["settings"], dict) or not all(
-        isinstance(part, list) and all(isinstance(name, str) for name in part) for part in names
-    ):
-        raise PriorError(f"{path}: expected settings and lists of feature names, found something else; {REBUILD}")
-    return description

@@ -43,13 +43,11 @@ def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence
     return Signatures(class_of, FeatureTable(tuple(names), offsets, indices, values))
 
 
-def read_lexical(
-    arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], source_symbols: tuple[str, ...]
-) -> LexicalTranslation:
+def read_lexical(arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> LexicalTranslation:
     """The lexical translations; LexicalTranslation.check says whether they are sound."""
     table = LexicalTable(
         read_array(arrays, "lexical_offsets", np.int64),
         read_array(arrays, "lexical_targets", np.int64),
         read_array(arrays, "lexical_probabilities", np.float32),
     )
-    return LexicalTranslation.described(description, table, source_symbols)
+    return LexicalTranslation.described(description, table)

@@ -118,7 +118,7 @@ def test_the_background_and_who_speaks_for_a_word(
     lexical = prior.lexical
     assert lexical is not None
     source = SOURCE.split()
-    rows = [dict(lexical.table.row(lexical.source_symbols.index(s))) for s in source]
+    rows = [dict(lexical.table.row(prior.source_symbols.index(s))) for s in source]
     assert all(rows), "every source word has translations"
     for w in words:
         token = prior.symbols.index(w["word"])

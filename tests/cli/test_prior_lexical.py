@@ -70,7 +70,7 @@ def built(prior: Run, data: Path) -> Callable[..., Prior]:
 
 def translations(prior: Prior, word: str) -> list[str]:
     assert prior.lexical is not None
-    row = prior.lexical.table.row(prior.lexical.source_symbols.index(word))
+    row = prior.lexical.table.row(prior.source_symbols.index(word))
     return [prior.symbols[x] for x, _ in row]
 
 
@@ -87,7 +87,7 @@ def test_it_learns_the_translations_of_the_source_words(built: Callable[..., Pri
     lexical = prior.lexical
     assert (lexical.weight, lexical.learned, lexical.aligner) == (0.5, False, "ibm1")
     words = [line.split()[0] for line in (data / "dict.en.txt").read_text(encoding="utf-8").splitlines()]
-    assert list(lexical.source_symbols[4:]) == words
+    assert list(prior.source_symbols[4:]) == words
     described = json.loads((data / "prior" / "prior.json").read_text(encoding="utf-8"))
     assert described["settings"]["lexical_top"] == 10
     assert [source.split()[:2] for source in described["settings"]["sources"]] == [

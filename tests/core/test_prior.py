@@ -362,7 +362,7 @@ def test_translations_round_trip(tmp_path: Path) -> None:
     assert sorted(tree(tmp_path / "prior")) == ["arrays.npz", "dictionary.txt", "prior.json", "source.txt"]
     loaded = load_prior(tmp_path / "prior")
     assert loaded.fingerprint == prior.fingerprint
-    assert loaded.lexical.source_symbols == SOURCE_SYMBOLS
+    assert loaded.source_symbols == SOURCE_SYMBOLS
     assert (loaded.lexical.weight, loaded.lexical.learned, loaded.lexical.aligner) == (0.25, True, "ibm1")
     assert np.array_equal(loaded.lexical.table.targets, prior.lexical.table.targets)
     assert loaded.counts() == prior.counts()

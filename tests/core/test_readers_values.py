@@ -32,6 +32,7 @@ def test_values(tmp_path: Path) -> None:
         ("a\tSize:Log\tnan\n", "line 1: word 'a': feature 'Size:Log' has the value nan"),
         ("a\tsize\t1\n", "line 1: word 'a': 'size' is no feature name"),
         ("a\tTOPFORM:a\t1\n", "line 1: word 'a': feature 'TOPFORM:a' is of a group that is kept for word identity"),
+        ("a\tEvidence:Url\t1\n", "feature 'Evidence:Url' is of a group that is kept for word identity and evidence"),
     ],
 )
 def test_errors(tmp_path: Path, text: str, message: str) -> None:

@@ -26,7 +26,7 @@ def background() -> StaticBackground:
 def lexical() -> LexicalTranslation:
     sources, targets, weights = (np.array(column) for column in zip(*PAIRS, strict=True))
     table = LexicalTable.from_pairs(sources, targets, weights, 6, top=5)
-    return LexicalTranslation(table, ("<s>", "<pad>", "</s>", "<unk>", "tahc", "el"), 0.5, False, "none")
+    return LexicalTranslation(table, 0.5, False, "none")
 
 
 def test_the_background_without_the_source(background: StaticBackground) -> None:

@@ -24,7 +24,7 @@ import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 from fairseq_llrnn.core.dictionary import SPECIALS
 from fairseq_llrnn.core.patterns import NUMBER
@@ -46,6 +46,7 @@ UNKNOWN = "Evidence:Unknown"  # the source word is in no dictionary
 NEXT = "Evidence:Next"  # the second and later words of a mapped string
 FORMED = ("numbers", "dates", "codes", "urls", "names")  # kinds that a target word shows by its form, too
 DEFAULT_WEIGHT = 0.25  # ε
+ENTRIES = ("kinds", "weight", "mapping", "patterns")  # of a description
 
 # Every expression here takes time linear in the token's length.
 _DATE = re.compile(r"(\d{1,4})([./\-])(\d{1,2})\2(\d{1,4})")
@@ -117,18 +118,19 @@ class EvidenceRules:
         }
 
     @classmethod
-    def described(cls, description: Mapping[str, Any]) -> EvidenceRules:
-        """The reverse of `description`. Raises ValueError, KeyError or TypeError where it is something else."""
-        kinds, weight, mapping, patterns = (description[name] for name in ("kinds", "weight", "mapping", "patterns"))
+    def described(cls, description: object) -> EvidenceRules:
+        """The reverse of `description`. Raises ValueError where it is something else, or unsound."""
+        parts = [description.get(name) for name in ENTRIES] if isinstance(description, dict) else [None] * len(ENTRIES)
+        kinds, weight, mapping, patterns = parts
         if not (
-            isinstance(weight, float)
-            and _are_strings(kinds)
+            _are_strings(kinds)
+            and isinstance(weight, float)
             and isinstance(mapping, dict)
             and all(_are_strings(words) for words in mapping.values())
             and isinstance(patterns, dict)
             and _are_strings(list(patterns.values()))
         ):
-            raise ValueError("the evidence is described by something else than kinds, weight, mapping and patterns")
+            raise ValueError(f"the evidence is described by something else than {', '.join(ENTRIES)}")
         rules = cls(tuple(kinds), {source: tuple(words) for source, words in mapping.items()}, patterns, weight)
         rules.check()
         return rules
@@ -200,5 +202,5 @@ def _day_and_month(one: int, other: int) -> bool:
     return 1 <= min(one, other) <= 12 and 1 <= max(one, other) <= 31
 
 
-def _are_strings(values: object) -> bool:
+def _are_strings(values: object) -> TypeGuard[list[str]]:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
