@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Average the weights of checkpoints: of a folder's last epochs, or of the files given.
+
+    python scripts/average_checkpoints.py DIR --last 5 --out FILE          checkpoint7.pt … checkpoint11.pt, say
+    python scripts/average_checkpoints.py a.pt b.pt --out FILE
+
+The mean of what is floating-point, computed in float64; everything else (options, dictionaries' sizes, the state of
+training) is the last one's. A log-linear model's checkpoints must be of one prior. They are read as data, never run
+(fairseq's own scripts/average_checkpoints.py is not in its package, and unpickles).
+"""
+
+import argparse
+import logging
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+
+from fairseq_llrnn.cli.places import check_place  # noqa: E402
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
+from fairseq_llrnn.plugin.checkpoints import explain_load_errors  # noqa: E402
+
+EPOCH = re.compile(r"checkpoint(\d+)\.pt")
+FINGERPRINT = "prior_fingerprint"  # of plugin/decoder.py
+
+
+def last_epochs(folder: Path, count: int) -> list[Path]:
+    """The checkpoints of the last `count` epochs, oldest first. Raises DataError where there are fewer."""
+    epochs = {int(found[1]): path for path in folder.iterdir() if (found := EPOCH.fullmatch(path.name))}
+    if len(epochs) < count:
+        names = ", ".join(epochs[n].name for n in sorted(epochs)) or "none"
+        raise DataError(
+            f"{folder}: expected the checkpoints of {count} epochs (checkpoint1.pt, …), found {names}; train with "
+            f"--keep-last-epochs {count} and without --no-epoch-checkpoints, or say --last with a smaller number"
+        )
+    return [epochs[n] for n in sorted(epochs)[-count:]]
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What a checkpoint holds. Raises DataError: no such file, damaged, with code in it, or of another kind."""
+    if not path.is_file():
+        raise DataError(f"{path}: expected a checkpoint, found no such file")
+    state = explain_load_errors(torch.load)(str(path), map_location="cpu", weights_only=True)
+    weights = state.get("model") if isinstance(state, dict) else None
+    if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
+        raise DataError(f"{path}: expected a checkpoint of fairseq, found one without weights under `model`")
+    return state
+
+
+def average(paths: Sequence[Path]) -> dict[str, Any]:
+    """The last checkpoint with the mean of all weights.
+
+    Raises:
+        DataError: of `read`; weights of other names or shapes than the last one's; another prior; a mean that is not
+            finite.
+    """
+    averaged = read(paths[-1])
+    weights: dict[str, Tensor] = averaged["model"]
+    sums = {name: value.double() for name, value in weights.items() if value.is_floating_point()}
+    for path in paths[:-1]:
+        found: dict[str, Tensor] = read(path)["model"]
+        _check_same_model(path, found, paths[-1], weights)
+        for name, value in sums.items():
+            value += found[name].double()
+    for name, value in sums.items():
+        mean = (value / len(paths)).to(weights[name].dtype)
+        if not bool(mean.isfinite().all()):
+            raise DataError(f"the mean of {name} is not finite: a training went astray; average other checkpoints")
+        weights[name] = mean
+    return averaged
+
+
+def _check_same_model(path: Path, found: dict[str, Tensor], last: Path, weights: dict[str, Tensor]) -> None:
+    for name in sorted(found.keys() | weights.keys()):
+        one, other = found.get(name), weights.get(name)
+        if one is None or other is None:
+            raise DataError(f"{path}: expected the weights that {last} has, found {name} in only one of the two")
+        if one.shape != other.shape:
+            raise DataError(
+                f"{path}: expected weights of the shapes in {last}, found {name} of {tuple(one.shape)}, not "
+                f"{tuple(other.shape)}; average checkpoints of one model"
+            )
+        if name.endswith(FINGERPRINT) and not torch.equal(one, other):
+            raise DataError(f"{path}: expected a model over the prior of {last}, found one over another prior")
+
+
+def write(state: dict[str, Any], out: Path) -> None:
+    """Save under a temporary name, then rename. Raises DataError."""
+    temporary = out.with_name(f".{out.name}.tmp")
+    try:
+        torch.save(state, temporary)
+        os.replace(temporary, out)
+    except (OSError, RuntimeError) as error:  # torch reports a full disk as the latter
+        raise DataError(f"{out}: cannot be written: {error}; make room on the disk, or give another place") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Average the weights of checkpoints.")
+    parser.add_argument("inputs", nargs="+", type=Path, metavar="DIR|FILE", help="a folder with epochs, or files")
+    parser.add_argument("--last", type=int, default=5, metavar="N", help="epochs of the folder (default: 5)")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE")
+    args = parser.parse_args()
+    try:
+        check_place(str(args.out), f"--out {args.out}")
+        if args.last < 1:
+            raise OptionError(f"--last {args.last}: expected a number of at least 1")
+        paths: list[Path] = args.inputs
+        if paths[0].is_dir():
+            if len(paths) > 1:
+                raise OptionError(f"expected one folder, or files, found {paths[0]} and others")
+            paths = last_epochs(paths[0], args.last)
+        write(average(paths), args.out)
+    except LLRNNError as error:
+        print(f"average_checkpoints: error: {error}", file=sys.stderr)
+        return 2
+    print(f"{args.out}: the mean of {', '.join(path.name for path in paths)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
