@@ -61,7 +61,7 @@ def explain(
         log_mass = background.log_mass(state)  # shape: (1, S)
         log_shares = background.log_shares(state)  # shape: (1, V)
         scores = output.class_scores(hidden[t : t + 1], composed)  # shape: (1, S)
-        log_probs = output.log_probs(scores, log_mass, log_shares)[0]  # shape: (V,)
+        log_probs = background.word_log_probs(output.class_log_probs(scores, log_mass), state)[0]  # shape: (V,)
         adaptor = output.adaptor(hidden[t]).tolist()  # F
         under_background = _expectations(table, log_mass)
         under_model = _expectations(table, scores + log_mass)

@@ -13,6 +13,7 @@ Softmax is the special case φ = one-hot, b = 1: then E = W and the signature fo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -40,15 +41,15 @@ def plain_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, phi: Tensor, l
     return functional.log_softmax(adaptor @ phi.T + log_weights, dim=-1)
 
 
-class _ClassLogProb(torch.autograd.Function):
-    """log p(σ_target | K) with one N×S buffer: the probabilities, kept for the backward pass.
+class _ClassScore(torch.autograd.Function):
+    """The target's score and log Z over the classes, with one N×S buffer: the probabilities, kept for the backward pass.
 
-    The gradient in the scores is onehot − p; it is never formed, since its two terms enter the matrix products apart.
+    Their gradients in the scores are onehot and p; neither is formed at N×S, since they enter the matrix products apart.
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor) -> Tensor:
-        """hidden (N, H), rows (S, H), bias (S,) or (N, S) [float32: holds log_mass], target (N,) -> (N,)."""
+    def forward(ctx: Any, hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """hidden (N, H), rows (S, H), bias (S,) or (N, S) [float32: holds log_mass], target (N,) -> (N,) and (N,)."""
         if bias.dim() == 1 and hidden.dtype == bias.dtype:
             scores = torch.addmm(bias, hidden, rows.T)
         else:
@@ -61,35 +62,56 @@ class _ClassLogProb(torch.autograd.Function):
         log_partition = top - probabilities.amax(dim=1).log()
         ctx.save_for_backward(hidden, rows, target, probabilities)
         ctx.bias_is_row = bias.dim() == 1
-        return target_score - log_partition
+        return target_score, log_partition
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    def backward(
+        ctx: Any, grad_score: Tensor, grad_partition: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         hidden, rows, target, probabilities = ctx.saved_tensors
         need_hidden, need_rows, need_bias, _ = ctx.needs_input_grad
-        scale = grad.unsqueeze(1)  # shape: (N, 1)
+        of_score, of_partition = grad_score.unsqueeze(1), grad_partition.unsqueeze(1)  # shape: (N, 1)
         p = probabilities.to(hidden.dtype)
         grad_hidden = grad_rows = grad_bias = None
         if need_hidden:
-            grad_hidden = (rows[target] - p @ rows) * scale.to(rows.dtype)
+            grad_hidden = torch.addcmul(rows[target] * of_score.to(rows.dtype), p @ rows, of_partition.to(rows.dtype))
         if need_rows:
-            scaled = hidden * scale.to(hidden.dtype)
-            grad_rows = (p.T @ scaled).neg_().index_add_(0, target, scaled)
+            scaled = hidden * of_partition.to(hidden.dtype)
+            grad_rows = (p.T @ scaled).index_add_(0, target, hidden * of_score.to(hidden.dtype))
         if need_bias and ctx.bias_is_row:
-            grad_bias = (grad @ probabilities).neg_().index_add_(0, target, grad)
+            grad_bias = (grad_partition @ probabilities).index_add_(0, target, grad_score)
         elif need_bias:
-            grad_bias = (probabilities * -scale).scatter_add_(1, target.unsqueeze(1), scale)
+            grad_bias = (probabilities * of_partition).scatter_add_(1, target.unsqueeze(1), of_score)
         return grad_hidden, grad_rows, grad_bias, None
 
 
-def class_log_prob(hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor) -> Tensor:
-    """log softmax(hidden rowsᵀ + bias)[target]: (N, H), (S, H), (S,) or (N, S), (N,) -> (N,).
+def class_log_prob(
+    hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor, slot_scores: Tensor | None = None
+) -> Tensor:
+    """log softmax([hidden rowsᵀ + bias, slot_scores])[target]: (N, H), (S, H), (S,) or (N, S), (N,), (N, J) -> (N,).
 
     Values in bias.dtype (float32 or float64) whatever the dtype of the products; −inf in `bias` forbids a class.
     """
-    result: Tensor = _ClassLogProb.apply(hidden, rows, bias, target)
+    if slot_scores is None:
+        score, log_partition = _ClassScore.apply(hidden, rows, bias, target)
+    else:
+        slot = target - len(rows)
+        of_class, static_partition = _ClassScore.apply(hidden, rows, bias, target.masked_fill(slot >= 0, 0))
+        of_slot = slot_scores.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1)
+        score = torch.where(slot >= 0, of_slot, of_class)
+        log_partition = torch.cat([static_partition.unsqueeze(1), slot_scores], dim=1).logsumexp(1)
+    result: Tensor = score - log_partition
     return result
+
+
+@dataclass(frozen=True)
+class SlotScores:
+    """What is different where sentences have J slots, classes S … S + J − 1 of their own."""
+
+    scores: Tensor  # aᵀφ of every slot, (N, J)
+    log_mass: Tensor  # (N, J)
+    targets: Tensor  # the classes of the targets, (N,), from S on slots
 
 
 class LogLinearOutput(nn.Module):
@@ -138,6 +160,7 @@ class LogLinearOutput(nn.Module):
         log_share: Tensor,
         log_weights: Tensor | None = None,
         composed: tuple[Tensor, Tensor] | None = None,
+        slots: SlotScores | None = None,
     ) -> Tensor:
         """log p(target | K) at every position, for training.
 
@@ -146,6 +169,7 @@ class LogLinearOutput(nn.Module):
             log_mass: log B_K(σ), (1, S) or (N, S). log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
             log_weights: log b(K, x) of every word, (1, V) or (N, V); what the plain formula reads instead of both.
             composed: what `composed` returned, to use again.
+            slots: of the sentences' slots, if there are any.
 
         Returns:
             (N,) float32 (float64 for float64 parameters).
@@ -160,10 +184,18 @@ class LogLinearOutput(nn.Module):
         rows, bias = self.composed() if composed is None else composed
         masses = log_mass.to(bias.dtype) + bias
         class_bias = masses.squeeze(0) if masses.size(0) == 1 else masses
-        return class_log_prob(hidden, rows.to(hidden.dtype), class_bias, self.class_of[targets]) + log_share
+        rows = rows.to(hidden.dtype)
+        if slots is None:
+            return class_log_prob(hidden, rows, class_bias, self.class_of[targets]) + log_share
+        return class_log_prob(hidden, rows, class_bias, slots.targets, slots.scores + slots.log_mass) + log_share
 
     def smoothing_gain(
-        self, hidden: Tensor, targets: Tensor, log_mass: Tensor, composed: tuple[Tensor, Tensor] | None = None
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        log_mass: Tensor,
+        composed: tuple[Tensor, Tensor] | None = None,
+        slots: SlotScores | None = None,
     ) -> Tensor:
         """What label smoothing adds to log p(target), in units of its ε: E_q[aᵀφ] − aᵀφ(target), q the background.
 
@@ -173,29 +205,28 @@ class LogLinearOutput(nn.Module):
         has parameters itself, the likelihood alone trains them: q is taken as given.
 
         Args:
-            hidden: (…, H). targets: (…,). log_mass: broadcasts to (…, S).
+            hidden: (…, H). targets: (…,). log_mass: broadcasts to (…, S), or to (…, S + J) with slots, whose tensors
+                begin with (…,) as well.
 
         Returns:
             (…,) at least float32.
         """
         rows, bias = self.composed() if composed is None else composed
-        rows = rows.to(bias.dtype)
+        rows, hidden = rows.to(bias.dtype), hidden.to(bias.dtype)
         q = log_mass.detach().to(bias.dtype).softmax(-1)  # as wide as log_mass is: one row serves many positions
-        target = self.class_of[targets]
-        gain = (hidden.to(bias.dtype) * (q @ rows - rows[target])).sum(-1)
-        return gain + q @ bias - bias[target]
-
-    def log_probs(self, scores: Tensor, log_mass: Tensor, log_shares: Tensor) -> Tensor:
-        """log p(x | K) for every word, for search.
-
-        Args:
-            scores: aᵀφ(σ) (…, S) from `class_scores`, perhaps tempered. log_mass: broadcasts to it.
-            log_shares: broadcasts to (…, V).
-
-        Returns:
-            (…, V); −inf for forbidden words.
-        """
-        return self.class_log_probs(scores, log_mass)[..., self.class_of] + log_shares
+        if slots is None:
+            target = self.class_of[targets]
+            return (hidden * (q @ rows - rows[target])).sum(-1) + q @ bias - bias[target]
+        static = len(rows)
+        target = slots.targets.clamp_max(static - 1)
+        of_class = (hidden * rows[target]).sum(-1) + bias[target]
+        which = (slots.targets - static).clamp_min(0)
+        of_target = torch.where(
+            slots.targets < static, of_class, slots.scores.gather(-1, which.unsqueeze(-1)).squeeze(-1)
+        )
+        words, slot_words = q[..., :static], q[..., static:]
+        expected = (hidden * (words @ rows)).sum(-1) + words @ bias + (slot_words * slots.scores).sum(-1)
+        return expected - of_target
 
     def class_log_probs(self, scores: Tensor, log_mass: Tensor) -> Tensor:
         """log p(σ | K) for every signature: scores (…, S), `log_mass` broadcasting to it -> (…, S)."""

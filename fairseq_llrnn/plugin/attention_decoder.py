@@ -41,7 +41,7 @@ class AttentionDecoder(LogLinearDecoder):
         max_positions: int,
         bf16_products: bool,
     ) -> None:
-        super().__init__(dictionary, prior, output, bf16_products)
+        super().__init__(dictionary, prior, output, bf16_products, encoder_size)
         self.network = network
         self.embedding = embedding
         self.attention = attention

@@ -1,7 +1,9 @@
 """What every decoder of ours ends in: a log-linear output over signatures, and a background.
 
-Sizes: B batch, T time, L source length, V words, S signatures, H hidden width. Element 0 of the decoder's output holds
-aᵀφ(σ), (B, T, S), which the host may divide by a temperature; log b rides in the second element and is never tempered.
+Sizes: B batch, T time, L source length, V words, S signatures, J slots, H hidden width, E encoder width. Element 0 of the
+decoder's output holds aᵀφ(σ), (B, T, S), which the host may divide by a temperature; log b rides in the second element and
+is never tempered. Where the sources offer evidence there are J classes more, and ids beyond V, which the background knows
+(core/backgrounds/evidence.py): the output is (B, T, S + J), and about all words there are V + J columns.
 """
 
 from __future__ import annotations
@@ -15,12 +17,19 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.contract import Background
-from fairseq_llrnn.core.log_linear import LogLinearOutput
+from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
+from fairseq_llrnn.core.evidence.slots import SlotRows
+from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import DataError, PriorError
 
 IncrementalState = dict[str, dict[str, Any]]
 EncoderOut = dict[str, list[Tensor]]  # as the host's; "src_tokens" holds the source, (B, L)
+
+
+def known_words(tokens: Tensor, dictionary: Dictionary) -> Tensor:
+    """The tokens with <unk> for strings outside the dictionary: all that a table with a row per word can read."""
+    return tokens.masked_fill(tokens >= len(dictionary), dictionary.unk())
 
 
 class LogLinearDecoder(FairseqIncrementalDecoder):
@@ -29,12 +38,24 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     prior_fingerprint: Tensor
 
     def __init__(
-        self, dictionary: Dictionary, prior: Prior, output: LogLinearOutput, bf16_products: bool = False
+        self,
+        dictionary: Dictionary,
+        prior: Prior,
+        output: LogLinearOutput,
+        bf16_products: bool = False,
+        encoder_size: int | None = None,
     ) -> None:
-        """bf16_products: train with bfloat16 products; the output layer takes over the dtype of the hidden states."""
+        """
+        Args:
+            bf16_products: train with bfloat16 products; the output layer takes over the dtype of the hidden states.
+            encoder_size: E, the width of the states in encoder_out["encoder_out"]; None for a language model.
+        """
         super().__init__(dictionary)
         self.output = output
         self.background = prior.background()
+        self.slot_rows = None
+        if prior.evidence is not None and encoder_size is not None:
+            self.slot_rows = SlotRows(encoder_size, output.weight.size(1))
         self.bf16_products = bf16_products
         # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (as floating
         # point, so that the host's averages of checkpoints and of updates are the same fingerprint again)
@@ -49,7 +70,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """Hidden states of every position, or of the last one where `incremental_state` is given.
 
         Args:
-            previous: the tokens before each position, (B, T).
+            previous: the tokens before each position, (B, T), all of them below V.
 
         Returns:
             (B, T, H) or (B, 1, H), and the attention on the source, (B, T, L) or (B, 1, L), if there is any.
@@ -70,15 +91,18 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
         Args:
             prev_output_tokens: (B, T). src_lengths: what the host passes along; unused, since padding is on the right.
-            features_only: return the hidden states (B, T, H) instead of the class scores (B, T, S).
+            features_only: return the hidden states (B, T, H) instead of the class scores (B, T, S + J).
 
         Returns:
-            hidden states or scores, and {"attn": …, "log_mass": …} with log_mass broadcasting to (B, T, S).
+            hidden states or scores, and {"attn": …, "log_mass": …} with log_mass broadcasting to (B, T, S + J).
         """
         hidden, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         if features_only:
             return hidden, extra
-        return self.output.class_scores(hidden, extra["composed"]), extra
+        scores = self.output.class_scores(hidden, extra["composed"])
+        if "slots" in extra:
+            scores = torch.cat([scores, self._slot_scores(hidden, extra)], dim=2)
+        return scores, extra
 
     def extract_features(
         self,
@@ -87,19 +111,24 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         incremental_state: IncrementalState | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Hidden states (B, T, H), and the background along the positions. (B, 1, …) with `incremental_state`."""
-        with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
-            hidden, attention = self.hidden(prev_output_tokens, encoder_out, incremental_state)
         background = self._given(encoder_out, incremental_state)
+        state = None
+        if incremental_state is not None:
+            state = self._advance(background, prev_output_tokens, incremental_state)
+        read = background.readable(prev_output_tokens, state)
+        with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
+            hidden, attention = self.hidden(read, encoder_out, incremental_state)
         extra: dict[str, Any] = {
             "attn": None if attention is None else [attention],
             "background": background,
             # here, inside `forward`, so that torch's DistributedDataParallel sees the output's parameters used
             "composed": self._kept(incremental_state, "output rows", self.output.composed),
         }
-        if incremental_state is None:
+        if isinstance(background, EvidenceMixture):
+            extra["slots"] = self._kept(incremental_state, "slot rows", lambda: self._rows_of_slots(background, encoder_out))
+        if state is None:
             extra |= {"previous": prev_output_tokens, "log_mass": background.log_mass_along(prev_output_tokens)}
         else:
-            state = self._advance(background, prev_output_tokens, incremental_state)
             extra |= {"state": state, "log_mass": background.log_mass(state).unsqueeze(1)}
         return hidden.to(torch.bfloat16) if self._reduced else hidden, extra
 
@@ -114,6 +143,21 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         source = encoder_out["src_tokens"][0]
         given: Background = self._kept(incremental_state, "given", lambda: self.background.given(source))
         return given
+
+    def _rows_of_slots(self, background: EvidenceMixture, encoder_out: EncoderOut | None) -> tuple[Tensor, Tensor]:
+        """Rows (B, J, H) and biases (B, J) of the slots of every sentence, like those of LogLinearOutput.composed."""
+        assert encoder_out is not None and self.slot_rows is not None
+        states = encoder_out["encoder_out"][0].transpose(0, 1)  # shape: (B, L, E)
+        rows: tuple[Tensor, Tensor] = self.slot_rows(background.slots, self.output.weight, self.output.bias, states)
+        return rows
+
+    def _slot_scores(self, hidden: Tensor, extra: dict[str, Any]) -> Tensor:
+        """aᵀφ of the slots: (B, T, H) -> (B, T, J), at least float32."""
+        rows, bias = extra["slots"]
+        if "state" in extra:  # a search, whose hypotheses know their sentence
+            sentence = extra["state"][:, 0]
+            rows, bias = rows[sentence], bias[sentence]
+        return (hidden @ rows.to(hidden.dtype).transpose(1, 2)).to(bias.dtype) + bias.unsqueeze(1)
 
     def _kept(self, incremental_state: IncrementalState | None, name: str, make: Callable[[], Any]) -> Any:
         """What `make` returns: made at the first step of a search and used at all others, never reordered."""
@@ -148,26 +192,37 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
         −inf for a target that the background forbids, padding included: the caller masks it.
         """
-        log_mass = extra["log_mass"]
+        log_mass, static = extra["log_mass"], self.background.num_classes
         background, previous = extra["background"], extra["previous"]
         share = background.log_share_along(previous, targets)
-        log_weights = None
+        log_weights = slots = None
         if self.output.formula == "plain":
             weights = log_mass[..., self.output.class_of] + background.log_shares_along(previous)
             log_weights = _one_row_or_all(weights, targets)
+        if "slots" in extra:
+            slots = SlotScores(
+                self._slot_scores(hidden, extra).flatten(0, 1),
+                _one_row_or_all(log_mass[..., static:], targets),
+                background.classes_along(targets).flatten(),
+            )
         flat = self.output.target_log_prob(
             hidden.flatten(0, 1),
             targets.flatten(),
-            _one_row_or_all(log_mass, targets),
+            _one_row_or_all(log_mass[..., :static], targets),
             share.flatten(),
             log_weights,
             extra["composed"],
+            slots,
         )
         return flat.view(targets.shape)
 
     def smoothing_gain(self, hidden: Tensor, extra: dict[str, Any], targets: Tensor) -> Tensor:
         """What label smoothing adds to the log-probabilities, in units of its ε (LogLinearOutput): (B, T)."""
-        return self.output.smoothing_gain(hidden, targets, extra["log_mass"], extra["composed"])
+        log_mass, slots = extra["log_mass"], None
+        if "slots" in extra:
+            classes = extra["background"].classes_along(targets)
+            slots = SlotScores(self._slot_scores(hidden, extra), log_mass, classes)
+        return self.output.smoothing_gain(hidden, targets, log_mass, extra["composed"], slots)
 
     def refuse_impossible(self, log_prob: Tensor, targets: Tensor, ids: Tensor) -> None:
         """A target without background mass would make the loss infinite: say which word, sentence and position.
@@ -197,16 +252,16 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def get_normalized_probs(
         self, net_output: tuple[Tensor, dict[str, Any]], log_probs: bool, sample: dict[str, Any] | None = None
     ) -> Tensor:
-        """Probabilities of all V words, for the host's scorers and searches: (B, T, S) -> (B, T, V).
+        """Probabilities of all V words and J slots, for the host's scorers and searches: (B, T, S + J) -> (B, T, V + J).
 
         Only a scorer hands over its sample; it would leave impossible targets out of its perplexity.
         """
         scores, extra = net_output
+        background, classes = extra["background"], self.output.class_log_probs(scores, extra["log_mass"])
         if "state" in extra:
-            shares = extra["background"].log_shares(extra["state"]).unsqueeze(1)
+            result = background.word_log_probs(classes[:, -1], extra["state"]).unsqueeze(1)
         else:
-            shares = extra["background"].log_shares_along(extra["previous"])
-        result = self.output.log_probs(scores, extra["log_mass"], shares)
+            result = background.word_log_probs_along(classes, extra["previous"])
         if sample is not None and sample.get("target") is not None:
             target = sample["target"]
             self.refuse_impossible(result.gather(2, target.unsqueeze(2)).squeeze(2), target, sample["id"])

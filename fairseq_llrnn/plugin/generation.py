@@ -4,8 +4,8 @@ Sizes: N hypotheses, S signatures, C columns, beam width k.
 
 The host's generator sees a matrix of C columns instead of V words: first the special symbols in the dictionary's order
 (so that whatever it does to </s> and <unk> by their index is right), then the 2k and a few most probable other words of
-each hypothesis. A beam search takes 2k candidates from a sentence's hypotheses, so never a word that has no column.
-`CandidateSearch` turns the columns that the host's search chose back into words.
+each hypothesis (a slot of its sentence is one of them). A beam search takes 2k candidates from a sentence's hypotheses, so never a word that has no column.
+`SlotSearch` turns the columns that the host's search chose back into words.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.plugin.columns import ColumnGenerator, ColumnGeneratorWithAlignment, SlotSearch, has_slots
 from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
 
 # Options under which the host looks at every word of the vocabulary, or at other symbols than the special ones.
@@ -28,12 +29,22 @@ WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size p
 WHEN_POSITIVE = ("diverse_beam_groups", "diversity_rate")
 
 
-def generator_class(models: Sequence[BaseFairseqModel], args: Any) -> type[SequenceGenerator] | None:
-    """Our generator where it can answer: one model of ours, plain beam search. None: the host's, over all words."""
+def generator_class(
+    models: Sequence[BaseFairseqModel], args: Any, over_candidates: bool
+) -> type[SequenceGenerator] | None:
+    """Our generators where the host's cannot do, or not as fast. None: the host's, over all words.
+
+    Args:
+        over_candidates: whether something else does not ask for all words.
+    """
     whole = any(getattr(args, name, False) for name in WHOLE_VOCABULARY)
     diverse = any((getattr(args, name, -1) or -1) > 0 for name in WHEN_POSITIVE)
     ours = len(models) == 1 and isinstance(models[0].decoder, LogLinearDecoder)
-    return CandidateGenerator if ours and not whole and not diverse else None
+    if ours and over_candidates and not whole and not diverse:
+        return CandidateGenerator
+    if any(map(has_slots, models)):
+        return ColumnGeneratorWithAlignment if getattr(args, "print_alignment", None) else ColumnGenerator
+    return None
 
 
 class CandidateModel(EnsembleModel):
@@ -82,7 +93,7 @@ class CandidateModel(EnsembleModel):
         assert self._last is not None
         classes, background, state = self._last
         share = background.log_share(state, words)
-        signature = background.class_of[words].unsqueeze(1)
+        signature = background.classes(state, words).unsqueeze(1)
         # a class without mass is −inf, and its members' share as well
         return torch.where(torch.isneginf(share), share, classes.gather(1, signature).squeeze(1) + share)
 
@@ -91,30 +102,6 @@ class CandidateModel(EnsembleModel):
         ordinary = words >= self.specials
         log_probs[ordinary, self.specials] = self.log_prob_of(words)[ordinary]
         self.words[ordinary, self.specials] = words[ordinary]
-
-
-class CandidateSearch(Search):
-    """The host's beam search over columns, with words in its answer."""
-
-    def __init__(self, dictionary: Dictionary, search: Search, model: CandidateModel) -> None:
-        super().__init__(dictionary)
-        self.search = search
-        self.columns_of = [model]  # in a list: no sub-module, it is the generator's already
-
-    def step(
-        self,
-        step: int,
-        lprobs: Tensor,
-        scores: Tensor | None,
-        prev_output_tokens: Tensor | None = None,
-        original_batch_idxs: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """As the host's: (batch, beam, C) log probabilities -> scores, words and beams of the candidates."""
-        batch, beam, _ = lprobs.shape
-        values, columns, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
-        words = self.columns_of[0].words.view(batch, beam, -1)
-        sentence = torch.arange(batch, device=words.device).unsqueeze(1)
-        return values, words[sentence, beams, columns], beams
 
 
 class CandidateGenerator(SequenceGenerator):
@@ -126,7 +113,7 @@ class CandidateGenerator(SequenceGenerator):
         # </s> and <unk> may be among the best as well, and have columns of their own
         model.wanted = 2 * self.beam_size + tgt_dict.nspecial
         self.vocab_size = model.columns
-        self.search: Search = CandidateSearch(tgt_dict, self.search, model)
+        self.search: Search = SlotSearch(tgt_dict, self.search, model)
 
     def _prefix_tokens(
         self, step: int, lprobs: Tensor, scores: Tensor, tokens: Tensor, prefix_tokens: Tensor, beam_size: int

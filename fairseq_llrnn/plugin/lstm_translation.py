@@ -15,7 +15,7 @@ from fairseq_llrnn.core.attention import KINDS, GlobalAttention
 from fairseq_llrnn.core.encoder import RecurrentEncoder
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.attention_decoder import AttentionDecoder
-from fairseq_llrnn.plugin.decoder import EncoderOut
+from fairseq_llrnn.plugin.decoder import EncoderOut, known_words
 from fairseq_llrnn.plugin.decoder_options import (
     RecurrentDecoderConfig,
     build_embedding,
@@ -67,7 +67,7 @@ class LSTMTranslationEncoder(FairseqEncoder):
             element of a list, as the host's encoders have them.
         """
         with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
-            states, summary = self.network(src_tokens)
+            states, summary = self.network(known_words(src_tokens, self.dictionary))
         return {
             "encoder_out": [states.transpose(0, 1)],
             "encoder_padding_mask": [src_tokens.eq(self.network.pad)],

@@ -12,12 +12,14 @@ from fairseq.data import Dictionary, FairseqDataset
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.core.prior import Prior, load_prior
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.columns import ColumnGeneratorWithAlignment, ColumnScorer, has_slots
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.generation import generator_class
 
@@ -96,9 +98,14 @@ class PriorTask(FairseqTask):
                 )
         # of the host's extras, these two speak of words by their index
         by_index = any((extra_gen_cls_kwargs or {}).get(name) for name in ("lm_model", "tokens_to_suppress"))
-        if seq_gen_cls is None and prefix_allowed_tokens_fn is None and not by_index:
-            seq_gen_cls = generator_class(models, args)
-        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        if seq_gen_cls is None:
+            seq_gen_cls = generator_class(models, args, prefix_allowed_tokens_fn is None and not by_index)
+        if seq_gen_cls is ColumnGeneratorWithAlignment:
+            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": args.print_alignment}
+        generator = super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        if isinstance(generator, SequenceScorer) and any(map(has_slots, models)):
+            return ColumnScorer(self.target_dictionary, compute_alignment=generator.compute_alignment)
+        return generator
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         """The prefix (B, t), padded, that a search must begin with, and the source (B, L) of a translation; or None."""

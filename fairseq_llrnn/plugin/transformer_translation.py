@@ -22,7 +22,7 @@ from fairseq_llrnn.core.composition import FeatureEmbedding
 from fairseq_llrnn.core.log_linear import FORMULAS, LogLinearOutput
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
+from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder, known_words
 from fairseq_llrnn.plugin.decoder_options import (
     BF16_PRODUCTS,
     OUTPUT_FORMULA,
@@ -58,7 +58,8 @@ class SourceKeepingEncoder(TransformerEncoderBase):
         token_embeddings: Tensor | None = None,
     ) -> EncoderOut:
         with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
-            encoder_out = super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
+            known = known_words(src_tokens, self.dictionary)
+            encoder_out = super().forward(known, src_lengths, return_all_hiddens, token_embeddings)
         encoder_out["src_tokens"] = [src_tokens]
         return encoder_out
 
@@ -73,8 +74,9 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
         body: TransformerDecoderBase,
         output: LogLinearOutput,
         bf16_products: bool,
+        encoder_size: int,
     ) -> None:
-        super().__init__(dictionary, prior, output, bf16_products)
+        super().__init__(dictionary, prior, output, bf16_products, encoder_size)
         self.body = body
 
     def hidden(
@@ -175,7 +177,8 @@ class LLRNNTransformerModel(TransformerModel):
         )
         encoder = SourceKeepingEncoder(cfg, source, written)
         encoder.bf16_products = args.bf16_products
-        return cls(args, encoder, TransformerLogLinearDecoder(target, prior, body, output, args.bf16_products))
+        decoder = TransformerLogLinearDecoder(target, prior, body, output, args.bf16_products, cfg.encoder.embed_dim)
+        return cls(args, encoder, decoder)
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False

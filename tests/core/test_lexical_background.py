@@ -189,7 +189,7 @@ def test_the_best_words_of_a_search_are_those_of_the_whole_distribution(k: int) 
     scores = output.class_scores(torch.randn((5, 4), generator=torch.Generator().manual_seed(3), dtype=torch.float64))
     bound = background(0.9).given(SOURCE)
     state = bound.start(5)
-    everything = output.log_probs(scores, bound.log_mass(state), bound.log_shares(state))
+    everything = bound.word_log_probs(output.class_log_probs(scores, bound.log_mass(state)), state)
     values, tokens = output.top_k(output.class_log_probs(scores, bound.log_mass(state)), bound, state, k)
     expected = everything.topk(min(k, len(CLASS_OF))).values
     torch.testing.assert_close(values[:, : expected.size(1)], expected)

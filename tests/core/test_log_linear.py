@@ -57,7 +57,8 @@ def targets_in(
 
 def everything(output: LogLinearOutput, background: Background, hidden: Tensor) -> Tensor:
     state = background.start(hidden.size(0))
-    return output.log_probs(output.class_scores(hidden), background.log_mass(state), background.log_shares(state))
+    classes = output.class_log_probs(output.class_scores(hidden), background.log_mass(state))
+    return background.word_log_probs(classes, state)
 
 
 def test_equal_rows_share_a_signature() -> None:
@@ -143,7 +144,8 @@ def test_a_background_that_depends_on_the_hypothesis(formula: str) -> None:
     hidden = torch.randn(4, WIDTH, dtype=torch.float64)
     phi = torch.from_numpy(FeatureTable.from_rows(ROWS).dense()).double()
     expected = plain_log_probs(hidden, output.weight, output.bias, phi, background.log_weights(state))
-    found = output.log_probs(output.class_scores(hidden), background.log_mass(state), background.log_shares(state))
+    classes = output.class_log_probs(output.class_scores(hidden), background.log_mass(state))
+    found = background.word_log_probs(classes, state)
     torch.testing.assert_close(found.exp(), expected.exp())
     targets = torch.tensor([0, 4, 5, 6])
     one = targets_in(output, background, state, hidden, targets)

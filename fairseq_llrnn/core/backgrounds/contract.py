@@ -10,6 +10,8 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
     bound = background.given(source)               the background of a batch of conditions C (source sentences)
 
 A background that depends on a condition C is first asked for the one of this batch; any other answers with itself.
+Where C offers strings of its own (backgrounds/evidence.py), the bound background has more classes than the vocabulary,
+and which class a token is of depends on C as well: ask `classes`, not `class_of`.
 A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
 obviously right default, which a faster subclass overrides. Every background passes tests/laws.py.
 """
@@ -39,6 +41,7 @@ class Background(nn.Module):
     """Non-negative weights b(K, x) over the next token, known before training (module docstring)."""
 
     class_of: Tensor  # (V,) int64
+    constant = False  # whether a sentence gets the same answers in all of its states
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
         super().__init__()
@@ -69,7 +72,43 @@ class Background(nn.Module):
         """
         return self
 
+    # ---- what only a condition with strings of its own overrides ------------------------------------------------------
+
+    def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
+        """The class of one token (N,) per hypothesis: (N,)."""
+        return self.class_of[tokens]
+
+    def classes_along(self, tokens: Tensor) -> Tensor:
+        """The class of every token of a batch: (B, T) -> (B, T)."""
+        return self.class_of[tokens]
+
+    def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        """The tokens (N, T) as a network with rows for V words may read them: row i is sentence i, or of state i."""
+        return tokens
+
+    def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
+        """log p of every word from log p(σ | K): (N, S) -> (N, V). −inf for forbidden words."""
+        return classes[:, self.class_of] + self.log_shares(state)
+
+    def word_log_probs_along(self, classes: Tensor, previous: Tensor) -> Tensor:
+        """As `word_log_probs`, for all positions of a batch: (B, T, S), (B, T) -> (B, T, V)."""
+        return classes[..., self.class_of] + self.log_shares_along(previous)
+
     # ---- slow defaults ------------------------------------------------------------------------------------------
+
+    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+        """The mass of each word's class when words are taken out of their classes.
+
+        Args:
+            words: (N, J), different ones in a row. taken: (N, J) bool, which of them are taken out.
+
+        Returns:
+            log Σ_{x ∈ σ(words[n, j]), x not taken in row n} b(K, x): (N, J); −inf where nothing is left.
+        """
+        weights = self.log_weights(state).expand(words.size(0), -1)
+        out = torch.zeros_like(weights, dtype=torch.bool).scatter_reduce(1, words, taken, reduce="amax")
+        masses = class_log_sums(weights.masked_fill(out, NEGATIVE_INFINITY), self.class_of, self.num_classes)
+        return masses.gather(1, self.class_of[words])
 
     def log_mass(self, state: Tensor) -> Tensor:
         """log B_K(σ): (N, S), or (1, S) where it is the same for all hypotheses."""

@@ -132,12 +132,15 @@ class LexicalMixture(Background):
     Behind the E entries stands one without meaning, so that what is looked up and not found may point there.
     """
 
+    constant = True
+
     def __init__(self, lexicon: LexicalBackground, source: Tensor) -> None:
         super().__init__(lexicon.class_of, lexicon.num_classes)
         self.lexicon = lexicon
         self.num_sentences = source.size(0)
         keys, weights, known = lexicon.entries(source)
         self.log_rest, log_weight = lexicon.log_mixture(known)  # shape: (B,) and ()
+        self.entry_weights, self.log_weight = weights, log_weight
         sentence = keys // len(self.class_of)
         words = lexicon.ranked_members[keys % len(self.class_of)]
         self.entry_classes = sentence * self.num_classes + self.class_of[words]  # shape: (E,), into (B · S,)
@@ -192,6 +195,15 @@ class LexicalMixture(Background):
         key = sentence * len(self.class_of) + self.lexicon.rank_of[tokens]
         place = torch.searchsorted(self.keys, key)
         return place, self.keys[place] == key
+
+    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+        sentence = state.expand_as(words)
+        base = self.lexicon.log_mass_without(state, words, taken) + self.log_rest[sentence]
+        place, found = self._place(sentence, words)
+        out = torch.zeros_like(self.keys, dtype=torch.bool).index_put((place[found & taken],), taken.new_ones(()))
+        left = self.entry_weights.masked_fill(out[:-1], 0.0)
+        sums = left.new_zeros(self.num_sentences * self.num_classes).index_add(0, self.entry_classes, left)
+        return torch.logaddexp(base, sums[sentence * self.num_classes + self.class_of[words]].log() + self.log_weight)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
 

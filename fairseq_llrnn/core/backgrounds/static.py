@@ -19,6 +19,8 @@ class StaticBackground(Background):
     class_log_mass: Tensor  # (S,)
     ranked_members: Tensor  # (V,) words by class, the largest share first inside each
     class_starts: Tensor  # (S + 1,) where each class begins in ranked_members
+    class_support: Tensor  # (S,) how many members have weight
+    constant = True
 
     def __init__(self, class_of: Tensor, num_classes: int, log_weights: Tensor) -> None:
         """class_of: (V,) int64. log_weights: (V,) natural logarithms; −inf forbids a word."""
@@ -36,6 +38,7 @@ class StaticBackground(Background):
             ("class_log_mass", mass.squeeze(0).to(log_weights.dtype)),
             ("ranked_members", by_class),
             ("class_starts", starts),
+            ("class_support", torch.bincount(class_of[~share.isneginf()], minlength=num_classes)),
         ):
             self.register_buffer(name, value, persistent=False)
 
@@ -56,6 +59,18 @@ class StaticBackground(Background):
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self.word_log_share[tokens]
+
+    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+        share = self.word_log_share[words].masked_fill(~taken, NEGATIVE_INFINITY)
+        classes = self.class_of[words]
+        # shape: (N, J, J), the words taken out of each word's class
+        beside = share.unsqueeze(1).expand(-1, words.size(1), -1)
+        beside = beside.masked_fill(classes.unsqueeze(2) != classes.unsqueeze(1), NEGATIVE_INFINITY)
+        # from the share, which is near 0 where little is left, and has its digits there: log(1 − Σ exp share)
+        lost = beside.logsumexp(2).clamp_max(-torch.finfo(share.dtype).eps)
+        left = self.class_support[classes] - (~beside.isneginf()).sum(2)
+        rest = self.class_log_mass[classes] + (-torch.expm1(lost)).log()
+        return rest.masked_fill(left <= 0, NEGATIVE_INFINITY)
 
     def best_share(self, state: Tensor) -> Tensor:
         first = self.ranked_members[self.class_starts[:-1].clamp(max=self.ranked_members.numel() - 1)]

@@ -1,0 +1,219 @@
+"""Searches and scores over all words where some model offers slots: the whole vocabulary, and the slots behind it.
+
+Sizes: N hypotheses, V words, J slots. Sampling, diverse beams, ensembles and the host's scorer look at every word. A model
+with evidence answers them with V + J columns (core/backgrounds/evidence.py). Here the host's own code works on columns:
+models without slots give the last J of them no probability, and what a search chose is turned back into tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel
+from fairseq.search import Search
+from fairseq.sequence_generator import (
+    EnsembleModel,
+    EnsembleModelWithAlignment,
+    SequenceGenerator,
+    SequenceGeneratorWithAlignment,
+)
+from fairseq.sequence_scorer import SequenceScorer
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY
+from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder, known_words
+
+
+def has_slots(model: BaseFairseqModel) -> bool:
+    """Whether a model offers slots."""
+    return isinstance(model.decoder, LogLinearDecoder) and model.decoder.slot_rows is not None
+
+
+def check_same_evidence(models: Sequence[BaseFairseqModel]) -> None:
+    """Raise OptionError where two models of an ensemble have evidence of different priors: their slots differ."""
+    priors = {tuple(model.decoder.prior_fingerprint.tolist()) for model in models if has_slots(model)}
+    if len(priors) > 1:
+        raise OptionError(
+            "--path: expected models that were trained with one prior, found evidence of several: their slots would not "
+            "be the same; take an ensemble of models of one prior"
+        )
+
+
+class SlotSearch(Search):
+    """A search of the host over columns, with tokens in its answer: `words` (N, columns) of the model says which."""
+
+    def __init__(self, dictionary: Dictionary, search: Search, model: Any) -> None:
+        super().__init__(dictionary)
+        self.search = search
+        self.columns_of = [model]  # in a list: no sub-module, it is the generator's already
+        self.supports_constraints = search.supports_constraints
+        self.stop_on_max_len = search.stop_on_max_len
+
+    def step(
+        self,
+        step: int,
+        lprobs: Tensor,
+        scores: Tensor | None,
+        prev_output_tokens: Tensor | None = None,
+        original_batch_idxs: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As the host's: (batch, beam, columns) log probabilities -> scores, tokens and beams of the candidates."""
+        batch, beam, _ = lprobs.shape
+        values, columns, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+        words = self.columns_of[0].words.view(batch, beam, -1)
+        sentence = torch.arange(batch, device=words.device).unsqueeze(1)
+        return values, words[sentence, beams, columns], beams
+
+    def set_src_lengths(self, src_lengths: Tensor) -> None:
+        self.search.set_src_lengths(src_lengths)
+
+    def init_constraints(self, batch_constraints: Tensor | None, beam_size: int) -> None:
+        self.search.init_constraints(batch_constraints, beam_size)
+
+    def prune_sentences(self, batch_idxs: Tensor) -> None:
+        self.search.prune_sentences(batch_idxs)
+
+    def update_constraints(self, active_hypos: Tensor) -> None:
+        self.search.update_constraints(active_hypos)
+
+
+class ColumnEnsemble(EnsembleModelWithAlignment):
+    """Models of which one at least offers slots. It remembers the tokens of its last answer's columns."""
+
+    def __init__(self, models: Sequence[BaseFairseqModel]) -> None:
+        super().__init__(models)
+        self.alone = nn.ModuleList(EnsembleModel([model]) for model in models)
+        self.first = next(i for i, model in enumerate(models) if has_slots(model))
+        self.words = torch.empty(0)  # shape: (N, V + J)
+        self.columns = len(models[0].decoder.dictionary)
+
+    def forward_encoder(self, net_input: dict[str, Tensor]) -> list[EncoderOut]:
+        known = net_input | {"src_tokens": known_words(net_input["src_tokens"], self.models[0].encoder.dictionary)}
+        return [
+            model.encoder.forward_torchscript(net_input if has_slots(model) else known) for model in self.models
+        ]
+
+    def forward_decoder(
+        self,
+        tokens: Tensor,
+        encoder_outs: list[EncoderOut],
+        incremental_states: list[IncrementalState],
+        temperature: float = 1.0,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Log probabilities (N, V + J) of the mean over the models, and the mean attention (N, L) if there is any."""
+        answers, attentions = [], []
+        for i, model in enumerate(self.models):
+            read = tokens if has_slots(model) else known_words(tokens, model.decoder.dictionary)
+            answer, attention = self.alone[i].forward_decoder(
+                read, encoder_outs[i : i + 1], incremental_states[i : i + 1], temperature
+            )
+            answers.append(answer)
+            attentions += [] if attention is None else [attention]
+        decoder, kept = self.models[self.first].decoder, incremental_states[self.first]
+        bound = decoder.get_incremental_state(kept, "given")["value"]
+        self.words = bound.columns(decoder.get_incremental_state(kept, "background")["state"])
+        self.columns = self.words.size(1)
+        wide = [functional.pad(a, (0, self.columns - a.size(1)), value=NEGATIVE_INFINITY) for a in answers]
+        mean = torch.stack(wide).logsumexp(0) - math.log(len(wide)) if len(wide) > 1 else wide[0]
+        return mean, torch.stack(attentions).mean(0) if attentions else None
+
+    def forward_align(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> Tensor:
+        known = known_words(src_tokens, self.models[0].encoder.dictionary)
+        written = known_words(prev_output_tokens, self.models[0].decoder.dictionary)
+        result: Tensor = super().forward_align(known, src_lengths, written)
+        return result
+
+    def column_of(self, tokens: Tensor) -> Tensor:
+        """The column of each token (N, T) of the hypotheses."""
+        vocabulary = len(self.models[0].decoder.dictionary)
+        same = self.words[:, None, vocabulary:] == tokens.unsqueeze(2)  # shape: (N, T, J)
+        column = torch.where(same.any(2), vocabulary + same.long().argmax(2), 0)
+        return torch.where(tokens >= vocabulary, column, tokens)
+
+
+class ColumnGenerator(SequenceGenerator):
+    """The host's generator over words and slots."""
+
+    def __init__(self, models: Any, tgt_dict: Dictionary, **options: Any) -> None:
+        models = list(models.models) if isinstance(models, EnsembleModel) else models
+        check_same_evidence(models)
+        if options.get("lm_model") is not None:
+            raise OptionError(
+                "--lm-path: not supported with a prior that has evidence, of whose strings a language model knows nothing; "
+                "rescore an n-best list with it instead (llrnn rescore --language-model)"
+            )
+        super().__init__(ColumnEnsemble(models), tgt_dict, **options)
+        self.search: Search = SlotSearch(tgt_dict, self.search, self.model)
+        if self.repeat_ngram_blocker is not None:
+            self.repeat_ngram_blocker = RepeatBlocker(self.repeat_ngram_blocker, self.model)
+
+    @property
+    def vocab_size(self) -> int:
+        """The host reads here how many columns there are: of the batch at hand."""
+        columns: int = self.model.columns
+        return columns
+
+    @vocab_size.setter
+    def vocab_size(self, size: int) -> None:
+        """The host sets its vocabulary's size, which is not the number of columns."""
+
+
+class ColumnGeneratorWithAlignment(SequenceGeneratorWithAlignment, ColumnGenerator):
+    """The host's generator of hypotheses with word alignments, over words and slots."""
+
+
+class RepeatBlocker:
+    """The host's --no-repeat-ngram-size, for tokens that are not columns."""
+
+    def __init__(self, blocker: Any, model: ColumnEnsemble) -> None:
+        self.blocker, self.model = blocker, model
+
+    def __call__(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+        blocked: Tensor = self.blocker(self.model.column_of(tokens), lprobs, bsz, beam_size, step)
+        return blocked
+
+
+class ColumnScorer(SequenceScorer):
+    """The host's scorer of references (--score-reference), over words and slots."""
+
+    def generate(self, models: Sequence[BaseFairseqModel], sample: dict[str, Any], **options: Any) -> Any:
+        """As the host's: the scores of each sample's target."""
+        check_same_evidence(models)
+        decoder, target = next(model.decoder for model in models if has_slots(model)), sample["target"]
+        bound = decoder.background.given(sample["net_input"]["src_tokens"])
+        assert isinstance(bound, EvidenceMixture)
+        columns = len(decoder.dictionary) + bound.slots.words.size(1)
+        padded = [model if has_slots(model) else _Padded(model, columns) for model in models]
+        hypotheses = super().generate(padded, sample | {"target": bound.column_of(target)}, **options)
+        for row, hypothesis in zip(target, hypotheses, strict=True):
+            hypothesis[0]["tokens"] = row[row != self.pad]
+        return hypotheses
+
+
+class _Padded:
+    """A model without slots that gives columns; the scorer asks nothing else of a model."""
+
+    def __init__(self, model: BaseFairseqModel, columns: int) -> None:
+        self.model, self.columns = model, columns
+
+    def eval(self) -> None:
+        self.model.eval()
+
+    def __call__(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> Any:
+        return self.model(
+            known_words(src_tokens, self.model.encoder.dictionary),
+            src_lengths,
+            known_words(prev_output_tokens, self.model.decoder.dictionary),
+        )
+
+    def get_normalized_probs(self, net_output: Any, log_probs: bool, sample: Any = None) -> Tensor:
+        answer = self.model.get_normalized_probs(net_output, log_probs)
+        nothing = NEGATIVE_INFINITY if log_probs else 0.0
+        return functional.pad(answer, (0, self.columns - answer.size(2)), value=nothing)

@@ -1,0 +1,269 @@
+"""The background of evidence: equal to its formula, over every other background; lawful; exact search over V + slots."""
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+import torch
+from dynamic_prior import AfterLastWord
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.evidence import LOG_UNK_KEEPS, EvidenceBackground, EvidenceMixture
+from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.core.backgrounds.static import StaticBackground
+from fairseq_llrnn.core.evidence.rules import EvidenceRules
+from fairseq_llrnn.core.evidence.table import EvidenceTable
+from fairseq_llrnn.core.features import FeatureTable
+from fairseq_llrnn.core.lexical_table import LexicalTable
+from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.core.signatures import group_equal_rows
+
+INF = math.inf
+PAD, EOS, UNK = 1, 2, 3
+SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
+SOURCE_WORDS = (*SPECIALS, "two", "12", "1,000", "Ann", "dog", "7")
+TARGET_WORDS = (*SPECIALS, "deux", "12", "99", "7", "000", "chien", "chat", "Ann", "Léa", "interdit")
+RULES = EvidenceRules(("mapped", "numbers", "names", "copies"), {"1,000": ("1", "000"), "two": ("deux",)}, {}, 0.25)
+KINDS_OF_FEATURES = ("NOTTOP", "Evidence:Mapped", "Evidence:Number", "Evidence:Name", "Evidence:Copy", "Evidence:Unknown", "Evidence:Next")
+SENTENCES = (
+    "two dog 12 Ann </s>",  # all known
+    "1,000 Zoé Bob dog Zoé </s>",  # two unknown names, one of them twice; two words for one token
+    "dog </s>",  # no evidence
+    "12 7 99 </s>",  # a whole class leaves but for what is forbidden; 99 is no word of the source, but of the target
+    "</s>",
+)
+
+
+def class_rows() -> list[dict[str, float]]:
+    rows: list[dict[str, float]] = [{f"SPECIAL:{symbol}": 1.0} for symbol in SPECIALS]
+    kinds = ["N", "Num", "Num", "Num", "Num", "N", "N", "Name", "Name", "Num"]
+    return [*rows, *({f"POS:{kind}": 1.0, "NOTTOP": 1.0} for kind in kinds)]
+
+
+@dataclass
+class TinyPrior:
+    """What EvidenceTable asks of a prior."""
+
+    symbols: tuple[str, ...] = TARGET_WORDS
+    source_symbols: tuple[str, ...] = SOURCE_WORDS
+    evidence: EvidenceRules = RULES
+    settings: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def output(self):  # type: ignore[no-untyped-def]
+        signatures = group_equal_rows(FeatureTable.from_rows(class_rows()))
+        names = (*signatures.features.names, *(n for n in KINDS_OF_FEATURES if n not in signatures.features.names))
+        return replace(signatures, features=replace(signatures.features, names=names))
+
+
+PRIOR = TinyPrior()
+CLASS_OF = torch.from_numpy(PRIOR.output.class_of.copy())
+NUM_CLASSES = PRIOR.output.num_classes
+FORBIDDEN = [0, 1, TARGET_WORDS.index("interdit")]
+
+
+def log_weights(seed: int = 0) -> Tensor:
+    weights = torch.randn(len(TARGET_WORDS), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    weights[FORBIDDEN] = -INF
+    return weights.log_softmax(0)
+
+
+def base(kind: str, seed: int = 0) -> Background:
+    if kind == "static":
+        return StaticBackground(CLASS_OF, NUM_CLASSES, log_weights(seed))
+    if kind == "dynamic":
+        table = torch.randn(14, 14, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        table[:, FORBIDDEN] = -INF
+        return AfterLastWord(CLASS_OF, NUM_CLASSES, table, EOS)
+    random = np.random.default_rng(seed)
+    words = [i for i in range(4, 14) if i not in FORBIDDEN]
+    sources = np.repeat(np.arange(4, 10), len(words))
+    table = LexicalTable.from_pairs(sources, np.tile(words, 6), random.random(len(sources)), len(SOURCE_WORDS), 3)
+    speaks = torch.tensor([s not in ("<s>", "<pad>", "</s>") for s in SOURCE_WORDS])
+    is_word = torch.tensor([s not in SPECIALS for s in TARGET_WORDS])
+    return LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(seed), table, is_word, speaks, 0.3, True).double()
+
+
+def encode(table: EvidenceTable, lines: tuple[str, ...] = SENTENCES) -> Tensor:
+    ids = [[3 if (i := table.source_index(word)) is None else i for word in line.split()] for line in lines]
+    longest = max(map(len, ids))
+    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in ids])
+
+
+def make(kind: str, lines: tuple[str, ...] = SENTENCES, seed: int = 0) -> tuple[EvidenceBackground, EvidenceMixture, Tensor]:
+    table = EvidenceTable(PRIOR)  # type: ignore[arg-type]
+    background = EvidenceBackground(base(kind, seed), table, PAD, UNK, UNK)
+    source = encode(table, lines)
+    bound = background.given(source)
+    assert isinstance(bound, EvidenceMixture)
+    return background, bound, source
+
+
+def strings_of(line: str) -> dict[str, bool]:
+    """By hand: the slots' strings of a sentence, and whether they are of unknown words."""
+    found: dict[str, bool] = {}
+    for word in line.split():
+        evidence = RULES.find(word, SOURCE_WORDS)
+        for string in evidence.words if evidence else ():
+            found.setdefault(string, word not in SOURCE_WORDS)
+    return found
+
+
+def plain(background: EvidenceBackground, source: Tensor, state: Tensor, lines: tuple[str, ...] = SENTENCES) -> list[dict[str, Tensor]]:
+    """b(C; x) by the formula: of every hypothesis, by string. `state`: of the base, one hypothesis per sentence."""
+    known = source.masked_fill(source >= len(SOURCE_WORDS), UNK)
+    first = background.base.given(known).log_weights(state).expand(len(lines), -1).exp()
+    answers = []
+    for row, line in zip(first, lines, strict=True):
+        weights = dict(zip(TARGET_WORDS, row, strict=True))
+        slots = strings_of(line)
+        if any(slots.values()):
+            weights["<unk>"] = weights["<unk>"] * math.exp(LOG_UNK_KEEPS)
+        for string in slots:
+            weights[string] = weights.get(string, torch.tensor(0.0)) + RULES.weight / len(slots)
+        answers.append(weights)
+    return answers
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
+def test_weights_masses_and_shares_are_those_of_the_formula(kind: str) -> None:
+    background, bound, source = make(kind)
+    history = torch.randint(4, len(TARGET_WORDS), (5, 3), generator=torch.Generator().manual_seed(1))
+    for state in bound.states_along(history):
+        expected = plain(background, source, bound._base(state))
+        columns, found = bound.columns(state), bound.log_weights(state).exp()
+        mass, shares = bound.log_mass(state), bound.log_shares(state)
+        for i, line in enumerate(SENTENCES):
+            strings = list(strings_of(line))
+            by_class: dict[int, float] = {}
+            for column, token in enumerate(columns[i].tolist()):
+                string = background.table.target.symbols[token]
+                if column >= len(TARGET_WORDS) and (string in TARGET_WORDS or string not in strings):
+                    assert torch.isneginf(shares[i, column])
+                    continue
+                weight = float(expected[i][string])
+                assert float(found[i, column]) == pytest.approx(weight, rel=1e-5), (line, string)
+                signature = int(bound.classes(state[i : i + 1], columns[i, column : column + 1]))
+                assert signature == (NUM_CLASSES + strings.index(string) if string in strings and not moved(bound, i, strings) else signature)
+                by_class[signature] = by_class.get(signature, 0.0) + weight
+                share = bound.log_share(state[i : i + 1], columns[i, column : column + 1])
+                assert float(share) == pytest.approx(float(shares[i, column]), abs=1e-5)
+                assert math.exp(float(share + mass[i, signature])) == pytest.approx(weight, rel=1e-5), (line, string)
+            for signature in range(bound.num_classes):
+                assert math.exp(float(mass[i, signature])) == pytest.approx(by_class.get(signature, 0.0), rel=1e-5), (line, signature)
+
+
+def moved(bound: EvidenceMixture, sentence: int, strings: list[str]) -> bool:
+    """Whether the slots of a sentence stand in another order than their strings in the text (by kind)."""
+    names = [TARGET_WORDS.index(s) if s in TARGET_WORDS else -2 for s in strings]
+    own = bound.slots.words[sentence].tolist()[: len(names)]
+    return [w if w < len(TARGET_WORDS) else -2 for w in own] != names
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_search_finds_the_best_of_all_words_and_slots(kind: str, seed: int) -> None:
+    _, bound, _ = make(kind, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    history = torch.randint(4, len(TARGET_WORDS), (5, 2), generator=generator)
+    state = bound.states_along(history)[-1]
+    output = LogLinearOutput(PRIOR.output.features, CLASS_OF, 4).double()
+    scores = torch.randn(5, bound.num_classes, generator=generator, dtype=torch.float64) * 2
+    classes = output.class_log_probs(scores, bound.log_mass(state))
+    everything = bound.word_log_probs(classes, state)
+    torch.testing.assert_close(everything.exp().sum(1), torch.ones(5, dtype=torch.float64))
+    k = 4
+    values, tokens = output.top_k(classes, bound, state, k)
+    torch.testing.assert_close(values, everything.topk(k, dim=1).values)
+    for i in range(5):
+        of_token = dict(zip(bound.columns(state)[i].tolist()[::-1], everything[i].tolist()[::-1], strict=True))
+        for value, token in zip(values[i].tolist(), tokens[i].tolist(), strict=True):
+            assert of_token[token] == pytest.approx(value)
+        share = bound.log_share(state[i].expand(k, -1), tokens[i])
+        of_class = classes[i][bound.classes(state[i].expand(k, -1), tokens[i])]
+        torch.testing.assert_close(share + of_class, values[i])
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
+def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
+    _, bound, _ = make(kind)
+    strings = bound.slots.words[:, :1].clamp_min(4)
+    history = torch.cat([torch.full((5, 1), EOS), strings, torch.randint(4, 14, (5, 2))], dim=1)
+    targets = history.roll(-1, 1)
+    mass = bound.log_mass_along(history).expand(5, 4, -1)
+    share = bound.log_share_along(history, targets)
+    classes = bound.classes_along(targets)
+    order = torch.tensor([3, 3, 0, 4, 1])
+    for t, state in enumerate(bound.states_along(history)):
+        torch.testing.assert_close(mass[:, t], bound.log_mass(state))
+        torch.testing.assert_close(share[:, t], bound.log_share(state, targets[:, t]))
+        assert torch.equal(classes[:, t], bound.classes(state, targets[:, t]))
+        torch.testing.assert_close(bound.log_mass(state[order]), bound.log_mass(state)[order])
+        assert torch.equal(bound.readable(history, state), bound.readable(history))
+
+
+def test_an_unknown_slot_and_a_string_without_a_slot_are_read_as_unk() -> None:
+    background, bound, _ = make("static")
+    zoe, elsewhere = background.table.target.index("Zoé"), background.table.target.index("Nowhere")
+    ann = TARGET_WORDS.index("Ann")
+    tokens = torch.tensor([[zoe, ann, elsewhere]]).expand(5, -1)
+    read = bound.readable(tokens)
+    assert read[1].tolist() == [UNK, ann, UNK] and read[0].tolist() == [UNK, ann, UNK]
+    assert bound.classes_along(tokens)[0, 2] == CLASS_OF[UNK]  # scored as <unk>
+    assert bound.column_of(tokens)[1].tolist()[1:] == [ann, UNK]
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical"])
+def test_the_loss_over_slots_is_the_definition_in_value_and_gradient(kind: str) -> None:
+    """−log of b exp(aᵀφ) over their sum, string by string, and its gradients in h, W, c and the slots' rows."""
+    _, bound, _ = make(kind)
+    generator = torch.Generator().manual_seed(4)
+    output = LogLinearOutput(PRIOR.output.features, CLASS_OF, 3).double()
+    torch.nn.init.normal_(output.weight, generator=generator)
+    torch.nn.init.normal_(output.bias, generator=generator)
+    targets = torch.stack([bound.slots.words[:, 0].clamp_min(5), torch.tensor([9, 10, 9, 6, 2])], dim=1)
+    previous = torch.full((5, 2), EOS)
+    hidden = torch.randn(5, 2, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    leaves = (hidden, output.weight, output.bias)
+
+    def fast() -> Tensor:
+        scores = hidden @ bound.slots.compose(output.weight).transpose(1, 2)
+        scores = scores + bound.slots.compose(output.bias.unsqueeze(1)).squeeze(2).unsqueeze(1)
+        mass = bound.log_mass_along(previous).expand(5, 2, -1).flatten(0, 1)
+        slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:], bound.classes_along(targets).flatten())
+        share = bound.log_share_along(previous, targets).flatten()
+        return output.target_log_prob(
+            hidden.flatten(0, 1), targets.flatten(), mass[:, :NUM_CLASSES], share, slots=slots
+        ).view(5, 2)
+
+    def slow() -> Tensor:
+        weights = bound.log_weights(bound.start(5))  # shape: (B, V + J), by column
+        columns = bound.columns(bound.start(5))
+        dense = torch.from_numpy(PRIOR.output.features.dense()).double()[CLASS_OF]
+        rows = []
+        for i in range(5):
+            features = []
+            for column, token in enumerate(columns[i].tolist()):
+                own = (bound.slots.words[i] == token).nonzero().flatten().tolist()
+                if own:
+                    row, s = torch.zeros(dense.size(1), dtype=torch.float64), bound.slots
+                    span = slice(int(s.row_starts[s.row[i, own[0]]]), int(s.row_starts[s.row[i, own[0]] + 1]))
+                    features.append(row.index_put((s.features[span],), s.values[span].double()))
+                else:
+                    features.append(dense[min(column, len(dense) - 1)])
+            adaptor = hidden[i] @ output.weight.T + output.bias  # shape: (T, F)
+            logits = (adaptor @ torch.stack(features).T + weights[i]).log_softmax(-1)
+            rows.append(logits.gather(1, bound.column_of(targets)[i].unsqueeze(1)).squeeze(1))
+        return torch.stack(rows)
+
+    torch.testing.assert_close(fast(), slow())
+    direction = torch.randn(5, 2, generator=generator, dtype=torch.float64)
+    found = torch.autograd.grad((fast() * direction).sum(), leaves)
+    expected = torch.autograd.grad((slow() * direction).sum(), leaves)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
