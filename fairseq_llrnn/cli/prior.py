@@ -2,18 +2,19 @@
 
 import argparse
 import hashlib
-import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from fairseq_llrnn.core.alignment import ALIGNERS, choose_aligner
+from fairseq_llrnn.cli import prior_source
+from fairseq_llrnn.cli.show_source import kinds_text
 from fairseq_llrnn.core.backgrounds.smoothing import SMOOTHINGS
-from fairseq_llrnn.core.build import LexicalSettings, PriorSettings, add_translations, build_prior
+from fairseq_llrnn.core.build import PriorSettings, add_translations, build_prior
 from fairseq_llrnn.core.dictionary import WordList, load_dictionary
+from fairseq_llrnn.core.evidence.building import add_evidence, discount, source_words
 from fairseq_llrnn.core.lexicon import Lexicon
 from fairseq_llrnn.core.patterns import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.core.pieces import CONVENTIONS, PieceText
@@ -21,9 +22,6 @@ from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
 from fairseq_llrnn.core.user_patterns import UserPatterns
 from fairseq_llrnn.errors import OptionError
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.plugin.bitext import BinarisedBitext
 
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
@@ -93,26 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     background.add_argument(
         "--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)"
     )
-    lexical = parser.add_argument_group("what the source says (translation)")
-    lexical.add_argument(
-        "--lexical-translation", metavar="DIR",
-        help="folder of fairseq-preprocess with a bitext (train.SRC-TGT.…), TGT being the language of --dict: the "
-        "background of a sentence is mixed with the translations of its source words",
-    )  # fmt: skip
-    lexical.add_argument(
-        "--lexical-weight", type=_weight, metavar="W",
-        help="share of the translations, from 0 to below 1, or `learned` (a parameter of the model; default: "
-        f"{LexicalSettings.weight})",
-    )  # fmt: skip
-    lexical.add_argument(
-        "--lexical-top", type=int, metavar="K",
-        help=f"translations of a source word that are kept (default: {LexicalSettings.top})",
-    )  # fmt: skip
-    lexical.add_argument(
-        "--aligner", choices=ALIGNERS,
-        help="who aligns the words: eflomal (the better one, if it is installed; it draws random numbers, so that two "
-        "runs differ a little), ibm1, or auto: eflomal if it is there (default: auto)",
-    )  # fmt: skip
+    prior_source.add_arguments(parser)
     parser.add_argument(
         "--softmax", action="store_true",
         help="the special case: every word its own and only feature, uniform background (a plain softmax, to compare)",
@@ -132,33 +111,35 @@ def _words_or_all(text: str) -> int | Literal["all"]:
         raise argparse.ArgumentTypeError(f"expected a number of words or `all`, found {text!r}") from None
 
 
-def _weight(text: str) -> float | Literal["learned"]:
-    if text == "learned":
-        return "learned"
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number or `learned`, found {text!r}") from None
-
-
 def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     words = load_dictionary(args.dict)
-    settings, lexical = _settings(args), _lexical_settings(args)
+    settings, lexical = _settings(args), prior_source.lexical_settings(args)
+    patterns = UserPatterns.load(args.patterns) if args.patterns else None
+    evidence = prior_source.evidence_settings(args, patterns)
     text = _piece_text(args, words)
-    bitext = _bitext(args, words) if lexical is not None else None
+    bitext = prior_source.read_bitext(args, words) if lexical is not None else None
+    source_symbols = () if evidence is None else prior_source.source_symbols(args, bitext)
     counts = words.count_text(args.count_text) if args.count_text else words.counts_with_ends()
     lexicon = _lexicon(args, words, text)
-    patterns = UserPatterns.load(args.patterns) if args.patterns else None
     sources = _sources(args, bitext.files if bitext else ())
-    prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text)
+    for_source = evidence is not None and "patterns" in evidence.rules.kinds
+    prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
+    if evidence is not None and evidence.unsupported:
+        prior, more = discount(prior, words, evidence.unsupported)
+        notes.update(more)
     if lexical is not None and bitext is not None:
         prior, more = add_translations(prior, bitext.bitext, bitext.source_symbols, lexical)
-        notes += more
+        notes.update(more)
+    if evidence is not None:
+        prior = add_evidence(prior, evidence.rules, source_symbols)
+    counted = source_words(prior)  # before anything is written: a pattern can take too long
     prior.save(args.out)
     for note, count in sorted(notes.items()):
         print(f"note: {count:,} {note}", file=sys.stderr)
-    _print_table(prior, words, args.out, time.perf_counter() - started)
+    if counted.get("names") == 0:
+        print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
+    _print_table(prior, words, counted, args.out, time.perf_counter() - started)
     return 0
 
 
@@ -193,38 +174,11 @@ def _settings(args: argparse.Namespace) -> PriorSettings:
     return replace(settings, **{name: value for name, value in given.items() if value is not None})
 
 
-def _lexical_settings(args: argparse.Namespace) -> LexicalSettings | None:
-    """None where no translations are asked for."""
-    given = {"lexical_weight": args.lexical_weight, "lexical_top": args.lexical_top, "aligner": args.aligner}
-    if args.lexical_translation is None:
-        for name, value in given.items():
-            if value is not None:
-                option = "--" + name.replace("_", "-")
-                raise OptionError(f"{option}: it has no say without --lexical-translation; add that, or leave it out")
-        return None
-    settings = LexicalSettings(aligner=choose_aligner(args.aligner or "auto"))
-    if args.lexical_weight == "learned":
-        settings = replace(settings, learned=True)
-    elif args.lexical_weight is not None:
-        settings = replace(settings, weight=args.lexical_weight)
-    settings = settings if args.lexical_top is None else replace(settings, top=args.lexical_top)
-    settings.check()
-    return settings
-
-
-def _bitext(args: argparse.Namespace, words: WordList) -> "BinarisedBitext":
-    for talkative in ("fairseq", "eflomal"):  # before they are imported: they report while they are
-        logging.getLogger(talkative).setLevel(logging.WARNING)
-    from fairseq_llrnn.plugin.bitext import read_bitext
-
-    return read_bitext(args.lexical_translation, args.dict, words)
-
-
 def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
         *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "features", "input_features"),
         *("top_words", "input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
-        *("pieces", "lexical_translation", "lexical_weight", "lexical_top", "aligner"),
+        *("pieces", *prior_source.NAMES),
     )
     for name in others:
         if getattr(args, name) not in (None, False, []):
@@ -276,6 +230,7 @@ def _sources(args: argparse.Namespace, bitext: Sequence[Path]) -> list[str]:
         *(("--count-text", path) for path in args.count_text),
         *(("--patterns", path) for path in [args.patterns] if path is not None),
         *(("--lexical-translation", path) for path in bitext),
+        *(("--evidence-map", path) for path in [args.evidence_map] if path is not None),
     ]
     described = []
     for option, path in files:
@@ -284,10 +239,12 @@ def _sources(args: argparse.Namespace, bitext: Sequence[Path]) -> list[str]:
     return described + ([] if args.apertium is None else [f"--apertium {Path(args.apertium).name}"])
 
 
-def _print_table(prior: Prior, words: WordList, out: str, seconds: float) -> None:
+def _print_table(prior: Prior, words: WordList, evidence: dict[str, int], out: str, seconds: float) -> None:
     counts = {**prior.counts(), "ordinary words": int((~words.specials).sum())}
     width = max(len(name) for name in counts)
     for name, value in counts.items():
         print(f"{name:<{width}}  {value:>10,}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
+    if evidence:
+        print(f"evidence among the source words: {kinds_text(evidence)}")
     print(f"prior written to {Path(out)}")

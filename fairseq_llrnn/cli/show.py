@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fairseq_llrnn.cli import show_source
+from fairseq_llrnn.cli.show_source import source_word, source_word_text
 from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, note, percent, printable, probability
 from fairseq_llrnn.core.lexicon import feature_group
 from fairseq_llrnn.core.pieces import CONVENTIONS
@@ -31,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="WORD", help="words to look up (default: a summary of the prior)")
     parser.add_argument(
         "--source", action="append", default=[], metavar="WORD",
-        help="a word of the source language: its translations, best first (the prior needs --lexical-translation)",
+        help="a word of the source language: its translations, best first (the prior needs --lexical-translation), and "
+        "what it is evidence of (--evidence)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
@@ -41,11 +44,11 @@ def run(args: argparse.Namespace) -> int:
     if args.words or args.source:
         # all of them before the first is printed: an error must not come after half an answer
         found = [view.word(view.find(word, args.prior)) for word in args.words]
-        translated = [view.translations(word, args.prior) for word in args.source]
+        asked = [view.source_word(word, args.prior) for word in args.source]
         result: dict[str, Any] = {"prior": args.prior, "words": found}
-        if translated:
-            result["translations"] = translated
-        text = "\n\n".join([*(_word_text(word) for word in found), *(_translations_text(word) for word in translated)])
+        if asked:
+            result["translations"] = asked
+        text = "\n\n".join([*(_word_text(word) for word in found), *(source_word_text(word) for word in asked)])
     else:
         result = {"prior": args.prior, **view.summary()}
         text = _summary_text(result)
@@ -77,17 +80,21 @@ class PriorView:
         expected = f"{where}: expected a {'word' if convention is None else 'piece'} of its dictionary"
         return _find(word, self.prior.symbols, expected, str if convention is None else convention.mark)
 
-    def translations(self, word: str, where: str) -> dict[str, Any]:
-        """The translations of a source word. Raises OptionError where the prior has none, or lacks the word."""
-        lexical = self.prior.lexical
-        if lexical is None:
+    def source_word(self, word: str, where: str) -> dict[str, Any]:
+        """What is known of a source word; where evidence counts, a word as it is written, known or not.
+
+        Raises OptionError where the prior knows nothing of the source, or lacks the word and has no evidence.
+        """
+        prior = self.prior
+        if prior.lexical is None and prior.evidence is None:
             raise OptionError(
-                f"--source {word}: expected a prior with translations, found none in {where}; build it with "
-                "--lexical-translation"
+                f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
+                "with --lexical-translation or --evidence"
             )
-        i = _find(word, self.prior.source_symbols, f"{where}: expected a word of its source dictionary")
-        row = [{"word": self.prior.symbols[x], "probability": p} for x, p in lexical.table.row(i)]
-        return {"source": self.prior.source_symbols[i], "translations": row}
+        if prior.evidence is not None and word not in prior.source_symbols:
+            return source_word(prior, word, None)
+        i = _find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
+        return source_word(prior, prior.source_symbols[i], i)
 
     def members(self, signature: int) -> list[dict[str, Any]]:
         """The most probable words of an output signature, with their shares of it (None where it has no mass)."""
@@ -136,7 +143,7 @@ class PriorView:
                 "entropy": float(-(positive * np.log(positive)).sum()) + 0.0,
                 "possible_words": len(positive),
             },
-            **({} if prior.lexical is None else {"lexical": prior.lexical.description()}),
+            **show_source.summary(prior),
             "words_alone_in_their_signature": int((sizes == 1).sum()),
             "largest_signatures": [
                 {
@@ -209,7 +216,7 @@ def _summary_text(summary: dict[str, Any]) -> str:
         f"background  {printable(background['kind'])}",
         f"            {many(background['possible_words'], 'possible next word')}, "
         f"entropy {entropy:.3f} nats (perplexity {math.exp(entropy):,.1f})",
-        *_lexical_lines(summary),
+        *show_source.summary_lines(summary),
         "",
         f"signatures  {summary['counts']['output signatures']:,} for {many(words, 'word')}; "
         f"{many(alone, 'word is', 'words are')} alone in theirs" + (". The largest:" if largest else ""),
@@ -224,18 +231,6 @@ def _summary_text(summary: dict[str, Any]) -> str:
         lines.append(f"  {row['words']:>10,} {mass:>11} {row['signature']:>7}  {features}")
         lines.append(" " * 34 + ", ".join(members + more))
     return "\n".join(cut(line, WIDTH) for line in lines)
-
-
-def _lexical_lines(summary: dict[str, Any]) -> list[str]:
-    if "lexical" not in summary:
-        return []
-    lexical, counts = summary["lexical"], summary["counts"]
-    weight = f"learned, starting at {lexical['weight']:g}" if lexical["learned"] else f"{lexical['weight']:g}"
-    return [
-        f"            and what the source says: {many(counts['translations'], 'translation')} of "
-        f"{many(counts['source words'], 'source word')}, aligned by {printable(lexical['aligner'])};",
-        f"            their weight: {weight}",
-    ]
 
 
 def _in_use(name: str, settings: dict[str, Any]) -> bool:
@@ -280,11 +275,6 @@ def _word_text(word: dict[str, Any]) -> str:
             )
         )
     return "\n".join(lines)
-
-
-def _translations_text(word: dict[str, Any]) -> str:
-    shown = [f"{printable(row['word'])} {probability(row['probability'])}" for row in word["translations"]]
-    return f"{printable(word['source'])}\n{labelled('translations', shown or ['none'])}"
 
 
 def _share_text(share: float | None) -> str:

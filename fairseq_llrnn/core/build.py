@@ -75,6 +75,7 @@ def build_prior(
     patterns: UserPatterns | None = None,
     sources: Sequence[str] = (),
     text: PieceText | None = None,
+    unused_patterns: bool = False,
 ) -> tuple[Prior, Counter[str]]:
     """Build the prior and count what a user should know about it.
 
@@ -83,14 +84,17 @@ def build_prior(
         lexicon: features by word; words it lacks keep their identity, `NOTTOP` and surface features only.
         sources: what lexicon and counts were read from, for the prior's JSON.
         text: with `settings.pieces`, the text from which pieces get the features of their words; None: they get none.
+        unused_patterns: whether a pattern may match no word of the dictionary, because it is for source words, too.
 
     Raises:
         OptionError, DataError: as the parts do.
     """
     notes: Counter[str] = Counter(lexicon.notes)
     specials = words.specials
-    rows = _word_rows(words, specials, lexicon, settings, patterns, text)
     symbols = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
+    if patterns is not None and not unused_patterns:
+        patterns.check_used(symbols if settings.pieces is None else map(CONVENTIONS[settings.pieces].bare, symbols))
+    rows = _word_rows(words, specials, lexicon, settings, patterns, text)
     if text is not None and (unseen := len(set(symbols) - text.pieces())):
         notes["pieces that the text of --count-text lacks: nothing is known of their words"] += unseen
     unknown = sum(1 for w in (symbols if text is None else text.words()) if w not in lexicon)
@@ -156,8 +160,6 @@ def _word_rows(
         known = piece_features(ordinary, convention, text, lexicon, floor)
     elif floor is not None:
         known = [{**row, **suffixes} for row, suffixes in zip(known, suffix_features(ordinary, floor), strict=True)]
-    if patterns is not None:
-        patterns.check_used(spelt)
     own = zip(spelt, known, strict=True)
     rows: list[dict[str, float]] = []
     for special in tqdm(specials, "features", leave=False, disable=None):

@@ -12,8 +12,8 @@ from types import MappingProxyType
 
 from fairseq_llrnn.errors import DataError
 
-# What core/features.py says of a word's identity, and core/evidence/ of what the source says; a lexicon that says it too
-# would change what words are.
+# What core/features.py says of a word's identity, and core/evidence/ of strings of the source; a lexicon that says it
+# too would change what words are.
 RESERVED_GROUPS = frozenset({"TOPFORM", "NOTTOP", "SPECIAL", "Evidence"})
 NOTHING: Mapping[str, float] = MappingProxyType({})
 

@@ -87,6 +87,11 @@ class UserPatterns:
         """The names in the order of the file."""
         return list(self._patterns)
 
+    @property
+    def expressions(self) -> dict[str, str]:
+        """name -> expression, as written."""
+        return {name: str(pattern.pattern) for name, pattern in self._patterns.items()}
+
     def features(self, word: str) -> dict[str, float]:
         """`Pattern:name` for every pattern that matches the whole word.
 

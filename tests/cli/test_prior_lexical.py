@@ -339,6 +339,6 @@ def test_a_prior_without_translations(data: Path, llrnn: Llrnn) -> None:
     llrnn("prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior")
     assert "what the source says" not in llrnn("show", data / "prior").out
     assert llrnn("show", data / "prior", "--source", "house").error == (
-        f"--source house: expected a prior with translations, found none in {data / 'prior'}; build it with "
-        "--lexical-translation"
+        f"--source house: expected a prior with translations or evidence, found none in {data / 'prior'}; build it "
+        "with --lexical-translation or --evidence"
     )

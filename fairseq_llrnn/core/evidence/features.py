@@ -35,12 +35,18 @@ def unknown_word_features(word: str, prior: Prior) -> dict[str, float]:
 def with_slot_features(signatures: Signatures, rules: EvidenceRules) -> Signatures:
     """The same classes over more features: those of slots come last, where no word has them."""
     names = signatures.features.names
-    more = tuple(name for name in (NOT_TOP, *rules.feature_names) if name not in signatures.features.index)
+    more = tuple(name for name in _needed(rules) if name not in signatures.features.index)
     return replace(signatures, features=replace(signatures.features, names=(*names, *more)))
 
 
 def check_slot_features(rules: EvidenceRules, names: Collection[str]) -> None:
     """Raise ValueError where the features `names` lack one that slots have."""
-    missing = {NOT_TOP, *rules.feature_names} - set(names)
+    missing = set(_needed(rules)) - set(names)
     if missing:
         raise ValueError(f"the evidence has no feature {', '.join(sorted(missing))}")
+
+
+def _needed(rules: EvidenceRules) -> tuple[str, ...]:
+    """The features that slots may have and no word of a dictionary needs to."""
+    patterns = rules.patterns if "patterns" in rules.kinds else {}
+    return (NOT_TOP, *(f"Pattern:{name}" for name in patterns), *rules.feature_names)
