@@ -1,0 +1,117 @@
+"""scripts/replace_unknown.py: each <unk> becomes the source word with most attention, of all or of the unknown ones."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from host_commands import HostCommands
+from translation_world import SIZES, TRAINING, TranslationWorld
+
+SOURCE = "deux zorglub voient grenz .\n.\n"
+GENERATED = """\
+INFO | some log
+H-1\t-0.1\t.
+A-1\t0.9,0.1 0.1,0.9
+S-0\tdeux <unk> voient <unk> .
+H-0\t-0.5\ttwo <unk> see <unk>
+A-0\t.9,0,0,0,0,0 .6,.3,0,.1,0,0 0,0,1,0,0,0 0,.1,0,.2,.1,.9 0,0,0,0,0,1
+H-0\t-0.7\t<unk>
+A-0\t1,0,0,0,0,0 0,0,0,0,0,1
+"""
+
+
+@pytest.fixture
+def script(root: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("replace_unknown", root / "scripts" / "replace_unknown.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Run:
+    """Runs the script on files of its own."""
+
+    def __init__(self, script: ModuleType, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.script, self.place, self.monkeypatch = script, place, monkeypatch
+        self.out = place / "out"
+
+    def __call__(self, generated: str, source: str, *more: object) -> int:
+        arguments: list[object] = ["replace_unknown.py", "--out", self.out]
+        for name, text in (("generated", generated), ("source", source)):
+            (self.place / name).write_text(text, encoding="utf-8")
+            arguments += [f"--{name}", self.place / name]
+        self.monkeypatch.setattr(sys, "argv", [*map(str, arguments), *map(str, more)])
+        return self.script.main()
+
+
+@pytest.fixture
+def run(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(script, tmp_path, monkeypatch)
+
+
+def test_the_word_with_most_attention(run: Run) -> None:
+    assert run(GENERATED, SOURCE) == 0
+    assert run.out.read_text(encoding="utf-8") == "two deux see grenz\n.\n"  # the sentence's end is no word
+
+
+def test_only_words_outside_the_dictionary(run: Run) -> None:
+    dictionary = run.place / "dict.txt"
+    dictionary.write_text("deux 5\nvoient 2\n. 9\n")
+    assert run(GENERATED, SOURCE, "--unknown-to", dictionary) == 0
+    assert run.out.read_text(encoding="utf-8") == "two zorglub see grenz\n.\n"
+    dictionary.write_text("deux 5\nvoient 2\n. 9\nzorglub 1\ngrenz 1\n")  # then all words are candidates
+    assert run(GENERATED, SOURCE, "--unknown-to", dictionary) == 0
+    assert run.out.read_text(encoding="utf-8") == "two deux see grenz\n.\n"
+
+
+def test_what_fairseq_prints_of_a_softmax_transformer(
+    run: Run, host: HostCommands, translation: TranslationWorld, tmp_path: Path
+) -> None:
+    """Nearly untrained, and with all words of the target unknown, it says <unk> alone."""
+    text, data = tmp_path / "rare", tmp_path / "data-bin"
+    lines = translation.source("test")
+    for side, written in (("src", lines), ("tgt", [" ".join(["new"] * len(line.split())) for line in lines])):
+        text.with_suffix(f".{side}").write_text("\n".join(written) + "\n", encoding="utf-8")
+    dictionary = translation.data / "dict.src.txt"
+    host.run(
+        "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", text, "--testpref", text, "--validpref", text,
+        "--srcdict", dictionary, "--thresholdtgt", 10_000, "--destdir", data,
+    )  # fmt: skip
+    host.run(
+        "fairseq-train", data, "--task", "translation", "--cpu", "--arch", "transformer", *SIZES["llrnn_transformer"],
+        *TRAINING, "--criterion", "cross_entropy", "--max-epoch", 8, "--save-dir", tmp_path / "trained",
+        "--no-epoch-checkpoints",
+    )  # fmt: skip
+    done = host.run(
+        "fairseq-generate", data, "--user-dir", "fairseq_llrnn", "--path", tmp_path / "trained" / "checkpoint_last.pt",
+        "--cpu", "--gen-subset", "test", "--beam", 2, "--print-alignment", "soft", "--max-tokens", 60,
+        "--required-batch-size-multiple", 1,
+    )  # fmt: skip
+    assert "<unk>" in done.out
+    assert run(done.out, "\n".join(lines) + "\n") == 0
+    made = run.out.read_text(encoding="utf-8").splitlines()
+    assert len(made) == len(lines)
+    assert all(set(one.split()) <= set(line.split()) for one, line in zip(made, lines, strict=True))
+
+
+def test_what_cannot_be_used(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(generated: str, source: str) -> str:
+        assert run(generated, source) == 2 and not run.out.exists()
+        return capsys.readouterr().err.removeprefix("replace_unknown: error: ").rstrip("\n")
+
+    generated = run.place / "generated"
+    nothing = (
+        f"{generated}: expected a hypothesis and its attention (lines H- and A-) of 2 sentences, found none of "
+        "sentence 0; generate with --print-alignment soft and --required-batch-size-multiple 1"
+    )
+    assert said("H-0\t-1\ta\nH-1\t-1\tb\n", SOURCE) == nothing
+    assert said("", SOURCE) == nothing
+    hard = said("H-0\t-1\ta\nA-0\t0-0\n", SOURCE)
+    assert hard == (
+        f"{generated}, line 2: expected 2 rows of 6 shares, by the words of output and source and their ends, found "
+        "'0-0'; give the source of this output, and generate with --print-alignment soft"
+    )
+    assert "expected 5 rows of 3 shares" in said(GENERATED, "deux hommes\n.\n")
