@@ -23,7 +23,7 @@ SPECIALS = (BOS, PAD, EOS, UNK)
 _FLAG = "#fairseq:overwrite"
 WORDS_PER_SENTENCE = 25
 LONGEST_COUNT = 18  # digits; more would not fit into 64 bits
-_PADDING_ENTRY = re.compile(r"madeupword\d{4,}")
+PADDING_ENTRY = re.compile(r"madeupword\d{4,}")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class WordList:
     @property
     def specials(self) -> np.ndarray:
         """(V,) bool: <s>, <pad>, </s>, <unk> and the entries that only pad the dictionary's size."""
-        padding = [bool(c == 0 and _PADDING_ENTRY.fullmatch(s)) for s, c in zip(self.symbols, self.counts, strict=True)]
+        padding = [bool(c == 0 and PADDING_ENTRY.fullmatch(s)) for s, c in zip(self.symbols, self.counts, strict=True)]
         special = np.array(padding, dtype=bool)
         special[: len(SPECIALS)] = True
         return special

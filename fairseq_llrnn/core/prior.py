@@ -22,6 +22,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +30,26 @@ import numpy as np
 import torch
 
 from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.evidence import EvidenceBackground
 from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.core.backgrounds.static import StaticBackground
-from fairseq_llrnn.core.dictionary import hash_symbols
+from fairseq_llrnn.core.dictionary import PAD, UNK, hash_symbols
 from fairseq_llrnn.core.evidence.features import check_slot_features
 from fairseq_llrnn.core.evidence.rules import EvidenceRules
+from fairseq_llrnn.core.evidence.table import EvidenceTable
 from fairseq_llrnn.core.lexical_table import LexicalTranslation, is_word, speaks
 from fairseq_llrnn.core.prior_arrays import read_array, read_lexical, read_signatures
 from fairseq_llrnn.core.prior_description import (
     FORMAT,
-    JSON_FILE as JSON_FILE,
     REBUILD,
     SOURCE_HASH,
     SOURCE_PARTS,
     VERSION,
     check_source_hash,
     read_description,
+)
+from fairseq_llrnn.core.prior_description import (
+    JSON_FILE as JSON_FILE,  # for whoever looks for a prior
 )
 from fairseq_llrnn.core.signatures import Signatures
 from fairseq_llrnn.errors import PriorError
@@ -81,6 +86,18 @@ class Prior:
 
     def background(self) -> Background:
         """The background over the output signatures, in float32."""
+        background = self._background_without_evidence()
+        if self.evidence is None:
+            return background
+        pad, unk = self.symbols.index(PAD), self.symbols.index(UNK)
+        return EvidenceBackground(background, self.evidence_table, pad, unk, self.source_symbols.index(UNK))
+
+    @cached_property
+    def evidence_table(self) -> EvidenceTable:
+        """What source tokens offer. The one table of this prior: ids of unknown strings are the same for all who ask."""
+        return EvidenceTable(self)
+
+    def _background_without_evidence(self) -> Background:
         class_of, weights = torch.from_numpy(self.output.class_of.copy()), torch.from_numpy(self.log_weights.copy())
         if self.lexical is None:
             return StaticBackground(class_of, self.output.num_classes, weights).float()
@@ -266,6 +283,8 @@ def load_prior(directory: Path | str) -> Prior:
             lexical.check(is_word(source_symbols), is_word(symbols) & np.isfinite(log_weights))
         if evidence is not None:
             check_slot_features(evidence, output.features.names)
+            if UNK not in source_symbols:
+                raise ValueError(f"the source words of the evidence lack {UNK}")
     except ValueError as error:
         raise PriorError(f"{directory}: {error}; {REBUILD}") from None
     return Prior(symbols, output, read, log_weights, description["settings"], source_symbols, lexical, evidence)

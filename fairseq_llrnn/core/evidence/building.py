@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairseq_llrnn.core.dictionary import WordList
+from fairseq_llrnn.core.dictionary import PADDING_ENTRY, WordList
 from fairseq_llrnn.core.evidence.features import with_slot_features
 from fairseq_llrnn.core.evidence.rules import EvidenceRules, form_of
 from fairseq_llrnn.core.prior import Prior
@@ -80,6 +80,7 @@ def source_words(prior: Prior) -> dict[str, int]:
     if prior.evidence is None:
         return {}
     known = frozenset(prior.source_symbols)
-    found = (prior.evidence.find(word, known) for word in prior.source_symbols)
+    words = (word for word in prior.source_symbols if not PADDING_ENTRY.fullmatch(word))
+    found = (prior.evidence.find(word, known) for word in words)
     counted = Counter(evidence.kind for evidence in found if evidence is not None)
     return {kind: counted[kind] for kind in prior.evidence.kinds}

@@ -1,0 +1,337 @@
+"""`llrnn prior --evidence` and what `llrnn show` says of it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from host_commands import HostCommands
+from small_corpus import Done, Llrnn
+
+from fairseq_llrnn.core.prior import Prior, load_prior
+
+ENGLISH = ["the house", "the cat", "12 cats", "Bob 's house", "flight AF447 to Lyon", "in 1998", "1,000 cats"]
+FRENCH = ["la maison", "le chat", "12 chats", "la maison de Bob", "vol AF447 pour Lyon", "en 1998", "1 000 chats"]
+
+
+@pytest.fixture(scope="session")
+def made(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("evidence")
+    for language, lines in (("en", ENGLISH), ("fr", FRENCH)):
+        (place / f"train.{language}").write_text("\n".join(lines * 3) + "\n", encoding="utf-8")
+    host.run(
+        "fairseq-preprocess", "-s", "en", "-t", "fr", "--trainpref", place / "train", "--destdir", place / "data-bin"
+    )
+    return place / "data-bin"
+
+
+@pytest.fixture
+def data(made: Path, tmp_path: Path) -> Path:
+    """A copy that a test may break."""
+    return Path(shutil.copytree(made, tmp_path / "data-bin"))
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def prior(data: Path, llrnn: Llrnn) -> Run:
+    """Run `llrnn prior`; later options win."""
+
+    def run(*options: object) -> Done:
+        return llrnn("prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior", *options)
+
+    return run
+
+
+@pytest.fixture
+def built(prior: Run, data: Path) -> Callable[..., Prior]:
+    def run(*options: object) -> Prior:
+        done = prior(*options)
+        assert done.code == 0, done.err
+        return load_prior(data / "prior")
+
+    return run
+
+
+def write(data: Path, name: str, text: str) -> Path:
+    path = data.parent / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def source_words(data: Path, language: str = "en") -> list[str]:
+    return [line.split()[0] for line in (data / f"dict.{language}.txt").read_text(encoding="utf-8").splitlines()]
+
+
+# ---- what it makes --------------------------------------------------------------------------------------------------
+
+
+def test_the_only_other_dictionary_is_the_source_s(built: Callable[..., Prior], data: Path) -> None:
+    prior = built("--evidence", "names, numbers")
+    assert prior.evidence is not None and prior.lexical is None
+    assert prior.evidence.kinds == ("numbers", "names")
+    assert (prior.evidence.weight, dict(prior.evidence.mapping), dict(prior.evidence.patterns)) == (0.25, {}, {})
+    assert list(prior.source_symbols[4:]) == source_words(data)
+    assert prior.output.features.names[-3:] == ("Evidence:Number", "Evidence:Name", "Evidence:Unknown")
+
+
+def test_it_says_what_was_made(prior: Run) -> None:
+    done = prior("--evidence", "numbers,codes,names,copies")
+    assert "evidence among the source words: numbers 3, codes 1, names 2, copies (unknown words)\n" in done.out
+    assert done.err == ""
+
+
+def test_with_translations(built: Callable[..., Prior], data: Path) -> None:
+    prior = built("--evidence", "numbers", "--lexical-translation", data, "--aligner", "ibm1")
+    assert prior.evidence is not None and prior.lexical is not None
+    assert list(prior.source_symbols[4:]) == source_words(data)
+    same = built(
+        "--evidence", "numbers", "--lexical-translation", data, "--aligner", "ibm1", "--source-dict",
+        data / "dict.en.txt",
+    )  # fmt: skip
+    assert same.fingerprint == prior.fingerprint
+
+
+def test_another_source_dictionary(built: Callable[..., Prior], data: Path) -> None:
+    assert list(built("--evidence", "numbers", "--source-dict", data / "dict.fr.txt").source_symbols) == list(
+        built("--evidence", "numbers").symbols
+    )
+
+
+def test_a_table(built: Callable[..., Prior], data: Path) -> None:
+    table = write(data, "map.tsv", "1,000\t1 000\nBob\tRobert\n")
+    prior = built("--evidence-map", table, "--evidence-weight", 2)
+    assert prior.evidence is not None
+    assert prior.evidence.kinds == ("mapped",)
+    assert prior.evidence.mapping == {"1,000": ("1", "000"), "Bob": ("Robert",)}
+    assert prior.evidence.weight == 2.0
+    assert prior.output.features.names[-3:] == ("Evidence:Mapped", "Evidence:Unknown", "Evidence:Next")
+    assert [s.split()[:2] for s in prior.settings["sources"]] == [["--evidence-map", "map.tsv"]]
+    also = built("--evidence-map", table, "--evidence", "numbers").evidence
+    assert also is not None and also.kinds == ("mapped", "numbers")
+
+
+def test_patterns(built: Callable[..., Prior], data: Path) -> None:
+    patterns = write(data, "patterns.toml", "[patterns]\nflight = 'AF\\d+'\nnone = 'QQ'\n")
+    prior = built("--evidence", "patterns", "--patterns", patterns)
+    assert prior.evidence is not None
+    assert prior.evidence.patterns == {"flight": "AF\\d+", "none": "QQ"}
+    assert {"Pattern:flight", "Pattern:none"} <= set(prior.output.features.names)
+
+
+def test_patterns_that_are_no_evidence_must_match_some_word(prior: Run, data: Path) -> None:
+    patterns = write(data, "patterns.toml", "[patterns]\nflight = 'AF\\d+'\nnone = 'QQ'\n")
+    done = prior("--evidence", "numbers", "--patterns", patterns)
+    assert "pattern 'none' ('QQ') matches no word of the vocabulary" in done.error
+
+
+def test_words_that_need_evidence(prior: Run, built: Callable[..., Prior], data: Path) -> None:
+    plain = built("--evidence", "numbers,names")
+    options = ("--evidence", "numbers,names", "--unsupported", "numbers=0.1", "names=0")
+    assert prior(*options).err == (
+        "note: 2 target words are names, impossible without evidence\n"
+        "note: 4 target words are numbers, weighed 0.1 times as much without evidence\n"
+    )
+    less = built(*options)
+    at = {word: i for i, word in enumerate(less.symbols)}
+    assert np.isneginf(less.log_weights[[at["Bob"], at["Lyon"]]]).all()
+    assert less.log_weights[at["12"]] - less.log_weights[at["la"]] == pytest.approx(
+        plain.log_weights[at["12"]] - plain.log_weights[at["la"]] + np.log(0.1)
+    )
+    for special in ("</s>", "<unk>"):
+        assert less.log_weights[at[special]] == plain.log_weights[at[special]]
+    translated = built(*options, "--lexical-translation", data, "--aligner", "ibm1").lexical
+    assert translated is not None and at["Lyon"] not in translated.table.targets
+
+
+def test_text_without_capitals(prior: Run, data: Path) -> None:
+    (data / "dict.en.txt").write_text("the 3\nbob 1\n", encoding="utf-8")
+    assert prior("--evidence", "names").err == (
+        "note: no word of the source dictionary is a name: names need a text with capitals\n"
+    )
+
+
+def test_same_input_same_bytes(prior: Run, data: Path) -> None:
+    options = ("--evidence", "numbers,names", "--evidence-map", write(data, "map.tsv", "a\tb\n"))
+    assert prior(*options).code == 0
+    first = {f.name: f.read_bytes() for f in (data / "prior").iterdir()}
+    assert prior(*options).code == 0
+    assert {f.name: f.read_bytes() for f in (data / "prior").iterdir()} == first
+    assert sorted(first) == ["arrays.npz", "dictionary.txt", "prior.json", "source.txt"]
+
+
+# ---- what it refuses ------------------------------------------------------------------------------------------------
+
+ALL = "mapped, patterns, numbers, dates, codes, urls, names, copies"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--evidence", "number"), f"--evidence number: expected some of {ALL}; did you mean numbers?"),
+        (("--evidence", "numbers,zzz"), f"--evidence zzz: expected some of {ALL}; correct the spelling"),
+        (("--evidence", " , "), f"--evidence ' , ': expected some of {ALL}, found none; name one"),
+        (
+            ("--evidence", "mapped"),
+            "--evidence mapped: expected --evidence-map with what is mapped, found none; add it",
+        ),
+        (
+            ("--evidence", "patterns"),
+            "--evidence patterns: expected --patterns with your expressions, found none; add it",
+        ),
+        (
+            ("--evidence", "numbers", "--evidence-weight", "0"),
+            "--evidence-weight 0.0: expected a number above 0; 0.25 is a good start",
+        ),
+        (
+            ("--evidence", "numbers", "--evidence-weight", "inf"),
+            "--evidence-weight inf: expected a number above 0; 0.25 is a good start",
+        ),
+        (
+            ("--evidence", "numbers", "--evidence-weight", "nan"),
+            "--evidence-weight nan: expected a number above 0; 0.25 is a good start",
+        ),
+        (
+            ("--evidence", "numbers", "--unsupported", "name=0"),
+            "--unsupported name=0: expected KIND=WEIGHT with a kind of numbers, dates, codes, urls, names; did you "
+            "mean names?",
+        ),
+        (
+            ("--evidence", "numbers", "--unsupported", "names"),
+            "--unsupported names: expected KIND=WEIGHT with a kind of numbers, dates, codes, urls, names; did you mean "
+            "names?",
+        ),
+        (
+            ("--evidence", "numbers", "--unsupported", "names=much"),
+            "--unsupported names=much: expected a weight from 0 (forbidden) to 1, such as names=0.1",
+        ),
+        (
+            ("--evidence", "numbers", "--unsupported", "names=1.5"),
+            "--unsupported names=1.5: expected a weight from 0 (forbidden) to 1, such as names=0.1",
+        ),
+        (
+            ("--evidence", "numbers", "--unsupported", "names=0", "names=0.5"),
+            "--unsupported names=0.5: names was already given; leave one out",
+        ),
+        (
+            ("--evidence-weight", "0.5"),
+            "--evidence-weight: it has no say without --evidence; add that, or leave it out",
+        ),
+        (
+            ("--unsupported", "names=0"),
+            "--unsupported: it has no say without --evidence; add that, or leave it out",
+        ),
+        (
+            ("--source-dict", "dict.en.txt"),
+            "--source-dict: it has no say without --evidence; add that, or leave it out",
+        ),
+        (
+            ("--evidence", "numbers", "--pieces", "bpe"),
+            "--evidence: evidence is of whole words, found --pieces bpe beside it; preprocess words, or leave one of "
+            "them out",
+        ),
+    ],
+)
+def test_options_that_make_no_sense(prior: Run, data: Path, options: tuple[str, ...], says: str) -> None:
+    assert prior(*options).error == says
+    assert not (data / "prior").exists()
+
+
+@pytest.mark.parametrize("option", ["--evidence", "--evidence-map", "--evidence-weight", "--unsupported"])
+def test_beside_softmax(data: Path, llrnn: Llrnn, option: str) -> None:
+    done = llrnn("prior", "--dict", data / "dict.fr.txt", "--softmax", option, "1", "--out", data / "prior")
+    assert done.error == f"--softmax: a softmax takes no other option, found {option} beside it; leave one of them out"
+
+
+def test_a_weight_that_is_no_number(prior: Run) -> None:
+    done = prior("--evidence", "numbers", "--evidence-weight", "much")
+    assert (done.code, "argument --evidence-weight: invalid float value: 'much'" in done.err) == (2, True)
+
+
+def test_a_table_with_a_bad_row(prior: Run, data: Path) -> None:
+    table = write(data, "map.tsv", "Bob\tRobert\nNew York\tNew York\n")
+    assert prior("--evidence-map", table).error.startswith(f"{table}, line 2: expected one source token, found the")
+    assert prior("--evidence-map", data / "nowhere.tsv").error.startswith(f"{data / 'nowhere.tsv'}: cannot be read: ")
+    assert not (data / "prior").exists()
+
+
+def test_several_other_dictionaries_or_none(prior: Run, data: Path) -> None:
+    shutil.copy(data / "dict.en.txt", data / "dict.de.txt")
+    expected = f"--evidence: expected one other dict.*.txt beside --dict {data / 'dict.fr.txt'}, the source's, found "
+    assert prior("--evidence", "names").error == f"{expected}dict.de.txt, dict.en.txt; give it as --source-dict"
+    (data / "dict.de.txt").unlink()
+    (data / "dict.en.txt").unlink()
+    assert prior("--evidence", "names").error == f"{expected}none; give it as --source-dict"
+    assert prior("--evidence", "names", "--source-dict", data / "dict.en.txt").error.startswith(
+        f"{data / 'dict.en.txt'}: cannot be read"
+    )
+
+
+def test_a_source_dictionary_that_is_not_the_bitext_s(prior: Run, data: Path) -> None:
+    options = ("--evidence", "names", "--lexical-translation", data, "--aligner", "ibm1")
+    assert prior(*options, "--source-dict", data / "dict.fr.txt").error == (
+        f"--source-dict {data / 'dict.fr.txt'}: expected the words of the source side of --lexical-translation {data}, "
+        "found others; leave it out"
+    )
+
+
+def test_no_word_is_left(prior: Run, data: Path) -> None:
+    weights = write(data, "weights.tsv", "12\t1\n</s>\t1\n")
+    done = prior("--evidence", "numbers", "--unsupported", "numbers=0", "--background", weights)
+    assert done.error == (
+        "--unsupported numbers=0: expected some word that remains possible without evidence, found none; leave a kind "
+        "out"
+    )
+
+
+# ---- showing it -----------------------------------------------------------------------------------------------------
+
+
+def test_the_summary_tells_of_it(prior: Run, data: Path, llrnn: Llrnn) -> None:
+    prior("--evidence", "numbers,copies", "--unsupported", "numbers=0.5")
+    shown = llrnn("show", data / "prior").out
+    assert (
+        "            and strings of the source, their weight: 0.25;\n"
+        "            among the source words are numbers 3, copies (unknown words)\n"
+    ) in shown
+    assert "  unsupported        numbers=0.5\n" in shown
+    assert json.loads(llrnn("show", data / "prior", "--json").out)["evidence"] == {
+        "weight": 0.25, "source_words": {"numbers": 3, "copies": 0}, "mapped": 0
+    }  # fmt: skip
+
+
+def test_what_a_source_word_counts_as(prior: Run, data: Path, llrnn: Llrnn) -> None:
+    prior("--evidence", "numbers,copies", "--evidence-map", write(data, "map.tsv", "1,000\t1 000\n"))
+    asked = [part for word in ("12", "1,000", "house", "Schröder", "77", "—") for part in ("--source", word)]
+    done = llrnn("show", data / "prior", *asked)
+    unknown = "\n                unknown: the source dictionary lacks it"
+    assert done.err == ""
+    assert done.out == "\n\n".join(
+        [
+            "12\n  evidence      numbers: 12",
+            "1,000\n  evidence      mapped: 1 000",
+            "house\n  evidence      none",
+            f"Schröder\n  evidence      copies: Schröder{unknown}",
+            f"77\n  evidence      numbers: 77{unknown}",
+            f"—\n  evidence      none{unknown}\n",
+        ]
+    )
+    shown = json.loads(llrnn("show", data / "prior", "--source", "12", "--source", "—", "--json").out)
+    assert shown["translations"] == [
+        {"source": "12", "known": True, "evidence": {"kind": "numbers", "words": ["12"]}},
+        {"source": "—", "known": False, "evidence": None},
+    ]
+
+
+def test_translations_and_evidence_of_a_word(prior: Run, data: Path, llrnn: Llrnn) -> None:
+    prior("--evidence", "numbers,copies", "--lexical-translation", data, "--aligner", "ibm1", "--lexical-top", 1)
+    assert llrnn("show", data / "prior", "--source", "12").out == (
+        "12\n  translations  12 1.000\n  evidence      numbers: 12\n"
+    )
+    assert llrnn("show", data / "prior", "--source", "Cat").out == (
+        "Cat\n  translations  none\n  evidence      copies: Cat\n                unknown: the source dictionary lacks "
+        "it\n"
+    )
