@@ -94,7 +94,7 @@ class Prior:
 
     @cached_property
     def evidence_table(self) -> EvidenceTable:
-        """What source tokens offer. The one table of this prior: ids of unknown strings are the same for all who ask."""
+        """What source tokens offer. The one table of this prior: an unknown string has one id for all who ask."""
         return EvidenceTable(self)
 
     def _background_without_evidence(self) -> Background:

@@ -172,11 +172,6 @@ def form_of(word: str, known: Container[str]) -> str | None:
     return None
 
 
-def restricted(word: str, kind: str, known: Container[str]) -> bool:
-    """Whether a target word is of a kind of FORMED; `known`: the words of the target dictionary."""
-    return word not in SPECIALS and form_of(word, known) == kind
-
-
 def is_token(word: str) -> bool:
     """Whether a word can stand in a line of text: not empty, without blanks, and no special symbol."""
     return word.split() == [word] and word not in SPECIALS
