@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""English to French on Multi30k: everything that docs/results/multi30k.md reports, one command each.
+
+    multi30k.py prepare --data PATH-TO-multi30k-en-fr --out OUT      texts, BPE, data folders, priors
+    multi30k.py list                                                 the models
+    multi30k.py train ll-word --out OUT [--seed 2] [-- OPTIONS]      hours; go on after a stop with the same command
+    multi30k.py average ll-word --out OUT                            of the last five epochs; translate does it, too
+    multi30k.py translate ll-word softmax-word --out OUT [--set test copy] [--nbest 50]
+    multi30k.py copy --out OUT                                       the test of unseen numbers and names
+    multi30k.py score softmax-word ll-word --out OUT [--set valid]   BLEU, tokenised and detokenised
+    multi30k.py report softmax-word ll-word --out OUT [--set copy]   significance against the first; rare words; copies
+    multi30k.py rescore ll-word --of softmax-word --out OUT          its 50-best lists; dev and test before and after
+
+What is done is skipped: delete it in OUT to do it again (multi30k_recipes.py says what lies where). Every command is
+in a log beside its results. A model trained elsewhere: make a link OUT/models/NAME to the folder of its checkpoints,
+or say --checkpoint; where NAME is none of the list, say by --recipe whose data and prior it has.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import multi30k_recipes as recipes
+from multi30k_recipes import RECIPES, TEXTS
+from multi30k_stages import LEXICON, SCRIPTS, average, execute, lines_of, list_best, prepare, train, translate
+
+from fairseq_llrnn.errors import LLRNNError, OptionError
+
+
+def run_prepare(args: argparse.Namespace) -> None:
+    lexicon = args.lexicon or args.data.parent / "ud-french-gsd-1.4" / LEXICON
+    args.out.mkdir(parents=True, exist_ok=True)
+    prepare(args.out, args.data, lexicon)
+
+
+def run_list(_: argparse.Namespace) -> None:
+    print("\n".join(f"{name:18} {recipe.what}" for name, recipe in RECIPES.items()))
+
+
+def run_train(args: argparse.Namespace) -> None:
+    train(args.out, args.name if args.seed == 1 else f"{args.name}-seed{args.seed}", args.seed, args.extra)
+
+
+def run_average(args: argparse.Namespace) -> None:
+    for name in args.names:
+        average(args.out, name)
+
+
+def run_translate(args: argparse.Namespace) -> None:
+    if args.checkpoint and len(args.names) > 1:
+        raise OptionError("--checkpoint: expected one name with it, found several")
+    for name in args.names:
+        recipe = recipes.find(args.recipe or name)
+        (args.out / "results" / name).mkdir(parents=True, exist_ok=True)
+        path = os.path.abspath(args.checkpoint) if args.checkpoint else average(args.out, name)
+        for which in args.set:
+            if args.nbest:
+                list_best(args.out, name, which, recipe, path, args.nbest, args.extra)
+            else:
+                translate(args.out, name, which, recipe, path, args.extra)
+
+
+def run_copy(args: argparse.Namespace) -> None:
+    command = ["python", str(SCRIPTS / "make_copy_test.py"), "--source", "text/test2016.en"]
+    command += ["--reference", "text/test2016.fr", "--train", "text/train.en", "text/train.fr", "--out", "copy"]
+    (args.out / "copy").mkdir(exist_ok=True)
+    execute(args.out, command, "copy/log", "copy/table.txt")
+    print((args.out / "copy" / "table.txt").read_text(encoding="utf-8"), end="")
+
+
+def translations(out: Path, name: str, which: str) -> str:
+    """Where a system's translations are. Raises OptionError where there are none."""
+    place = f"results/{name}/{which}.fr"
+    if not (out / place).exists():
+        raise OptionError(f"{out / place}: expected translations, found none; `translate` makes them")
+    return place
+
+
+def run_score(args: argparse.Namespace) -> None:
+    from multi30k_scores import table
+
+    systems = {name: lines_of(args.out / translations(args.out, name, args.set)) for name in args.names}
+    text = Path(TEXTS[args.set])
+    made = table(systems, lines_of(args.out / f"{text}.fr"), lines_of(args.out / "raw" / f"{text.name}.fr"))
+    print(f"{text.name}\n{made}")
+
+
+def run_report(args: argparse.Namespace) -> None:
+    text = TEXTS[args.set]
+    command = ["llrnn", "report", "--tokenize", "none", "--source", f"{text}.en", "--reference", f"{text}.fr"]
+    command += ["--train", "text/train.fr", "--lexicon", LEXICON, "--out", f"report-{args.set}.html", "--system"]
+    for given in args.names:
+        name = given.rpartition("=")[2]
+        command.append(f"{given.rpartition('=')[0] or name}={translations(args.out, name, args.set)}")
+    command += ["--facts", f"{text}.facts.jsonl"] if args.set == "copy" else []
+    execute(args.out, command, "report.log", f"report-{args.set}.txt")
+    print((args.out / f"report-{args.set}.txt").read_text(encoding="utf-8"), end="")
+
+
+def run_rescore(args: argparse.Namespace) -> None:
+    out = f"results/{args.of}+{args.name}"
+    (args.out / out).mkdir(parents=True, exist_ok=True)
+    average(args.out, args.name)
+    for which in ("valid", "test"):
+        if not (args.out / f"results/{args.of}/{which}.nbest").exists():
+            raise OptionError(f"expected a list {args.of}/{which}.nbest, found none; `translate {args.of} --nbest 50`")
+    for which in ("test", "valid"):  # the test first: with it the weights are tuned
+        execute(args.out, recipes.rescore(args.name, args.of, which, out), f"{out}/log", f"{out}/{which}.txt")
+        print(f"{which}\n{(args.out / out / f'{which}.txt').read_text(encoding='utf-8')}")
+
+
+def parsers() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="English to French on Multi30k, stage by stage.")
+    stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
+
+    def stage(name: str, run: Callable[[argparse.Namespace], None], what: str) -> argparse.ArgumentParser:
+        made = stages.add_parser(name, help=what, description=what)
+        made.set_defaults(run=run)
+        made.add_argument("--out", type=Path, default=Path("runs/multi30k"), help="(default: runs/multi30k)")
+        return made
+
+    made = stage("prepare", run_prepare, "texts, pieces, data folders, priors")
+    made.add_argument("--data", type=Path, required=True, help="the folder with train.tok.en.gz and its sisters")
+    made.add_argument("--lexicon", type=Path, help="French (default: ../ud-french-gsd-1.4/lexicon.tsv.gz of --data)")
+    stage("list", run_list, "the models")
+    made = stage("train", run_train, "train a model, or go on; OPTIONS after -- are fairseq-train's")
+    made.add_argument("name", choices=RECIPES, metavar="NAME")
+    made.add_argument("--seed", type=int, default=1, help="others than 1 make the model NAME-seedN")
+    made = stage("average", run_average, "the mean of the last five epochs")
+    made.add_argument("names", nargs="+", metavar="NAME")
+    made = stage("translate", run_translate, "with beam 5, or n-best lists; OPTIONS after -- are fairseq-generate's")
+    made.add_argument("names", nargs="+", metavar="NAME")
+    made.add_argument("--set", nargs="+", choices=TEXTS, default=["valid", "test"], help="(default: valid test)")
+    made.add_argument("--nbest", type=int, metavar="N", help="lists of the N best in place of translations")
+    made.add_argument("--recipe", choices=RECIPES, help="whose data and prior the model has (default: its name says)")
+    made.add_argument("--checkpoint", metavar="FILE", help="in place of the mean of the last five epochs")
+    stage("copy", run_copy, "a test of numbers and names that training lacks")
+    for name, run, what, form in (
+        ("score", run_score, "BLEU, tokenised and detokenised", "NAME"),
+        ("report", run_report, "llrnn report: the first system against the others", "[LABEL=]NAME"),
+    ):
+        made = stage(name, run, what)
+        made.add_argument("names", nargs="+", metavar=form, help="a folder of OUT/results")
+        sets = [which for which in TEXTS if which != "copy" or name == "report"]  # there is no running text of copy
+        made.add_argument("--set", choices=sets, default="test", help="(default: test)")
+    made = stage("rescore", run_rescore, "rerank a system's n-best lists with a model")
+    made.add_argument("name", metavar="NAME")
+    made.add_argument("--of", default="softmax-word", metavar="NAME", help="whose lists (default: softmax-word)")
+    return parser
+
+
+def main() -> int:
+    given = sys.argv[1:]
+    cut = given.index("--") if "--" in given else len(given)
+    args = parsers().parse_args(given[:cut])
+    args.extra = given[cut + 1 :]
+    try:
+        if args.extra and args.stage not in ("train", "translate"):
+            raise OptionError(f"{args.stage}: takes no options after --")
+        if args.stage not in ("prepare", "list") and not (args.out / "text").is_dir():
+            raise OptionError(f"{args.out}: expected a folder of `multi30k.py prepare`, found none; see --out")
+        args.out = args.out.resolve()
+        args.run(args)
+    except LLRNNError as error:
+        print(f"multi30k: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""What is trained on Multi30k: texts, priors and models as tables, and the command lines that they stand for.
+
+Every path is relative to the folder OUT, in which multi30k.py runs all commands:
+
+    text/{train,val,test2016}.{en,fr}    tokens, lower-cased; raw/ has them as people write
+    bpe.model, piecetext/                joint BPE (sentencepiece)
+    copy/                                of scripts/make_copy_test.py
+    word/, word-unk/, piece/             of fairseq-preprocess, with the priors in them
+    models/NAME/                         checkpoints (or a link to a folder with them)
+    results/NAME/                        average.pt, {valid,test,copy}.{out,fr,nbest}, reports of rescoring
+"""
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import fairseq_llrnn
+from fairseq_llrnn.errors import OptionError
+
+USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
+LANGUAGES = ("en", "fr")
+SPLITS = ("train", "val", "test2016")
+# Sets that are translated: where their text stands, and how fairseq calls them.
+TEXTS = {"valid": "text/val", "test": "text/test2016", "copy": "copy/copy"}
+
+# Joint BPE: vocabulary and settings of sentencepiece. 0 is <unk>; fairseq has the other special symbols.
+PIECES: dict[str, Any] = {
+    "vocab_size": 10000, "model_type": "bpe", "character_coverage": 1.0, "normalization_rule_name": "identity",
+    "unk_id": 0, "bos_id": -1, "eos_id": -1,
+}  # fmt: skip
+
+# Data folder -> the texts' folder and what else fairseq-preprocess is told. word-unk: words seen once are <unk>.
+DATA = {
+    "word": ("text", ""),
+    "word-unk": ("text", "--thresholdsrc 2 --thresholdtgt 2"),
+    "piece": ("piecetext", "--joined-dictionary"),
+}
+
+# Prior -> what `llrnn prior` is told besides --out.
+LEXICAL = (
+    "--dict {data}/dict.fr.txt --count-text {text}/train.fr --lexicon lexicon.tsv.gz --shapes --suffixes "
+    "--background unigram --lexical-translation {data} --aligner ibm1"
+)
+PRIORS = {
+    "word/lexical": f"{LEXICAL} --top-words 4000",
+    "piece/lexical": f"{LEXICAL} --top-words all --pieces sentencepiece",
+}
+
+# Training, the same for all: 7,500 updates of 2,000 tokens, 32 epochs.
+TRAINING = (
+    "--source-lang en --target-lang fr --optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.003 --lr-scheduler "
+    "polynomial_decay --warmup-updates 800 --total-num-update 7500 --max-update 7500 --end-learning-rate 0 --clip-norm "
+    "1.0 --max-tokens 2000 --required-batch-size-multiple 1 --num-workers 0 --cpu --keep-last-epochs 5 --log-format "
+    "simple --log-interval 500"
+)
+# The Transformer-tiny of the literature, and ours in the same sizes (with the same dropout, in plugin/).
+SOFTMAX = (
+    "--arch transformer --encoder-embed-dim 128 --encoder-ffn-embed-dim 256 --encoder-layers 4 "
+    "--encoder-attention-heads 4 --decoder-embed-dim 128 --decoder-ffn-embed-dim 256 --decoder-layers 4 "
+    "--decoder-attention-heads 4 --dropout 0.3 --criterion label_smoothed_cross_entropy --label-smoothing 0.1"
+)
+LOG_LINEAR = "--arch llrnn_transformer_multi30k --criterion log_linear --label-smoothing 0.1 --bf16-products"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model."""
+
+    what: str
+    data: str  # of DATA
+    options: str
+    prior: str | None = None  # of PRIORS; None: the host's own model
+    replaces_unknown: bool = False  # whether <unk> in its output gives way to a source word
+
+    @property
+    def pieces(self) -> bool:
+        return DATA[self.data][0] == "piecetext"
+
+    def task(self) -> list[str]:
+        """What training and search are told. Even fairseq's own models need the user folder: to read checkpoints."""
+        if self.prior is None:
+            return ["--user-dir", USER_DIR, "--task", "translation"]
+        return ["--user-dir", USER_DIR, "--task", "llrnn_translation", "--prior", self.prior]
+
+
+RECIPES = {
+    "softmax-word": Recipe("softmax over words", "word", f"{SOFTMAX} --share-decoder-input-output-embed"),
+    "ll-word": Recipe(
+        "log-linear over words: morphology, shapes, suffixes, lexical background", "word", LOG_LINEAR, "word/lexical"
+    ),
+    "softmax-piece": Recipe("softmax over pieces", "piece", f"{SOFTMAX} --share-all-embeddings"),
+    "ll-piece": Recipe("log-linear over pieces", "piece", LOG_LINEAR, "piece/lexical"),
+    "softmax-word-unk": Recipe(
+        "softmax over words; those seen once are <unk>, and <unk> is replaced by copying", "word-unk",
+        f"{SOFTMAX} --share-decoder-input-output-embed", replaces_unknown=True,
+    ),
+}  # fmt: skip
+
+
+def find(name: str) -> Recipe:
+    """The recipe of a model, whose name may end in -seedN."""
+    recipe = RECIPES.get(re.sub(r"-seed\d+$", "", name))
+    if recipe is None:
+        raise OptionError(
+            f"{name}: expected one of {', '.join(RECIPES)} (or NAME-seed2, …); for other models say --recipe NAME"
+        )
+    return recipe
+
+
+def preprocess(data: str, destination: str) -> list[str]:
+    text, options = DATA[data]
+    places = [f"--{which}pref {text}/{split}" for which, split in zip(("train", "valid", "test"), SPLITS, strict=True)]
+    return shlex.split(f"fairseq-preprocess -s en -t fr {' '.join(places)} {options} --destdir {destination}")
+
+
+def binarise(data: str, text: str, destination: str) -> list[str]:
+    """A text of its own as the test of a data folder with the same dictionaries."""
+    dictionaries = f"--srcdict {data}/dict.en.txt --tgtdict {data}/dict.fr.txt"
+    return shlex.split(f"fairseq-preprocess -s en -t fr --testpref {text} {dictionaries} --destdir {destination}")
+
+
+def build_prior(prior: str) -> list[str]:
+    data = prior.partition("/")[0]
+    return ["llrnn", "prior", *shlex.split(PRIORS[prior].format(data=data, text=DATA[data][0])), "--out", prior]
+
+
+def train(recipe: Recipe, name: str, seed: int) -> list[str]:
+    own = shlex.split(f"{TRAINING} {recipe.options}")
+    return ["fairseq-train", recipe.data, *recipe.task(), *own, "--seed", str(seed), "--save-dir", f"models/{name}"]
+
+
+def search(recipe: Recipe, path: str) -> list[str]:
+    """What fairseq-generate and -interactive are told."""
+    own = shlex.split(
+        "--source-lang en --target-lang fr --beam 5 --max-len-a 2 --max-len-b 20 --max-tokens 4000 "
+        "--required-batch-size-multiple 1 --num-workers 0 --cpu"
+    )
+    return [*recipe.task(), "--path", path, *own]
+
+
+def generate(recipe: Recipe, path: str, which: str, data: str | None = None) -> list[str]:
+    """`which`: valid or test; `data`: another folder than the recipe's."""
+    own = ["--gen-subset", which]
+    own += ["--post-process", "sentencepiece"] if recipe.pieces else []
+    own += ["--print-alignment", "soft"] if recipe.replaces_unknown else []
+    return ["fairseq-generate", data or recipe.data, *search(recipe, path), *own]
+
+
+def generate_nbest(recipe: Recipe, path: str, which: str, count: int) -> list[str]:
+    """Without attention; what is <unk> stays it."""
+    own = ["--beam", str(count), "--nbest", str(count), "--max-tokens", "600"]
+    return [*generate(replace(recipe, replaces_unknown=False), path, which), *own]
+
+
+def interactive(recipe: Recipe, path: str, text: str) -> list[str]:
+    """The words go in as they are: what the dictionary lacks is not yet <unk>."""
+    own = ["--input", text, "--buffer-size", "100000"]
+    own += ["--bpe", "sentencepiece", "--sentencepiece-model", "bpe.model"] if recipe.pieces else []
+    return ["fairseq-interactive", recipe.data, *search(recipe, path), *own]
+
+
+def rescore(model: str, system: str, which: str, out: str) -> list[str]:
+    """`system`'s list of `which` set, by the model of that name; on the test with weights tuned on the valid one."""
+    command = ["llrnn", "rescore", "--path", f"results/{model}/average.pt", "--metric", "bleu", "--tokenize", "none"]
+    command += ["--source", f"{TEXTS[which]}.en", "--nbest", f"results/{system}/{which}.nbest"]
+    command += ["--reference", f"{TEXTS[which]}.fr", "--out", f"{out}/{which}.fr"]
+    if which == "valid":
+        return [*command, "--weights", f"{out}/test.fr.weights.json"]
+    return [*command, "--tune", f"{TEXTS['valid']}.en", f"results/{system}/valid.nbest", f"{TEXTS['valid']}.fr"]

@@ -1,0 +1,232 @@
+"""The stages of the experiment on Multi30k: each does what multi30k_recipes.py says, skips what is done, and logs it.
+
+All commands run in OUT, so that checkpoints name data and priors by paths relative to it.
+"""
+
+import fcntl
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import multi30k_recipes as recipes
+from multi30k_recipes import TEXTS, Recipe
+
+from fairseq_llrnn.core.readers.text_lines import iter_lines
+from fairseq_llrnn.core.whole_file import whole_file
+from fairseq_llrnn.errors import DataError, OptionError
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+LEXICON = "lexicon.tsv.gz"
+HYPOTHESIS = re.compile(r"D-(\d+)\t[^\t]*\t(.*)")
+# A softmax over the vocabulary takes and returns hundreds of MB a step; without these settings glibc gives them back to
+# the kernel each time.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+}
+# Two systems more of one that replaces <unk>: by any source word, or by those that its dictionary lacks.
+COPYING = {"+copy": [], "+copy-unknown": ["--unknown-to", "{data}/dict.en.txt"]}
+
+
+def execute(out: Path, command: Sequence[str], log: str, result: str | None = None) -> None:
+    """Run a command in OUT. It and all it says are appended to `log`, but what it prints makes the file `result`.
+
+    Raises DataError where it fails; then there is no result.
+    """
+    said = out / log
+    said.parent.mkdir(parents=True, exist_ok=True)
+    # the commands of this very installation, whether or not it is activated
+    program = sys.executable if command[0] == "python" else str(Path(sys.executable).parent / command[0])
+    temporary = said if result is None else out / f"{result}.tmp"
+    with said.open("a", encoding="utf-8") as errors, temporary.open("a" if result is None else "w") as printed:
+        errors.write(f"$ {shlex.join(command)}\n")
+        errors.flush()
+        finished = subprocess.run(
+            [program, *command[1:]], cwd=out, env=os.environ | ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=printed,
+            stderr=errors, check=False,
+        )  # fmt: skip
+    if finished.returncode:
+        last = " / ".join(temporary.read_text(encoding="utf-8").splitlines()[-1:] + _last_lines(said, 2))
+        raise DataError(f"{command[0]} failed with status {finished.returncode}; {said} ends with: {last}")
+    if result is not None:
+        os.replace(temporary, out / result)
+
+
+def _last_lines(path: Path, count: int) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()[-count:]
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Hold a lock, which is free again when the process ends, however it ends. Raises OptionError."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OptionError(f"{lock.with_suffix('')}: another process is at it") from None
+        yield
+
+
+def lines_of(path: Path) -> list[str]:
+    return [line for _, line in iter_lines(path)]
+
+
+def prepare(out: Path, data: Path, lexicon: Path) -> None:
+    """Texts, pieces, data folders and priors."""
+    for folder, kind in (("text", "tok"), ("raw", "raw")):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+        for split in recipes.SPLITS:
+            for language in recipes.LANGUAGES:
+                _unpack(data / f"{split}.{kind}.{language}.gz", out / folder / f"{split}.{language}")
+    if not (out / LEXICON).exists():
+        if not lexicon.is_file():
+            raise OptionError(f"{lexicon}: expected a lexicon (form, lemma, UPOS, FEATS), found none; see --lexicon")
+        shutil.copyfile(lexicon, out / LEXICON)
+    if not (out / "piecetext").exists():
+        _cut_into_pieces(out)
+    for folder in recipes.DATA:
+        if not (out / folder).exists():
+            print(f"{folder}: fairseq-preprocess", flush=True)
+            _make_folder(out, folder, recipes.preprocess(folder, f"{folder}.tmp"))
+    for prior in recipes.PRIORS:
+        if not (out / prior).exists():
+            print(f"{prior}: llrnn prior", flush=True)
+            execute(out, recipes.build_prior(prior), "prepare.log")
+
+
+def _unpack(source: Path, target: Path) -> None:
+    if target.exists():
+        return
+    if not source.is_file():
+        raise OptionError(f"{source}: expected a file of Multi30k, found none; --data names the folder that holds it")
+    with whole_file(target) as file:
+        file.writelines(f"{line}\n" for _, line in iter_lines(source))
+
+
+def _cut_into_pieces(out: Path) -> None:
+    try:
+        import sentencepiece
+    except ImportError:
+        raise OptionError("expected the package sentencepiece, found none; `pip install sentencepiece`") from None
+    if not (out / "bpe.model").exists():
+        print("bpe.model: sentencepiece", flush=True)
+        texts = [str(out / "text" / f"train.{language}") for language in recipes.LANGUAGES]
+        sentencepiece.SentencePieceTrainer.train(
+            input=texts, model_prefix=str(out / "bpe.tmp"), minloglevel=2, **recipes.PIECES
+        )
+        os.replace(out / "bpe.tmp.vocab", out / "bpe.vocab")
+        os.replace(out / "bpe.tmp.model", out / "bpe.model")
+    model = sentencepiece.SentencePieceProcessor(model_file=str(out / "bpe.model"))
+    folder = out / "piecetext.tmp"
+    folder.mkdir(exist_ok=True)
+    for split in recipes.SPLITS:
+        for language in recipes.LANGUAGES:
+            with whole_file(folder / f"{split}.{language}") as file:
+                for line in lines_of(out / "text" / f"{split}.{language}"):
+                    file.write(" ".join(model.encode(line, out_type=str)) + "\n")
+    os.replace(folder, out / "piecetext")
+
+
+def _make_folder(out: Path, folder: str, command: Sequence[str]) -> None:
+    """Run a command that writes into FOLDER.tmp, which then takes its name."""
+    shutil.rmtree(out / f"{folder}.tmp", ignore_errors=True)
+    execute(out, command, "prepare.log")
+    os.replace(out / f"{folder}.tmp", out / folder)
+
+
+def train(out: Path, name: str, seed: int, extra: Sequence[str]) -> None:
+    """Train a model, or go on with its training."""
+    command = [*recipes.train(recipes.find(name), name, seed), *extra]
+    folder = out / "models" / name
+    with alone(folder.with_suffix(".lock")):
+        said = folder / "command.txt"
+        settings = shlex.join(word for word in command if word != recipes.USER_DIR)
+        begun = said.read_text(encoding="utf-8") if said.exists() else "?" if any(folder.glob("*.pt")) else None
+        if begun not in (None, settings):
+            raise DataError(
+                f"{folder}: expected a training by `{settings}`, found one by `{begun}`; move it away to train again"
+            )
+        folder.mkdir(exist_ok=True)
+        said.write_text(settings, encoding="utf-8")
+        if (folder / "trained").exists():
+            print(f"{name}: trained already")
+            return
+        print(f"{name}: training; see {folder / 'train.log'}", flush=True)
+        execute(out, command, f"models/{name}/train.log")
+        (folder / "trained").touch()  # fairseq cannot tell a finished training from an interrupted one
+
+
+def average(out: Path, name: str) -> str:
+    """The path of the mean of a model's last five epochs, which is made where it is not there."""
+    path = f"results/{name}/average.pt"
+    if not (out / path).exists():
+        folder = out / "models" / name
+        if not folder.is_dir():
+            raise OptionError(f"{folder}: expected a folder of checkpoints, found none; `train` makes it")
+        script = str(SCRIPTS / "average_checkpoints.py")
+        command = ["python", script, f"models/{name}", "--last", "5", "--out", path]
+        execute(out, command, f"results/{name}/log")
+        print(f"{name}: {path}, the mean of the last five epochs", flush=True)
+    return path
+
+
+def translate(out: Path, name: str, which: str, recipe: Recipe, path: str, extra: Sequence[str]) -> None:
+    """The 1-best of a set: results/NAME/SET.out, as fairseq prints it, and SET.fr, a sentence a line."""
+    place = f"results/{name}/{which}"
+    source = out / f"{TEXTS[which]}.en"
+    if not source.exists():
+        raise OptionError(f"{source}: expected a text, found none; the stages prepare and copy make them")
+    if not (out / f"{place}.out").exists():
+        print(f"{name}: translating {which}", flush=True)
+        if which != "copy":
+            command = recipes.generate(recipe, path, which)
+        elif recipe.replaces_unknown:  # fairseq-interactive does not print attention
+            folder = f"{recipe.data}-copy"
+            if not (out / folder).exists():
+                _make_folder(out, folder, recipes.binarise(recipe.data, TEXTS[which], f"{folder}.tmp"))
+            command = recipes.generate(recipe, path, "test", folder)
+        else:
+            command = recipes.interactive(recipe, path, f"{TEXTS[which]}.en")
+        execute(out, [*command, *extra], f"results/{name}/log", f"{place}.out")
+    _write_translations(out, place, len(lines_of(source)))
+    if recipe.replaces_unknown:
+        for ending, options in COPYING.items():
+            (out / f"results/{name}{ending}").mkdir(exist_ok=True)
+            command = ["python", str(SCRIPTS / "replace_unknown.py"), "--generated", f"{place}.out"]
+            command += ["--source", str(source), "--out", f"results/{name}{ending}/{which}.fr"]
+            command += [option.format(data=recipe.data) for option in options]
+            execute(out, command, f"results/{name}/log")
+
+
+def _write_translations(out: Path, place: str, count: int) -> None:
+    found: dict[int, str] = {}
+    for _, line in iter_lines(out / f"{place}.out"):
+        if match := HYPOTHESIS.fullmatch(line):
+            found.setdefault(int(match[1]), match[2])
+    if found.keys() != set(range(count)):
+        raise DataError(
+            f"{out / place}.out: expected translations of {count:,} sentences, found {len(found):,} (or others); see "
+            "why in it and in the log beside it, and delete it"
+        )
+    with whole_file(out / f"{place}.fr") as file:
+        file.writelines(f"{found[n]}\n" for n in range(count))
+
+
+def list_best(
+    out: Path, name: str, which: str, recipe: Recipe, path: str, count: int, extra: Sequence[str]
+) -> None:
+    """The n-best list of a set: results/NAME/SET.nbest."""
+    place = f"results/{name}/{which}.nbest"
+    if not (out / place).exists():
+        print(f"{name}: {count}-best list of {which}", flush=True)
+        command = [*recipes.generate_nbest(recipe, path, which, count), *extra]
+        execute(out, command, f"results/{name}/log", place)

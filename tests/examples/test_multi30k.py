@@ -1,0 +1,252 @@
+"""The experiment on Multi30k, stage by stage, on files of its form that hold the toy language."""
+
+import contextlib
+import gzip
+import importlib
+import io
+import os
+import runpy
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from host_commands import HostCommands
+
+from fairseq_llrnn.core.toy_french.bilingual import make_bitext, write_bitext
+from fairseq_llrnn.errors import DataError
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "translation"
+SPLITS = {"train": "train", "val": "valid", "test2016": "test"}
+COPIES = [("two men see a dog .", "deux hommes voient un chien ."), ("a man .", "un homme .")]
+SHORT = ["--max-epoch", "5", "--max-tokens", "900"]
+
+
+def load(name: str) -> ModuleType:
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+recipes, stages, scores, multi30k = map(load, ("multi30k_recipes", "multi30k_stages", "multi30k_scores", "multi30k"))
+execute = stages.execute  # which the world replaces
+
+
+def write_multi30k(folder: Path, scratch: Path) -> None:
+    """Files of Multi30k's names; some pairs that a copy test can use at the end of the test."""
+    write_bitext(make_bitext(200, 1), scratch)
+    folder.mkdir()
+    for split, name in SPLITS.items():
+        for side, language in enumerate(("en", "fr")):
+            lines = (scratch / f"{name}.{language}").read_text(encoding="utf-8").lower().splitlines()[:150]
+            lines = [*lines[:10], *(pair[side] for pair in COPIES)] if split == "test2016" else lines
+            for kind in ("tok", "raw"):
+                packed = gzip.compress("".join(f"{line}\n" for line in lines).encode())
+                (folder / f"{split}.{kind}.{language}.gz").write_bytes(packed)
+
+
+class Multi30k:
+    """Runs multi30k.py in this process, its commands in those of `host`."""
+
+    def __init__(self, place: Path, host: HostCommands) -> None:
+        self.place, self.host, self.out = place, host, place / "out"
+        self.commands: list[str] = []
+        write_multi30k(place / "multi30k-en-fr", place / "toy")
+        (place / "ud-french-gsd-1.4").mkdir()
+        lexicon = gzip.compress((place / "toy" / "lexicon.tsv").read_bytes())
+        (place / "ud-french-gsd-1.4" / "lexicon.tsv.gz").write_bytes(lexicon)
+
+    def execute(self, out: Path, command: Sequence[str], log: str, result: str | None = None) -> None:
+        """As stages.execute, where all goes well."""
+        self.commands.append(shlex.join(command))
+        if command[0] == "python":
+            said = io.StringIO()
+            with contextlib.chdir(out), contextlib.redirect_stdout(said), pytest.MonkeyPatch.context() as patch:
+                patch.setattr(sys, "argv", list(command[1:]))
+                with pytest.raises(SystemExit) as stop:
+                    runpy.run_path(command[1], run_name="__main__")
+            printed, code = said.getvalue(), stop.value.code
+            assert code == 0, command
+        else:
+            printed = self.host.run(command[0], *command[1:], cwd=out).out
+        if result is not None:
+            (out / result).write_text(printed, encoding="utf-8")
+
+    def run(self, *arguments: object) -> int:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["multi30k.py", *map(str, arguments)])
+            return multi30k.main()
+
+    def __call__(self, stage: str, *arguments: object) -> int:
+        return self.run(stage, "--out", self.out, *arguments)
+
+    def lines(self, name: str) -> list[str]:
+        return (self.out / name).read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture(scope="module")
+def world(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Multi30k]:
+    """Prepared, and two models trained for five epochs."""
+    made = Multi30k(tmp_path_factory.mktemp("multi30k"), host)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(recipes.PIECES, "vocab_size", 300)
+        for name, options in recipes.PRIORS.items():
+            patch.setitem(recipes.PRIORS, name, options.replace("4000", "60"))
+        for module in (stages, multi30k):
+            patch.setattr(module, "execute", made.execute)
+        assert made("prepare", "--data", made.place / "multi30k-en-fr") == 0
+        for name in ("softmax-word-unk", "ll-word"):
+            assert made("train", name, "--", *SHORT) == 0
+        assert made("copy") == 0
+        assert made("translate", "softmax-word-unk", "ll-word", "--set", "test", "copy") == 0
+        yield made
+
+
+def test_prepared_once(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder, words in (("word", True), ("word-unk", True), ("piece", False)):
+        assert (world.out / folder / "dict.fr.txt").exists() and (world.out / folder / "test.en-fr.en.bin").exists()
+        assert any(line.startswith("▁") for line in world.lines(f"{folder}/dict.fr.txt")) != words
+    rare, all_words = (len(world.lines(f"{folder}/dict.en.txt")) for folder in ("word-unk", "word"))
+    assert rare < all_words
+    assert world.lines("piece/dict.fr.txt") == world.lines("piece/dict.en.txt")
+    assert all((world.out / prior / "prior.json").exists() for prior in recipes.PRIORS)
+    assert "".join(world.lines("piecetext/test2016.fr")).replace(" ", "").replace("▁", " ").strip().startswith(
+        world.lines("text/test2016.fr")[0]
+    )
+    before = len(world.commands)
+    assert world("prepare", "--data", world.place / "multi30k-en-fr") == 0
+    assert world("train", "ll-word", "--", *SHORT) == 0
+    assert world("translate", "ll-word", "--set", "test") == 0
+    assert len(world.commands) == before and capsys.readouterr().out == "ll-word: trained already\n"
+
+
+def test_translations_and_their_scores(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("softmax-word-unk", "softmax-word-unk+copy", "softmax-word-unk+copy-unknown", "ll-word"):
+        assert len(world.lines(f"results/{name}/test.fr")) == 12
+        assert len(world.lines(f"results/{name}/copy.fr")) == 2
+    assert "<unk>" not in "".join(world.lines("results/softmax-word-unk+copy/test.fr"))
+    assert world("score", "softmax-word-unk", "ll-word") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["test2016"] and [row[0] for row in rows[2:4]] == ["softmax-word-unk", "ll-word"]
+    assert rows[4][:4] == ["the", "reference", "itself", "100.00"]
+    assert "|tok:none|" in rows[5][1] and "|case:lc|" in rows[6][1] and "|tok:13a|" in rows[6][1]
+
+
+def test_reports(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
+    assert world("report", "softmax=softmax-word-unk", "ll-word", "--set", "copy") == 0
+    said = capsys.readouterr().out
+    assert "softmax  ll-word" in said and "name, unseen" in said and "number, unseen" in said and "tok:none" in said
+    assert (world.out / "report-copy.html").exists()
+
+
+def test_rescoring(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
+    assert world("rescore", "ll-word", "--of", "softmax-word-unk") == 2
+    assert "expected a list softmax-word-unk/valid.nbest, found none" in capsys.readouterr().err
+    assert world("translate", "softmax-word-unk", "--nbest", 2, "--", "--max-len-a", 0, "--max-len-b", 6) == 0
+    assert world("rescore", "ll-word", "--of", "softmax-word-unk") == 0
+    said = capsys.readouterr().out
+    assert said.index("\ntest\n") < said.index("\nvalid\n") and said.count("bs:1000") == 2 and "\ndev " in said
+    assert len(world.lines("results/softmax-word-unk+ll-word/valid.fr")) == len(world.lines("text/val.fr"))
+
+
+def test_a_training_with_other_settings_is_refused(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
+    assert world("train", "ll-word") == 2
+    folder = world.out / "models" / "ll-word"
+    said = capsys.readouterr().err
+    assert said.startswith(f"multi30k: error: {folder}: expected a training by `fairseq-train word ")
+    assert said.endswith("--max-epoch 5 --max-tokens 900`; move it away to train again\n")
+    (world.out / "models" / "ll-piece").mkdir()
+    (world.out / "models" / "ll-piece" / "checkpoint_last.pt").touch()
+    assert world("train", "ll-piece") == 2
+    assert "found one by `?`; move it away" in capsys.readouterr().err
+    with stages.alone(world.out / "models" / "softmax-word.lock"):
+        assert world("train", "softmax-word") == 2
+    assert capsys.readouterr().err == f"multi30k: error: {world.out}/models/softmax-word: another process is at it\n"
+
+
+def test_what_is_not_there(world: Multi30k, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*arguments: object) -> str:
+        assert world.run(*arguments) == 2
+        return capsys.readouterr().err.removeprefix("multi30k: error: ").rstrip("\n")
+
+    out = ("--out", world.out)
+    assert said("copy", "--out", tmp_path) == (
+        f"{tmp_path}: expected a folder of `multi30k.py prepare`, found none; see --out"
+    )
+    assert said("prepare", "--data", tmp_path, "--out", tmp_path / "new") == (
+        f"{tmp_path}/train.tok.en.gz: expected a file of Multi30k, found none; --data names the folder that holds it"
+    )
+    data = world.place / "multi30k-en-fr"
+    assert said("prepare", "--data", data, "--lexicon", tmp_path / "none", "--out", tmp_path / "new") == (
+        f"{tmp_path}/none: expected a lexicon (form, lemma, UPOS, FEATS), found none; see --lexicon"
+    )
+    assert said("translate", "other", *out).startswith("other: expected one of softmax-word, ll-word, ")
+    assert said("translate", "other", "--recipe", "ll-word", *out) == (
+        f"{world.out}/models/other: expected a folder of checkpoints, found none; `train` makes it"
+    )
+    assert said("translate", "a", "b", "--checkpoint", "c", *out) == (
+        "--checkpoint: expected one name with it, found several"
+    )
+    assert said("score", "other", *out) == (
+        f"{world.out}/results/other/test.fr: expected translations, found none; `translate` makes them"
+    )
+    assert said("copy", *out, "--", "--more") == "copy: takes no options after --"
+    (world.out / "results" / "cut").mkdir()
+    (world.out / "results" / "cut" / "test.out").write_text("D-0\t-1\tune phrase\n")
+    assert said("translate", "cut", "--recipe", "ll-word", "--checkpoint", "c", "--set", "test", *out) == (
+        f"{world.out}/results/cut/test.out: expected translations of 12 sentences, found 1 (or others); see why in it "
+        "and in the log beside it, and delete it"
+    )
+
+
+def test_commands_that_fail_leave_no_result(tmp_path: Path) -> None:
+    script = "import sys; print('half'); print('what was wrong', file=sys.stderr); sys.exit(int(sys.argv[1]))"
+    with pytest.raises(DataError, match=rf"python failed with status 3; {tmp_path}/log ends with: .*what was wrong"):
+        execute(tmp_path, ["python", "-c", script, "3"], "log", "result")
+    assert not (tmp_path / "result").exists()
+    execute(tmp_path, ["python", "-c", script, "0"], "log", "result")
+    assert (tmp_path / "result").read_text() == "half\n"
+    assert (tmp_path / "log").read_text().count("$ python -c ") == 2
+    assert os.listdir(tmp_path).count("result.tmp") == 0
+
+
+def test_command_lines() -> None:
+    softmax, ours = recipes.find("softmax-word"), recipes.find("ll-word-seed3")
+    line = shlex.join(recipes.train(softmax, "softmax-word", 1))
+    assert "--task translation" in line and "--adam-betas '(0.9, 0.98)'" in line
+    assert line.endswith("--seed 1 --save-dir models/softmax-word")
+    line = shlex.join(recipes.train(ours, "ll-word-seed3", 3))
+    assert "--task llrnn_translation --prior word/lexical" in line and "--seed 3" in line
+    pieces = recipes.find("ll-piece")
+    assert "--post-process sentencepiece" in shlex.join(recipes.generate(pieces, "p", "test"))
+    assert "--sentencepiece-model bpe.model" in shlex.join(recipes.interactive(pieces, "p", "t"))
+    unknown = recipes.find("softmax-word-unk")
+    assert "--print-alignment soft" in shlex.join(recipes.generate(unknown, "p", "test"))
+    assert "--print-alignment" not in recipes.generate_nbest(unknown, "p", "test", 5)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ("l&apos; homme dit qu&apos; il l&apos; a vu .", "l'homme dit qu'il l'a vu."),
+        ("un &quot; petit &quot; chien , ( noir ) &quot; là &quot; .", 'un "petit" chien, (noir) "là".'),
+        ("quoi ? oui : 5 % …", "quoi ? oui : 5%…"),
+        ("", ""),
+    ],
+)
+def test_running_text_from_tokens(tokens: str, text: str) -> None:
+    assert scores.detokenise(tokens) == text
+
+
+@pytest.mark.real_data("multi30k-en-fr")
+def test_running_text_of_the_references(shared_data: Path) -> None:
+    tokens, raw = (
+        stages.lines_of(shared_data / "multi30k-en-fr" / f"test2016.{kind}.fr.gz")
+        for kind in ("tok", "raw")
+    )
+    same = sum(scores.detokenise(one) == other.lower() for one, other in zip(tokens, raw, strict=True))
+    assert same == 991 and len(raw) == 1000
