@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.core.composition import SparseRows
 from fairseq_llrnn.core.features import FeatureTable
 
@@ -239,11 +239,18 @@ class LogLinearOutput(nn.Module):
         them, k other classes would each hold a better word.
         """
         best = classes + background.best_share(state)
-        chosen = best.topk(min(k, best.size(-1)), dim=-1).indices  # shape: (N, C)
-        shares, tokens = background.best_members(state, chosen, k)  # shape: (N, C, k)
-        candidates = (classes.gather(1, chosen).unsqueeze(-1) + shares).flatten(1)
-        values, where = candidates.topk(min(k, candidates.size(-1)), dim=-1)
-        return values, tokens.flatten(1).gather(1, where)
+        values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
+        tokens = background.only_member(state, chosen)
+        several = tokens < 0
+        # shape: (N, C, k); a class of one member, as most of the best are, has given its best already
+        values = functional.pad(values.unsqueeze(2), (0, k - 1), value=NEGATIVE_INFINITY)
+        tokens = functional.pad(tokens.unsqueeze(2), (0, k - 1))
+        row, _ = several.nonzero(as_tuple=True)
+        shares, members = background.best_members(state[row], chosen[several].unsqueeze(1), k)
+        values[several] = classes[row].gather(1, chosen[several].unsqueeze(1)) + shares.squeeze(1)
+        tokens[several] = members.squeeze(1)
+        result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
+        return result, tokens.flatten(1).gather(1, where)
 
     def adaptor(self, hidden: Tensor) -> Tensor:
         """a(K) = W h + c, one weight per feature: (…, H) -> (…, F), at least float32.

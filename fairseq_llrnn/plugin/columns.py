@@ -65,7 +65,7 @@ class SlotSearch(Search):
         original_batch_idxs: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """As the host's: (batch, beam, columns) log probabilities -> scores, tokens and beams of the candidates."""
-        batch, beam, _ = lprobs.shape
+        batch, beam, self.search.vocab_size = lprobs.shape  # by which constrained searches number their candidates
         values, columns, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
         words = self.columns_of[0].words.view(batch, beam, -1)
         sentence = torch.arange(batch, device=words.device).unsqueeze(1)
@@ -117,8 +117,8 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
             answers.append(answer)
             attentions += [] if attention is None else [attention]
         decoder, kept = self.models[self.first].decoder, incremental_states[self.first]
-        bound = decoder.get_incremental_state(kept, "given")["value"]
-        self.words = bound.columns(decoder.get_incremental_state(kept, "background")["state"])
+        bound, state = decoder.search_state(kept)
+        self.words = bound.columns(state)
         self.columns = self.words.size(1)
         wide = [functional.pad(a, (0, self.columns - a.size(1)), value=NEGATIVE_INFINITY) for a in answers]
         mean = torch.stack(wide).logsumexp(0) - math.log(len(wide)) if len(wide) > 1 else wide[0]
@@ -131,14 +131,40 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
         return result
 
     def column_of(self, tokens: Tensor) -> Tensor:
-        """The column of each token (N, T) of the hypotheses."""
-        vocabulary = len(self.models[0].decoder.dictionary)
+        """The column of each token (N, T) of the hypotheses; a string that no slot offers has that of <unk>."""
+        dictionary = self.models[0].decoder.dictionary
+        vocabulary = len(dictionary)
         same = self.words[:, None, vocabulary:] == tokens.unsqueeze(2)  # shape: (N, T, J)
-        column = torch.where(same.any(2), vocabulary + same.long().argmax(2), 0)
+        column = torch.where(same.any(2), vocabulary + same.long().argmax(2), dictionary.unk())
         return torch.where(tokens >= vocabulary, column, tokens)
 
+    def force(self, words: Tensor, log_probs: Tensor) -> Tensor:
+        """The columns (N,) of the words (N,) that hypotheses must go on with, which will stand for just these."""
+        columns = self.column_of(words.unsqueeze(1))
+        self.words = self.words.scatter(1, columns, words.unsqueeze(1))
+        return columns.squeeze(1)
 
-class ColumnGenerator(SequenceGenerator):
+
+class ForcingGenerator(SequenceGenerator):
+    """The host's generator where what it searches is columns, and prefixes are words.
+
+    Its model has `force(words, log_probs)`, which finds the columns of the words (N,), and may change both.
+    """
+
+    def _prefix_tokens(
+        self, step: int, lprobs: Tensor, scores: Tensor, tokens: Tensor, prefix_tokens: Tensor, beam_size: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As the host's."""
+        columns = self.model.force(prefix_tokens[:, step].repeat_interleave(beam_size), lprobs)
+        in_columns = prefix_tokens.clone()  # what came before is compared with the words written
+        in_columns[:, step] = columns[::beam_size]
+        result: tuple[Tensor, Tensor, Tensor] = super()._prefix_tokens(
+            step, lprobs, scores, tokens, in_columns, beam_size
+        )
+        return result
+
+
+class ColumnGenerator(ForcingGenerator):
     """The host's generator over words and slots."""
 
     def __init__(self, models: Any, tgt_dict: Dictionary, **options: Any) -> None:
@@ -153,6 +179,20 @@ class ColumnGenerator(SequenceGenerator):
         self.search: Search = SlotSearch(tgt_dict, self.search, self.model)
         if self.repeat_ngram_blocker is not None:
             self.repeat_ngram_blocker = RepeatBlocker(self.repeat_ngram_blocker, self.model)
+
+    def _generate(
+        self,
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+        bos_token: int | None = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        """As the host's; `constraints` of words become constraints of columns."""
+        if constraints is not None:
+            decoder = self.model.models[self.model.first].decoder
+            constraints = decoder.background.given(sample["net_input"]["src_tokens"]).column_of(constraints)
+        found: list[list[dict[str, Tensor]]] = super()._generate(sample, prefix_tokens, constraints, bos_token)
+        return found
 
     @property
     def vocab_size(self) -> int:
@@ -169,14 +209,17 @@ class ColumnGeneratorWithAlignment(SequenceGeneratorWithAlignment, ColumnGenerat
     """The host's generator of hypotheses with word alignments, over words and slots."""
 
 
-class RepeatBlocker:
+class RepeatBlocker(nn.Module):
     """The host's --no-repeat-ngram-size, for tokens that are not columns."""
 
-    def __init__(self, blocker: Any, model: ColumnEnsemble) -> None:
-        self.blocker, self.model = blocker, model
+    def __init__(self, blocker: nn.Module, model: ColumnEnsemble) -> None:
+        super().__init__()
+        self.blocker = blocker
+        self.columns_of = [model]  # in a list, as in SlotSearch
 
-    def __call__(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        blocked: Tensor = self.blocker(self.model.column_of(tokens), lprobs, bsz, beam_size, step)
+    def forward(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+        columns = self.columns_of[0].column_of(tokens[:, : step + 1])  # without padding, over which the host's stumbles
+        blocked: Tensor = self.blocker(columns, lprobs, bsz, beam_size, step)
         return blocked
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.word_kinds import word_kinds
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.decoder import LogLinearDecoder, known_words
 
 
 @dataclass
@@ -74,7 +74,8 @@ class LogLinearCriterion(FairseqCriterion):
         self.adaptor_penalty = adaptor_penalty
         self.adaptor_norm = adaptor_norm
         self.sentence_avg = sentence_avg
-        self.kinds, kind_of = word_kinds(prior, report_group)
+        kinds, kind_of = word_kinds(prior, report_group)
+        self.kinds = [*kinds, "evidence"]  # the last one is of slots, whatever word they are
         self.register_buffer("kind_of", torch.from_numpy(kind_of), persistent=False)
 
     def forward(
@@ -106,16 +107,18 @@ class LogLinearCriterion(FairseqCriterion):
             "sample_size": sample_size,
         }
         if not model.training:
-            logging_output |= self._details(decoder, hidden.detach(), nll.detach(), target, mask)
+            classes = extra["background"].classes_along(target)
+            slots = classes >= decoder.background.num_classes
+            logging_output |= self._details(decoder, hidden.detach(), nll.detach(), target, slots, mask)
         return (loss.sum() if reduce else loss), sample_size, logging_output
 
     def _details(
-        self, decoder: LogLinearDecoder, hidden: Tensor, nll: Tensor, target: Tensor, mask: Tensor
+        self, decoder: LogLinearDecoder, hidden: Tensor, nll: Tensor, target: Tensor, slots: Tensor, mask: Tensor
     ) -> dict[str, Tensor]:
-        """Sums for the validation log: ‖a‖₂, and the loss by kind of word."""
+        """Sums for the validation log: ‖a‖₂, and the loss by kind of word; a slot is of the kind `evidence`."""
         norm = decoder.output.adaptor_norm(hidden.flatten(0, 1)).view_as(nll)
         details = {"adaptor_norm": norm.masked_fill(~mask, 0.0).sum()}
-        kind = self.kind_of[target[mask]]
+        kind = self.kind_of[known_words(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]
         sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])
         sizes = torch.bincount(kind, minlength=len(self.kinds))
         for i, name in enumerate(self.kinds):

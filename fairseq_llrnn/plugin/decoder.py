@@ -9,6 +9,7 @@ is never tempered. Where the sources offer evidence there are J classes more, an
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,6 +26,14 @@ from fairseq_llrnn.errors import DataError, PriorError
 
 IncrementalState = dict[str, dict[str, Any]]
 EncoderOut = dict[str, list[Tensor]]  # as the host's; "src_tokens" holds the source, (B, L)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The background of a batch of sources."""
+
+    background: Background
+    sentence: Tensor | None  # (N,) which sentence each hypothesis of a search is of; None: row i is sentence i
 
 
 def known_words(tokens: Tensor, dictionary: Dictionary) -> Tensor:
@@ -111,10 +120,10 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         incremental_state: IncrementalState | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Hidden states (B, T, H), and the background along the positions. (B, 1, …) with `incremental_state`."""
-        background = self._given(encoder_out, incremental_state)
-        state = None
+        given = self._given(encoder_out, incremental_state)
+        background, state = given.background, None
         if incremental_state is not None:
-            state = self._advance(background, prev_output_tokens, incremental_state)
+            state = self._advance(given, prev_output_tokens, incremental_state)
         read = background.readable(prev_output_tokens, state)
         with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
             hidden, attention = self.hidden(read, encoder_out, incremental_state)
@@ -125,7 +134,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             "composed": self._kept(incremental_state, "output rows", self.output.composed),
         }
         if isinstance(background, EvidenceMixture):
-            extra["slots"] = self._kept(incremental_state, "slot rows", lambda: self._rows_of_slots(background, encoder_out))
+            extra["slots"] = self._kept(incremental_state, "slot rows", lambda: self._rows_of_slots(given, encoder_out))
         if state is None:
             extra |= {"previous": prev_output_tokens, "log_mass": background.log_mass_along(prev_output_tokens)}
         else:
@@ -136,19 +145,36 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def _reduced(self) -> bool:
         return self.bf16_products and self.training
 
-    def _given(self, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None) -> Background:
-        """b(C; ·) of the batch's sources. A search keeps it as it is: the states, which it reorders, know their row."""
+    def _given(self, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None) -> Given:
+        """b(C; ·) of the batch's sources. A search keeps it as it is: the states, which it reorders, know their sentence."""
         if encoder_out is None:
-            return self.background
+            return Given(self.background, None)
         source = encoder_out["src_tokens"][0]
-        given: Background = self._kept(incremental_state, "given", lambda: self.background.given(source))
+        if incremental_state is None:
+            return Given(self.background.given(source), None)
+
+        def see_once() -> Given:  # a beam search repeats every sentence for its hypotheses
+            sentences, row = torch.unique_consecutive(source, return_inverse=True, dim=0)
+            return Given(self.background.given(sentences), row)
+
+        given: Given = self._kept(incremental_state, "given", see_once)
         return given
 
-    def _rows_of_slots(self, background: EvidenceMixture, encoder_out: EncoderOut | None) -> tuple[Tensor, Tensor]:
+    def search_state(self, incremental_state: IncrementalState) -> tuple[Background, Tensor]:
+        """The background of a search and its hypotheses' states in it, after the last step."""
+        given = self.get_incremental_state(incremental_state, "given")
+        state = self.get_incremental_state(incremental_state, "background")
+        assert given is not None and state is not None
+        return given["value"].background, state["state"]
+
+    def _rows_of_slots(self, given: Given, encoder_out: EncoderOut | None) -> tuple[Tensor, Tensor]:
         """Rows (B, J, H) and biases (B, J) of the slots of every sentence, like those of LogLinearOutput.composed."""
-        assert encoder_out is not None and self.slot_rows is not None
-        states = encoder_out["encoder_out"][0].transpose(0, 1)  # shape: (B, L, E)
-        rows: tuple[Tensor, Tensor] = self.slot_rows(background.slots, self.output.weight, self.output.bias, states)
+        assert encoder_out is not None and self.slot_rows is not None and isinstance(given.background, EvidenceMixture)
+        states = encoder_out["encoder_out"][0].transpose(0, 1)  # shape: (N, L, E)
+        if given.sentence is not None:
+            states = states[given.sentence.diff(prepend=given.sentence[:1] - 1) > 0]  # the first hypothesis of each
+        slots = given.background.slots
+        rows: tuple[Tensor, Tensor] = self.slot_rows(slots, self.output.weight, self.output.bias, states)
         return rows
 
     def _slot_scores(self, hidden: Tensor, extra: dict[str, Any]) -> Tensor:
@@ -169,11 +195,13 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             self.set_incremental_state(incremental_state, name, kept)
         return kept["value"]
 
-    def _advance(self, background: Background, tokens: Tensor, incremental_state: IncrementalState) -> Tensor:
+    def _advance(self, given: Given, tokens: Tensor, incremental_state: IncrementalState) -> Tensor:
         """The background's state after the prefix `tokens` (B, t), whose first symbol only starts the sentence."""
-        before = self.get_incremental_state(incremental_state, "background")
+        background, before = given.background, self.get_incremental_state(incremental_state, "background")
         if before is None:
-            state = background.start(tokens.size(0))
+            many = tokens.size(0) if given.sentence is None else int(given.sentence[-1]) + 1
+            state = background.start(many)
+            state = state if given.sentence is None else state[given.sentence]
             for t in range(1, tokens.size(1)):
                 state = background.advance(state, tokens[:, t])
         else:

@@ -21,7 +21,13 @@ from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.plugin.columns import ColumnGenerator, ColumnGeneratorWithAlignment, SlotSearch, has_slots
+from fairseq_llrnn.plugin.columns import (
+    ColumnGenerator,
+    ColumnGeneratorWithAlignment,
+    ForcingGenerator,
+    SlotSearch,
+    has_slots,
+)
 from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
 
 # Options under which the host looks at every word of the vocabulary, or at other symbols than the special ones.
@@ -30,7 +36,7 @@ WHEN_POSITIVE = ("diverse_beam_groups", "diversity_rate")
 
 
 def generator_class(
-    models: Sequence[BaseFairseqModel], args: Any, over_candidates: bool
+    models: Sequence[BaseFairseqModel], args: Any, over_candidates: bool = True
 ) -> type[SequenceGenerator] | None:
     """Our generators where the host's cannot do, or not as fast. None: the host's, over all words.
 
@@ -82,29 +88,37 @@ class CandidateModel(EnsembleModel):
             missing = self.wanted - values.size(1)
             values = torch.nn.functional.pad(values, (0, missing), value=NEGATIVE_INFINITY)
             words = torch.nn.functional.pad(words, (0, missing))
-        special = torch.arange(self.specials, device=tokens.device)
-        self.words = torch.cat([special.expand(len(words), -1), words], dim=1)
-        named = [self.log_prob_of(index.expand(len(words))) for index in special]
+        special = torch.arange(self.specials, device=tokens.device).expand(len(words), -1)
+        self.words = torch.cat([special, words], dim=1)
         attention = None if extra["attn"] is None else extra["attn"][0][:, -1]
-        return torch.cat([torch.stack(named, dim=1), values], dim=1), attention
+        return torch.cat([self.log_probs_of(special), values], dim=1), attention
 
-    def log_prob_of(self, words: Tensor) -> Tensor:
-        """log p of one word (N,) per hypothesis at the last step: (N,)."""
+    def log_probs_of(self, words: Tensor) -> Tensor:
+        """log p of some words (N, K) for each hypothesis at the last step: (N, K)."""
         assert self._last is not None
         classes, background, state = self._last
-        share = background.log_share(state, words)
-        signature = background.classes(state, words).unsqueeze(1)
+        each = state.repeat_interleave(words.size(1), 0)
+        share = background.log_share(each, words.flatten()).view_as(words)
+        signature = background.classes(each, words.flatten()).view_as(words)
         # a class without mass is −inf, and its members' share as well
-        return torch.where(torch.isneginf(share), share, classes.gather(1, signature).squeeze(1) + share)
+        return torch.where(torch.isneginf(share), share, classes.gather(1, signature) + share)
 
-    def force(self, words: Tensor, log_probs: Tensor) -> None:
-        """Give the words (N,) their probability in the first column after the special symbols, in place."""
-        ordinary = words >= self.specials
-        log_probs[ordinary, self.specials] = self.log_prob_of(words)[ordinary]
-        self.words[ordinary, self.specials] = words[ordinary]
+    def force(self, words: Tensor, log_probs: Tensor) -> Tensor:
+        """The columns (N,) of the words (N,): of ordinary ones the first after the special symbols, which they get."""
+        assert self._last is not None
+        _, background, state = self._last
+        dictionary = self.single_model.decoder.dictionary
+        # a string that no slot offers is <unk>, and takes its column
+        unk = background.class_of[dictionary.unk()]
+        nameless = (words >= len(dictionary)) & (background.classes(state, words) == unk)
+        ordinary = (words >= self.specials) & ~nameless
+        log_probs[ordinary, self.specials] = self.log_probs_of(words.unsqueeze(1)).squeeze(1)[ordinary]
+        columns = words.clamp(max=self.specials).masked_fill(nameless, dictionary.unk())
+        self.words = self.words.scatter(1, columns.unsqueeze(1), words.unsqueeze(1))
+        return columns
 
 
-class CandidateGenerator(SequenceGenerator):
+class CandidateGenerator(ForcingGenerator):
     """The host's generator over the best candidates of one log-linear model."""
 
     def __init__(self, models: Sequence[BaseFairseqModel], tgt_dict: Dictionary, **options: Any) -> None:
@@ -114,17 +128,3 @@ class CandidateGenerator(SequenceGenerator):
         model.wanted = 2 * self.beam_size + tgt_dict.nspecial
         self.vocab_size = model.columns
         self.search: Search = SlotSearch(tgt_dict, self.search, model)
-
-    def _prefix_tokens(
-        self, step: int, lprobs: Tensor, scores: Tensor, tokens: Tensor, prefix_tokens: Tensor, beam_size: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """As the host's, whose columns are words: the word that is forced gets a column first."""
-        model: CandidateModel = self.model
-        forced = prefix_tokens[:, step].repeat_interleave(beam_size)
-        model.force(forced, lprobs)
-        in_columns = prefix_tokens.clone()
-        in_columns[:, step] = in_columns[:, step].clamp(max=model.specials)
-        result: tuple[Tensor, Tensor, Tensor] = super()._prefix_tokens(
-            step, lprobs, scores, tokens, in_columns, beam_size
-        )
-        return result

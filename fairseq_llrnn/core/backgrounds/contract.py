@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from functools import cached_property
+
 import torch
 from torch import Tensor, nn
 
@@ -81,6 +83,17 @@ class Background(nn.Module):
     def classes_along(self, tokens: Tensor) -> Tensor:
         """The class of every token of a batch: (B, T) -> (B, T)."""
         return self.class_of[tokens]
+
+    def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
+        """The token of every class that has one member: (N, C) -> (N, C); −1 for a class with another number."""
+        return self._only_member[classes]
+
+    @cached_property
+    def _only_member(self) -> Tensor:
+        """(S,)"""
+        sizes = torch.bincount(self.class_of, minlength=self.num_classes)
+        some = torch.zeros_like(sizes).scatter(0, self.class_of, torch.arange(len(self.class_of), device=sizes.device))
+        return some.masked_fill(sizes != 1, -1)
 
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """The tokens (N, T) as a network with rows for V words may read them: row i is sentence i, or of state i."""

@@ -72,6 +72,10 @@ class EvidenceMixture(Background):
         self.inside = inside
         self.place = slots.words.masked_fill(~inside, owner.pad)  # the word that leaves its class, or <pad>
         self.places_class = self.class_of[self.place]  # shape: (B, J)
+        # the first of the words that leave one class writes its mass: written twice, it would have its gradient twice
+        beside = (self.places_class.unsqueeze(2) == self.places_class.unsqueeze(1)) & inside.unsqueeze(1)
+        self.writes = inside & ~beside.tril(-1).any(2)  # shape: (B, J)
+        self.written = torch.where(self.writes, self.places_class, self.class_of[owner.pad])
         each = torch.log(torch.tensor(owner.table.rules.weight)) - slots.count.clamp_min(1).log()
         self.log_evidence = each.unsqueeze(1).masked_fill(~slots.exist, NEGATIVE_INFINITY)  # shape: (B, J)
         self.unk_keeps = torch.where(slots.unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
@@ -116,6 +120,11 @@ class EvidenceMixture(Background):
         which, is_slot = self.slot(sentence, tokens)
         return torch.where(is_slot, self.static + which, self.class_of[self._known(tokens)])
 
+    def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
+        slot = classes - self.static
+        string = self.slots.words[state[:, 0]].gather(1, slot.clamp_min(0)).clamp_min(0)
+        return torch.where(slot >= 0, string, self.base.only_member(self._base(state), classes.clamp_max(self.static - 1)))
+
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """Strings outside the vocabulary, and what a slot of an unknown word wrote, are read as <unk>."""
         sentence = self._sentence_of(tokens) if state is None else state[:, :1].expand_as(tokens)
@@ -141,9 +150,10 @@ class EvidenceMixture(Background):
     def _log_mass(self, state: Tensor) -> Tensor:
         sentence = state[:, 0]
         mass = self.base.log_mass(self._base(state)).expand(len(state), -1)
-        old, left, own = self._leaving(state)
-        # the classes that a word has left; where none did, <pad>'s, to which the same is written every time
-        mass = mass.scatter(1, self.places_class[sentence], torch.where(self.inside[sentence], left, old))
+        _, left, own = self._leaving(state)
+        # the classes that a word has left; where none did, <pad>'s, to which what it has is written
+        written = self.written[sentence]
+        mass = mass.scatter(1, written, torch.where(self.writes[sentence], left, mass.gather(1, written)))
         unk = self.class_of[self.unk].view(1, 1).expand(len(state), 1)
         mass = mass.scatter(1, unk, mass.gather(1, unk) + self.unk_keeps[sentence].unsqueeze(1))
         return torch.cat([mass, torch.logaddexp(self.log_evidence[sentence], own)], dim=1)
@@ -277,8 +287,8 @@ class EvidenceMixture(Background):
     def _static_shares(self, state: Tensor) -> Tensor:
         """log shares of the words (N, V) in their static classes, from which the slots have gone."""
         before, after, _ = self._leaving(state)
-        gain = torch.where(self.inside[state[:, 0]] & ~after.isneginf(), before - after, 0.0)
-        lift = gain.new_zeros(len(state), self.static).scatter(1, self.places_class[state[:, 0]], gain)
+        gain = torch.where(self.writes[state[:, 0]] & ~after.isneginf(), before - after, 0.0)
+        lift = gain.new_zeros(len(state), self.static).scatter(1, self.written[state[:, 0]], gain)
         return self.base.log_shares(self._base(state)) + lift[:, self.class_of]
 
     def _with_slots(self, words: Tensor, slots: Tensor, state: Tensor) -> Tensor:

@@ -203,7 +203,11 @@ class LexicalMixture(Background):
         out = torch.zeros_like(self.keys, dtype=torch.bool).index_put((place[found & taken],), taken.new_ones(()))
         left = self.entry_weights.masked_fill(out[:-1], 0.0)
         sums = left.new_zeros(self.num_sentences * self.num_classes).index_add(0, self.entry_classes, left)
-        return torch.logaddexp(base, sums[sentence * self.num_classes + self.class_of[words]].log() + self.log_weight)
+        said = sums[sentence * self.num_classes + self.class_of[words]]
+        nothing = base.isneginf() & (said == 0)  # where logaddexp has no gradient, and λ would get NaN
+        return torch.logaddexp(base.masked_fill(nothing, 0.0), said.log() + self.log_weight).masked_fill(
+            nothing, NEGATIVE_INFINITY
+        )
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
 
