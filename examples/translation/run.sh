@@ -40,9 +40,11 @@ train() { # train NAME: fairseq-train over the prior of that name
 }
 
 translate() { # translate NAME: the test sentences, one a line, in order
-    run "$work/$1/generate.txt" fairseq-generate "$work/data-bin" --user-dir fairseq_llrnn --task llrnn_translation \
-        --prior "$work/data-bin/$1" --path "$work/$1/checkpoint_best.pt" --gen-subset test --beam 5 --max-len-b 40 \
-        --max-tokens 2000 --required-batch-size-multiple 1 --num-workers 0 --cpu
+    # from the text, not from the binary data: that has only <unk> where the text has a word that no dictionary knows
+    run "$work/$1/generate.txt" fairseq-interactive "$work/data-bin" --user-dir fairseq_llrnn --task llrnn_translation \
+        --source-lang en --target-lang fr --prior "$work/data-bin/$1" --path "$work/$1/checkpoint_best.pt" --beam 5 \
+        --max-len-b 40 --max-tokens 2000 --buffer-size 1000 --required-batch-size-multiple 1 --cpu \
+        --input "$work/corpus/test.en"
     grep '^H-' "$work/$1/generate.txt" | sort -t- -k2 -n | cut -f3 >"$work/$1/test.fr"
 }
 
@@ -54,11 +56,12 @@ say "2/5 fairseq-preprocess"
     --trainpref "$work/corpus/train" --validpref "$work/corpus/valid" --testpref "$work/corpus/test" \
     --tgtdict "$work/corpus/vocabulary.fr.txt" --destdir "$work/data-bin"
 
-say "3/5 two priors: nothing (a softmax); morphology, shapes and what the source words mean"
+say "3/5 two priors: nothing (a softmax); morphology, shapes, what the source words mean, and evidence"
 target=(--dict "$work/data-bin/dict.fr.txt" --count-text "$work/corpus/train.fr")
 [ -e "$work/data-bin/softmax" ] || llrnn prior --softmax "${target[@]:0:2}" --out "$work/data-bin/softmax"
 [ -e "$work/data-bin/log-linear" ] || llrnn prior "${target[@]}" --lexicon "$work/corpus/lexicon.tsv" --keep-case \
-    --shapes --suffixes --top-words 1000 --lexical-translation "$work/data-bin" --aligner ibm1 --out "$work/data-bin/log-linear"
+    --shapes --suffixes --top-words 1000 --lexical-translation "$work/data-bin" --aligner ibm1 \
+    --evidence numbers,codes,names,copies --evidence-map "$work/corpus/mapping.tsv" --out "$work/data-bin/log-linear"
 
 say "4/5 training and translating"
 for system in softmax log-linear; do

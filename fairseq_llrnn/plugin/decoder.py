@@ -22,7 +22,7 @@ from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.core.evidence.slots import SlotRows
 from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
 from fairseq_llrnn.core.prior import Prior
-from fairseq_llrnn.errors import DataError, PriorError
+from fairseq_llrnn.errors import DataError, OptionError, PriorError
 
 IncrementalState = dict[str, dict[str, Any]]
 EncoderOut = dict[str, list[Tensor]]  # as the host's; "src_tokens" holds the source, (B, L)
@@ -64,6 +64,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self.background = prior.background()
         self.slot_rows = None
         if prior.evidence is not None and encoder_size is not None:
+            if output.formula == "plain":
+                raise OptionError("--output-formula plain: not supported with a prior that has evidence; use signature")
             self.slot_rows = SlotRows(encoder_size, output.weight.size(1))
         self.bf16_products = bf16_products
         # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (as floating
