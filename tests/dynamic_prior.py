@@ -39,7 +39,7 @@ class AfterLastWord(Background):
 class PriorAfterLastWord(Prior):
     """A prior whose background looks at the last word; some words forbid some others."""
 
-    def background(self) -> Background:
+    def background(self, has_source: bool = True) -> Background:
         generator = torch.Generator().manual_seed(3)
         size = len(self.symbols)
         table = torch.randn(size, size, generator=generator) * 2

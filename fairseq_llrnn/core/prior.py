@@ -84,10 +84,10 @@ class Prior:
             digest.update(f"evidence {hash_symbols(self.source_symbols)} {self.evidence.identity}".encode())
         return digest.hexdigest()
 
-    def background(self) -> Background:
-        """The background over the output signatures, in float32."""
+    def background(self, has_source: bool = True) -> Background:
+        """The background over the output signatures, in float32; without evidence where there is no source to offer it."""
         background = self._background_without_evidence()
-        if self.evidence is None:
+        if self.evidence is None or not has_source:
             return background
         pad, unk = self.symbols.index(PAD), self.symbols.index(UNK)
         return EvidenceBackground(background, self.evidence_table, pad, unk, self.source_symbols.index(UNK))

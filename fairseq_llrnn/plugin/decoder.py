@@ -61,7 +61,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """
         super().__init__(dictionary)
         self.output = output
-        self.background = prior.background()
+        self.background = prior.background(has_source=encoder_size is not None)
         self.slot_rows = None
         if prior.evidence is not None and encoder_size is not None:
             if output.formula == "plain":
