@@ -48,7 +48,7 @@ def read(path: Path) -> dict[str, Any]:
     """What a checkpoint holds. Raises DataError: no such file, damaged, with code in it, or of another kind."""
     if not path.is_file():
         raise DataError(f"{path}: expected a checkpoint, found no such file")
-    state = explain_load_errors(torch.load)(str(path), map_location="cpu", weights_only=True)
+    state: dict[str, Any] = explain_load_errors(torch.load)(str(path), map_location="cpu", weights_only=True)
     weights = state.get("model") if isinstance(state, dict) else None
     if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise DataError(f"{path}: expected a checkpoint of fairseq, found one without weights under `model`")

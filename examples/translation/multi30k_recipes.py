@@ -44,7 +44,7 @@ LEXICAL = (
     "--background unigram --lexical-translation {data} --aligner ibm1"
 )
 PRIORS = {
-    "word/lexical": f"{LEXICAL} --top-words 4000",
+    "word/prior": f"{LEXICAL} --top-words 4000 --evidence numbers,names,copies",
     "piece/lexical": f"{LEXICAL} --top-words all --pieces sentencepiece",
 }
 
@@ -88,7 +88,8 @@ class Recipe:
 RECIPES = {
     "softmax-word": Recipe("softmax over words", "word", f"{SOFTMAX} --share-decoder-input-output-embed"),
     "ll-word": Recipe(
-        "log-linear over words: morphology, shapes, suffixes, lexical background", "word", LOG_LINEAR, "word/lexical"
+        "log-linear over words: morphology, shapes, suffixes, lexical background, evidence", "word", LOG_LINEAR,
+        "word/prior",
     ),
     "softmax-piece": Recipe("softmax over pieces", "piece", f"{SOFTMAX} --share-all-embeddings"),
     "ll-piece": Recipe("log-linear over pieces", "piece", LOG_LINEAR, "piece/lexical"),
@@ -155,7 +156,7 @@ def generate_nbest(recipe: Recipe, path: str, which: str, count: int) -> list[st
 
 
 def interactive(recipe: Recipe, path: str, text: str) -> list[str]:
-    """The words go in as they are: what the dictionary lacks is not yet <unk>."""
+    """A text as it is: in a data folder, words that the dictionary lacks are <unk>, and nothing can be copied."""
     own = ["--input", text, "--buffer-size", "100000"]
     own += ["--bpe", "sentencepiece", "--sentencepiece-model", "bpe.model"] if recipe.pieces else []
     return ["fairseq-interactive", recipe.data, *search(recipe, path), *own]

@@ -187,16 +187,7 @@ def translate(out: Path, name: str, which: str, recipe: Recipe, path: str, extra
         raise OptionError(f"{source}: expected a text, found none; the stages prepare and copy make them")
     if not (out / f"{place}.out").exists():
         print(f"{name}: translating {which}", flush=True)
-        if which != "copy":
-            command = recipes.generate(recipe, path, which)
-        elif recipe.replaces_unknown:  # fairseq-interactive does not print attention
-            folder = f"{recipe.data}-copy"
-            if not (out / folder).exists():
-                _make_folder(out, folder, recipes.binarise(recipe.data, TEXTS[which], f"{folder}.tmp"))
-            command = recipes.generate(recipe, path, "test", folder)
-        else:
-            command = recipes.interactive(recipe, path, f"{TEXTS[which]}.en")
-        execute(out, [*command, *extra], f"results/{name}/log", f"{place}.out")
+        execute(out, [*_search(out, which, recipe, path), *extra], f"results/{name}/log", f"{place}.out")
     _write_translations(out, place, len(lines_of(source)))
     if recipe.replaces_unknown:
         for ending, options in COPYING.items():
@@ -205,6 +196,18 @@ def translate(out: Path, name: str, which: str, recipe: Recipe, path: str, extra
             command += ["--source", str(source), "--out", f"results/{name}{ending}/{which}.fr"]
             command += [option.format(data=recipe.data) for option in options]
             execute(out, command, f"results/{name}/log")
+
+
+def _search(out: Path, which: str, recipe: Recipe, path: str) -> list[str]:
+    """The command that translates a set: for our models from the text, in which unknown words are what they are."""
+    if recipe.prior is not None or (which == "copy" and not recipe.replaces_unknown):
+        return recipes.interactive(recipe, path, f"{TEXTS[which]}.en")
+    if which != "copy":
+        return recipes.generate(recipe, path, which)
+    folder = f"{recipe.data}-copy"  # fairseq-interactive does not print attention
+    if not (out / folder).exists():
+        _make_folder(out, folder, recipes.binarise(recipe.data, TEXTS[which], f"{folder}.tmp"))
+    return recipes.generate(recipe, path, "test", folder)
 
 
 def _write_translations(out: Path, place: str, count: int) -> None:

@@ -220,7 +220,7 @@ def test_command_lines() -> None:
     assert "--task translation" in line and "--adam-betas '(0.9, 0.98)'" in line
     assert line.endswith("--seed 1 --save-dir models/softmax-word")
     line = shlex.join(recipes.train(ours, "ll-word-seed3", 3))
-    assert "--task llrnn_translation --prior word/lexical" in line and "--seed 3" in line
+    assert "--task llrnn_translation --prior word/prior" in line and "--seed 3" in line
     pieces = recipes.find("ll-piece")
     assert "--post-process sentencepiece" in shlex.join(recipes.generate(pieces, "p", "test"))
     assert "--sentencepiece-model bpe.model" in shlex.join(recipes.interactive(pieces, "p", "t"))
