@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from evidence_world import EvidenceWorld, make_evidence_world
 from host_commands import HostCommands
 from tiny_world import World, make_world
 from translation_world import TranslationWorld, make_translation_world
@@ -59,3 +60,9 @@ def world(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> World
 def translation(host: HostCommands, world: World, tmp_path_factory: pytest.TempPathFactory) -> TranslationWorld:
     """Data and priors of the tiny language, to translate into."""
     return make_translation_world(tmp_path_factory.mktemp("translation"), world, host)
+
+
+@pytest.fixture(scope="session")
+def evidence(host: HostCommands, world: World, tmp_path_factory: pytest.TempPathFactory) -> EvidenceWorld:
+    """Data and priors of the tiny language with numbers, names and unknown words."""
+    return make_evidence_world(tmp_path_factory.mktemp("evidence"), world, host)

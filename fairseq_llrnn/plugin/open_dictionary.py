@@ -33,6 +33,10 @@ class OpenDictionary(Dictionary):
         found = self._index(sym)
         return self.unk() if found is None else found
 
+    def add_symbol(self, word: str, n: int = 1, overwrite: bool = False) -> int:
+        """The id of a word. The dictionary never grows, as the host's does while it prints translations."""
+        return self.index(word)
+
 
 def open_source(dictionary: Dictionary, table: EvidenceTable) -> OpenDictionary:
     """Unknown words have an id where they are evidence, and are <unk> where they are not."""

@@ -220,8 +220,8 @@ def test_an_unknown_slot_and_a_string_without_a_slot_are_read_as_unk() -> None:
 
 @pytest.mark.parametrize("kind", ["static", "lexical"])
 def test_the_loss_over_slots_is_the_definition_in_value_and_gradient(kind: str) -> None:
-    """−log of b exp(aᵀφ) over their sum, string by string, and its gradients in h, W, c and the slots' rows."""
-    _, bound, _ = make(kind)
+    """−log of b exp(aᵀφ) over their sum, string by string, and its gradients in h, W, c, the slots' rows and λ."""
+    background, bound, _ = make(kind)
     generator = torch.Generator().manual_seed(4)
     output = LogLinearOutput(PRIOR.output.features, CLASS_OF, 3).double()
     torch.nn.init.normal_(output.weight, generator=generator)
@@ -229,7 +229,7 @@ def test_the_loss_over_slots_is_the_definition_in_value_and_gradient(kind: str) 
     targets = torch.stack([bound.slots.words[:, 0].clamp_min(5), torch.tensor([9, 10, 9, 6, 2])], dim=1)
     previous = torch.full((5, 2), EOS)
     hidden = torch.randn(5, 2, 3, generator=generator, dtype=torch.float64, requires_grad=True)
-    leaves = (hidden, output.weight, output.bias)
+    leaves = (hidden, output.weight, output.bias, *background.parameters())
 
     def fast() -> Tensor:
         scores = hidden @ bound.slots.compose(output.weight).transpose(1, 2)
@@ -263,7 +263,7 @@ def test_the_loss_over_slots_is_the_definition_in_value_and_gradient(kind: str) 
 
     torch.testing.assert_close(fast(), slow())
     direction = torch.randn(5, 2, generator=generator, dtype=torch.float64)
-    found = torch.autograd.grad((fast() * direction).sum(), leaves)
+    found = torch.autograd.grad((fast() * direction).sum(), leaves, retain_graph=True)
     expected = torch.autograd.grad((slow() * direction).sum(), leaves)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)

@@ -108,12 +108,14 @@ def test_who_searches_over_what(world: World) -> None:
 
     setting = make(world)
     one = [setting.model]
-    assert generator_class(one, Namespace(beam=5, diverse_beam_groups=-1, diversity_rate=-1.0)) is CandidateGenerator
-    assert generator_class(one, Namespace()) is CandidateGenerator
-    assert generator_class([*one, *one], Namespace()) is None
+    ordinary = Namespace(beam=5, diverse_beam_groups=-1, diversity_rate=-1.0)
+    assert generator_class(one, ordinary, True) is CandidateGenerator
+    assert generator_class(one, Namespace(), True) is CandidateGenerator
+    assert generator_class(one, Namespace(), False) is None
+    assert generator_class([*one, *one], Namespace(), True) is None
     for option, value in {"sampling": True, "diverse_beam_groups": 2, "diversity_rate": 0.5}.items():
-        assert generator_class(one, Namespace(**{option: value})) is None
-    assert generator_class(one, Namespace(no_repeat_ngram_size=3)) is None
+        assert generator_class(one, Namespace(**{option: value}), True) is None
+    assert generator_class(one, Namespace(no_repeat_ngram_size=3), True) is None
 
 
 def test_no_tensor_of_the_vocabularys_size_is_made(world: World) -> None:

@@ -1,0 +1,453 @@
+"""Search over words and slots finds what a beam search by hand finds, over a distribution computed by hand.
+
+By hand: strings instead of ids, b(C; x) exp(aᵀφ(x) / temperature) string by string, hypotheses one by one.
+"""
+
+import itertools
+import math
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from dynamic_prior import few_words
+from evidence_world import EvidenceWorld
+from tiny_world import Setting, build, randomise
+from torch import Tensor
+from translation_world import SIZES, TRAINING
+
+from fairseq_llrnn.core.backgrounds.evidence import LOG_UNK_KEEPS
+from fairseq_llrnn.core.patterns import shape_features, suffixes
+from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.plugin.columns import ColumnGenerator, ColumnGeneratorWithAlignment, ColumnScorer
+from fairseq_llrnn.plugin.generation import CandidateGenerator, generator_class
+from fairseq_llrnn.plugin.open_dictionary import open_source, open_target
+
+SENTENCES = [
+    "el tahc Ann tiov 12 Zoé",  # a known name, a known number, an unknown name
+    "quark Karim Zoé quark sdrol 4711",  # unknown words only, one of them twice
+    "enu emmop tneit neib",  # no evidence
+    "1,000 kph ed al rem 7",  # mapped to several words
+    "",
+]
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"beam_size": 1},
+    {"beam_size": 7, "max_len_b": 4},
+    {"temperature": 0.5},
+    {"temperature": 1.7, "beam_size": 2},
+    {"len_penalty": 0.3, "max_len_b": 5},
+    {"normalize_scores": False, "min_len": 3},
+    {"unk_penalty": -4.0},
+]
+
+
+def batch(task: Any, sources: Sequence[str], targets: Sequence[str] | None = None) -> dict[str, Any]:
+    """The host's batch, in the order given."""
+    from fairseq.data import LanguagePairDataset
+
+    sides = []
+    for dictionary, lines in ((task.source_dictionary, sources), (task.target_dictionary, targets or sources)):
+        rows = [dictionary.encode_line(line, add_if_not_exist=False, append_eos=True).long() for line in lines]
+        sides += [rows, torch.tensor([len(row) for row in rows]).numpy(), dictionary]
+    pairs = LanguagePairDataset(*sides, shuffle=False)
+    collated = pairs.collater([pairs[i] for i in range(len(sources))])
+    back = torch.argsort(collated["id"])
+    for part in (collated, collated["net_input"]):
+        part.update({name: value[back] for name, value in part.items() if isinstance(value, Tensor)})
+    return collated
+
+
+def make(
+    evidence: EvidenceWorld, arch: str, prior: str, *options: str, seed: int = 7, loaded: Prior | None = None
+) -> Setting:
+    setting = build([*evidence.train_args(arch, prior), *options], loaded)
+    if loaded is not None:  # which has a table of its own for strings outside the dictionaries
+        setting.task.src_dict = open_source(setting.task.source_dictionary, loaded.evidence_table)
+        setting.task.tgt_dict = open_target(setting.task.target_dictionary, loaded.evidence_table)
+    randomise(setting.model, scale=0.4, seed=seed)
+    setting.model.eval()
+    return setting
+
+
+@dataclass
+class Slot:
+    """What a string is evidence of."""
+
+    kind: str
+    unknown: bool
+    first: bool
+    places: list[int]
+
+
+class ByHand:
+    """log p(next string | source, prefix) of one sentence."""
+
+    def __init__(self, setting: Setting, source: str) -> None:
+        self.task, self.model, self.prior = setting.task, setting.model, setting.task.prior
+        self.words = source.split()
+        known = {symbol: i for i, symbol in enumerate(self.prior.source_symbols)}
+        self.ids = torch.tensor([[*(known.get(word, known["<unk>"]) for word in self.words), known["</s>"]]])
+        self.of_target = {symbol: i for i, symbol in enumerate(self.prior.symbols)}
+        self.slots: dict[str, Slot] = {}
+        for place, word in enumerate(self.words):
+            evidence = self.prior.evidence.find(word, known)
+            for i, string in enumerate(evidence.words if evidence else ()):
+                slot = self.slots.setdefault(string, Slot(evidence.kind, word not in known, i == 0, []))
+                slot.places.append(place)
+        self.strings = [*self.prior.symbols, *(string for string in self.slots if string not in self.of_target)]
+        with torch.no_grad():
+            self.encoder_out = self.model.encoder(self.ids, torch.tensor([self.ids.size(1)]))
+            self.log_b = self._background()  # shape: (strings,)
+            self.phi, self.pointed = self._features()  # shape: (strings, F) and (strings, H)
+
+    def _background(self) -> Tensor:
+        base = self.model.decoder.background.base.given(self.ids)
+        words = base.log_weights(base.start(1))[0].double().exp()
+        b = torch.cat([words, words.new_zeros(len(self.strings) - len(words))])
+        if any(slot.unknown for slot in self.slots.values()):
+            b[self.of_target["<unk>"]] *= math.exp(LOG_UNK_KEEPS)
+        for string in self.slots:
+            b[self.strings.index(string)] += self.prior.evidence.weight / len(self.slots)
+        return b.log()
+
+    def _features(self) -> tuple[Tensor, Tensor]:
+        names = self.prior.output.features.names
+        phi = torch.zeros(len(self.strings), len(names), dtype=torch.float64)
+        dense = torch.from_numpy(self.prior.output.features.dense()).double()
+        phi[: len(self.prior.symbols)] = dense[self.prior.output.class_of]
+        pointed = torch.zeros(len(self.strings), self.model.decoder.output.weight.size(1), dtype=torch.float64)
+        for string, slot in self.slots.items():
+            row = self.strings.index(string)
+            if slot.unknown or string not in self.of_target:
+                own = {"NOTTOP": 1.0, **{f"Suffix:{s}": 1.0 for s in suffixes(string)}, **shape_features(string)}
+                phi[row] = torch.tensor([own.get(name, 0.0) for name in names])
+            kind = {"mapped": "Mapped", "numbers": "Number", "names": "Name", "copies": "Copy"}[slot.kind]
+            phi[row, names.index(f"Evidence:{kind}")] = 1.0
+            if slot.unknown:
+                phi[row, names.index("Evidence:Unknown")] = 1.0
+            if not slot.first:
+                phi[row, names.index("Evidence:Next")] = 1.0
+            state = self.encoder_out["encoder_out"][0][slot.places, 0].mean(0)
+            pointed[row] = (self.model.decoder.slot_rows.pointer.weight @ state).double()
+        return phi, pointed
+
+    def read(self, string: str) -> int:
+        """What the network reads when the string was written."""
+        unread = string in self.slots and self.slots[string].unknown
+        return self.of_target["<unk>"] if unread else self.of_target.get(string, self.of_target["<unk>"])
+
+    @cache
+    @torch.no_grad()
+    def log_probs(self, prefix: tuple[str, ...], temperature: float) -> dict[str, float]:
+        """The next string after a prefix."""
+        previous = torch.tensor([[self.of_target["</s>"], *map(self.read, prefix)]])
+        decoder = self.model.decoder
+        hidden = decoder.extract_features(previous, self.encoder_out)[0][0, -1].double()
+        adaptor = decoder.output.weight.double() @ hidden + decoder.output.bias.double()
+        scores = self.phi @ adaptor + self.pointed @ hidden
+        values = (scores / temperature + self.log_b).log_softmax(0)
+        return dict(zip(self.strings, values.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Found:
+    """A hypothesis, without its </s>."""
+
+    words: tuple[str, ...]
+    score: float
+
+
+@dataclass(frozen=True)
+class Options:
+    """The host's, with small sizes."""
+
+    beam_size: int = 4
+    max_len_b: int = 7
+    min_len: int = 1
+    len_penalty: float = 1.0
+    temperature: float = 1.0
+    unk_penalty: float = 0.0
+    normalize_scores: bool = True
+
+
+def next_strings(models: Sequence[Any], prefix: Sequence[str], options: Options) -> dict[str, float]:
+    """What every next string adds to a score: `models` are by hand, and their probabilities are averaged."""
+    answers = [model.log_probs(tuple(prefix), options.temperature) for model in models]
+    strings = sorted({string for answer in answers for string in answer})
+    each = torch.tensor([[answer.get(s, -math.inf) for s in strings] for answer in answers], dtype=torch.float64)
+    values = dict(zip(strings, (each.logsumexp(0) - math.log(len(models))).tolist(), strict=True))
+    values["<unk>"] -= options.unk_penalty
+    return values
+
+
+def normalised(score: float, steps: int, options: Options) -> float:
+    return score / steps**options.len_penalty if options.normalize_scores else score
+
+
+def score_of(models: Sequence[Any], words: Sequence[str], options: Options) -> float:
+    """The score of a whole hypothesis; a string that is no slot's is <unk>."""
+    total = 0.0
+    for i, word in enumerate([*words, "</s>"]):
+        values = next_strings(models, words[:i], options)
+        total += values.get(word, values["<unk>"])
+    return normalised(total, len(words) + 1, options)
+
+
+def search(models: Sequence[Any], options: Options, prefix: Sequence[str] = ()) -> list[Found]:
+    """The host's beam search over strings."""
+    active, done = [Found((), 0.0)], []
+    for step in range(options.max_len_b + 1):
+        candidates = []
+        for hypothesis in active:
+            values = next_strings(models, hypothesis.words, options)
+            if step < min(len(prefix), options.max_len_b):
+                values = {prefix[step]: values.get(prefix[step], values["<unk>"])}
+            elif step == options.max_len_b:
+                values = {"</s>": values["</s>"]}
+            elif step < options.min_len:
+                del values["</s>"]
+            candidates += [Found((*hypothesis.words, s), hypothesis.score + v) for s, v in values.items()]
+        candidates = [candidate for candidate in candidates if candidate.score > -math.inf]
+        candidates = sorted(candidates, key=lambda one: -one.score)[: 2 * options.beam_size]
+        for candidate in candidates[: options.beam_size]:
+            if candidate.words[-1] == "</s>" and len(done) < options.beam_size:
+                done.append(Found(candidate.words[:-1], normalised(candidate.score, step + 1, options)))
+        if len(done) == options.beam_size:
+            break
+        active = [one for one in candidates if one.words[-1] != "</s>"][: options.beam_size]
+    return sorted(done, key=lambda one: -one.score)
+
+
+def assert_exact(
+    found: Sequence[Found],
+    expected: Sequence[Found],
+    models: Sequence[Any],
+    options: Options,
+    prefix: Sequence[str] = (),
+) -> None:
+    """The scores are those of the search by hand, and each is the score of its words (some words are twins)."""
+    assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=2e-4)
+    for one in found:
+        assert one.score == pytest.approx(score_of(models, one.words, options), abs=2e-4)
+        assert list(one.words[: len(prefix)]) == list(prefix)
+
+
+def generated(generator: Any, task: Any, sample: dict[str, Any], prefix: Tensor | None = None) -> list[list[Found]]:
+    results = task.inference_step(generator, list(generator.model.models), sample, prefix_tokens=prefix)
+    symbols = task.target_dictionary
+    return [
+        [
+            Found(tuple(symbols[token] for token in one["tokens"].tolist()[:-1]), one["score"].item())
+            for one in hypotheses
+            if one["score"] > -math.inf
+        ]
+        for hypotheses in results
+    ]
+
+
+def generators(models: Sequence[Any], task: Any, options: Options) -> list[Any]:
+    """Over candidates, where one model allows it, and over all columns."""
+    kinds = [ColumnGenerator, ColumnGeneratorWithAlignment, *([CandidateGenerator] if len(models) == 1 else [])]
+    return [kind(models, task.target_dictionary, **asdict(options)) for kind in kinds]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+@pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "lexical"), ("llrnn_transformer", "static")])
+def test_beam_search_is_exact(evidence: EvidenceWorld, arch: str, prior: str, options: dict[str, Any]) -> None:
+    setting, chosen = make(evidence, arch, prior), Options(**options)
+    sample, by_hand = batch(setting.task, SENTENCES), [[ByHand(setting, source)] for source in SENTENCES]
+    expected = [search(models, chosen) for models in by_hand]
+    for generator in generators([setting.model], setting.task, chosen):
+        for found, *rest in zip(generated(generator, setting.task, sample), expected, by_hand, strict=True):
+            assert_exact(found, *rest, chosen)
+
+
+def test_a_beam_wider_than_all_strings_finds_all_strings(evidence: EvidenceWorld) -> None:
+    """The words `chat` and `12` of which one is a slot, and two slots more: every hypothesis of one or two words."""
+    prior = few_words(load_prior(evidence.data / "static"), ["chat", "12"])
+    setting = make(evidence, "llrnn_lstm", "static", loaded=prior)
+    chosen = Options(beam_size=30, max_len_b=2, normalize_scores=False)
+    source, strings = SENTENCES[0], ["chat", "12", "Ann", "Zoé"]
+    by_hand = ByHand(setting, source)
+    assert {word for word, value in by_hand.log_probs((), 1.0).items() if value > -math.inf} == {*strings, "</s>"}
+    all_of_them = [words for length in (1, 2) for words in itertools.product(strings, repeat=length)]
+    expected = {words: score_of([by_hand], words, chosen) for words in all_of_them}
+    for kind in (CandidateGenerator, ColumnGenerator):  # the host's alignments need as many hypotheses as the beam
+        generator = kind([setting.model], setting.task.target_dictionary, **asdict(chosen))
+        found = generated(generator, setting.task, batch(setting.task, [source]))[0]
+        assert {one.words: one.score for one in found} == pytest.approx(expected, abs=1e-4)
+
+
+PREFIXES = [
+    "Zoé",  # a slot of an unknown word
+    "le Karim 4711 Zoé",
+    "vache",
+    "000 inconnu kilomètres",  # slots, and between them a word that no slot offers
+    "chat",
+]
+
+
+@pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "lexical"), ("llrnn_transformer", "static")])
+def test_forced_beginnings_with_slots(evidence: EvidenceWorld, arch: str, prior: str) -> None:
+    setting = make(evidence, arch, prior)
+    sample = batch(setting.task, SENTENCES, PREFIXES)
+    dictionary = setting.task.target_dictionary
+    beginnings = sample["target"].masked_fill(sample["target"] == dictionary.eos(), dictionary.pad())
+    by_hand = [[ByHand(setting, source)] for source in SENTENCES]
+    forced = [line.split() for line in PREFIXES]
+    expected = [search(models, Options(), words) for models, words in zip(by_hand, forced, strict=True)]
+    for generator in generators([setting.model], setting.task, Options()):
+        results = generated(generator, setting.task, sample, beginnings)
+        for found, one, models, words in zip(results, expected, by_hand, forced, strict=True):
+            assert_exact(found, one, models, Options(), words)
+
+
+def test_forced_whole_sentences_are_scored_as_references_are(evidence: EvidenceWorld) -> None:
+    """Forced in a search, by --score-reference, by the criterion: one score, which is that of the sentence by hand."""
+    setting = make(evidence, "llrnn_lstm", "static")
+    sample = batch(setting.task, SENTENCES, PREFIXES)
+    expected = [
+        score_of([ByHand(setting, source)], line.split(), Options())
+        for source, line in zip(SENTENCES, PREFIXES, strict=True)
+    ]
+    scorer = setting.task.build_generator([setting.model], Namespace(score_reference=True))
+    assert isinstance(scorer, ColumnScorer)
+    for generator in [*generators([setting.model], setting.task, Options()), scorer]:
+        hypotheses = setting.task.inference_step(generator, [setting.model], sample, prefix_tokens=sample["target"])
+        symbols = setting.task.target_dictionary
+        words = [" ".join(symbols[token] for token in one[0]["tokens"].tolist()[:-1]) for one in hypotheses]
+        assert words == PREFIXES
+        assert [one[0]["score"].item() for one in hypotheses] == pytest.approx(expected, abs=1e-4)
+    with torch.no_grad():
+        loss, _, _ = setting.criterion(setting.model, sample, reduce=False)
+    lengths = torch.tensor([len(line.split()) + 1 for line in PREFIXES])
+    assert (-loss.sum(1) / lengths).tolist() == pytest.approx(expected, abs=1e-4)
+
+
+def stock(evidence: EvidenceWorld) -> Setting:
+    """The host's Transformer over the same dictionaries, built by its own task."""
+    arguments = [
+        str(evidence.data), "--task", "translation", "--source-lang", "src", "--target-lang", "tgt", "--cpu", "--arch",
+        "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--criterion", "cross_entropy",
+    ]  # fmt: skip
+    setting = build(arguments)
+    randomise(setting.model, scale=0.3, seed=3)
+    setting.model.eval()
+    return setting
+
+
+class StockByHand:
+    """The host's softmax, read as strings."""
+
+    def __init__(self, setting: Setting, source: str) -> None:
+        self.model, self.dictionary = setting.model, setting.task.target_dictionary
+        encoded = setting.task.source_dictionary.encode_line(source, add_if_not_exist=False)
+        self.source = encoded.long().unsqueeze(0)
+
+    @cache
+    @torch.no_grad()
+    def log_probs(self, prefix: tuple[str, ...], temperature: float) -> dict[str, float]:
+        previous = torch.tensor([[self.dictionary.eos(), *map(self.dictionary.index, prefix)]])
+        scores = self.model(self.source, torch.tensor([self.source.size(1)]), previous)[0][0, -1]
+        values = (scores / temperature).log_softmax(0).tolist()
+        return {s: -math.inf if s == "<pad>" else v for s, v in zip(self.dictionary.symbols, values, strict=True)}
+
+
+@pytest.mark.parametrize("other", ["ours", "stock"])
+def test_ensembles(evidence: EvidenceWorld, other: str) -> None:
+    """Probabilities are averaged, string by string; a model without slots gives strings outside V none."""
+    first = make(evidence, "llrnn_lstm", "static")
+    if other == "ours":
+        second = make(evidence, "llrnn_transformer", "static", loaded=first.task.prior)
+        of_second: Any = ByHand
+    else:
+        second, of_second = stock(evidence), StockByHand
+    models = [first.model, second.model]
+    assert generator_class(models, Namespace(), True) is ColumnGenerator
+    sample = batch(first.task, SENTENCES, PREFIXES)
+    by_hand = [[ByHand(first, source), of_second(second, source)] for source in SENTENCES]
+    for many, options in ((0, Options()), (0, Options(temperature=0.5)), (1, Options())):
+        forced = [line.split()[:many] for line in PREFIXES]
+        expected = [search(two, options, words) for two, words in zip(by_hand, forced, strict=True)]
+        for order in (models, models[::-1]):
+            generator = ColumnGenerator(order, first.task.target_dictionary, **asdict(options))
+            results = generated(generator, first.task, sample, sample["target"][:, :many] if many else None)
+            for found, one, two, words in zip(results, expected, by_hand, forced, strict=True):
+                assert_exact(found, one, two, options, words)
+    scorer = first.task.build_generator(models, Namespace(score_reference=True))
+    scored = [found[0]["score"].item() for found in first.task.inference_step(scorer, models, sample)]
+    for score, two, line in zip(scored, by_hand, PREFIXES, strict=True):
+        assert score == pytest.approx(score_of(two, line.split(), Options()), abs=1e-4)
+
+
+def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(evidence: EvidenceWorld) -> None:
+    """Incremental decoding over columns, reordered after every step, agrees with the full forward pass."""
+    from fairseq.sequence_generator import EnsembleModel
+
+    for arch, prior in (("llrnn_lstm", "lexical"), ("llrnn_transformer", "static")):
+        setting = make(evidence, arch, prior)
+        sample = batch(setting.task, SENTENCES, PREFIXES)
+        previous = sample["net_input"]["prev_output_tokens"]
+        with torch.no_grad():
+            output = setting.model(**sample["net_input"])
+            whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V + J)
+            torch.testing.assert_close(whole.exp().sum(-1), torch.ones(whole.shape[:2]), atol=1e-5, rtol=0)
+            model = EnsembleModel([setting.model])
+            encoder_outs = model.forward_encoder(sample["net_input"])
+            states: list[dict[str, Any]] = [{}]
+            sentence = torch.arange(len(SENTENCES))  # which sentence each hypothesis follows
+            shuffle = torch.Generator().manual_seed(5)
+            for t in range(previous.size(1)):
+                if t:
+                    # another number each time: the host takes the same for what a beam search with one beam does
+                    order = torch.randint(len(sentence), (max(2, 7 - t),), generator=shuffle)
+                    sentence = sentence[order]
+                    model.reorder_incremental_state(states, order)
+                    encoder_outs = model.reorder_encoder_out(encoder_outs, order)
+                alive = previous[sentence, t].ne(setting.task.target_dictionary.pad())
+                found, _ = model.forward_decoder(previous[sentence, : t + 1], encoder_outs, states)
+                torch.testing.assert_close(found[alive], whole[sentence, t][alive], rtol=1e-4, atol=1e-4)
+
+
+def test_constraints_may_be_slots(evidence: EvidenceWorld) -> None:
+    """--constraints: what has to be in the translation, be it a word, a slot of an unknown word, or both in a row."""
+    from fairseq.token_generation_constraints import pack_constraints
+
+    setting = make(evidence, "llrnn_lstm", "static")
+    wanted = [["Zoé 12", "chat"], ["4711"], [], ["heure", "kilomètres"], []]
+    encode = setting.task.target_dictionary.encode_line
+    packed = pack_constraints(
+        [[encode(text, append_eos=False, add_if_not_exist=False) for text in texts] for texts in wanted]
+    )
+    for kind in ("unordered", "ordered"):
+        generator = setting.task.build_generator(
+            [setting.model], Namespace(beam=8, max_len_b=9, max_len_a=0, constraints=kind)
+        )
+        assert isinstance(generator, ColumnGenerator)
+        results = setting.task.inference_step(
+            generator, [setting.model], batch(setting.task, SENTENCES), constraints=packed
+        )
+        for hypotheses, texts in zip(results, wanted, strict=True):
+            symbols = setting.task.target_dictionary
+            line = " ".join(symbols[token] for token in hypotheses[0]["tokens"].tolist())
+            assert all(f" {text} " in f" {line} " for text in texts), (line, texts)
+
+
+def test_no_n_gram_twice(evidence: EvidenceWorld) -> None:
+    """--no-repeat-ngram-size, slots included. (The host's own search does not obey it without a GPU.)"""
+    setting = make(evidence, "llrnn_lstm", "static")
+    sample = batch(setting.task, SENTENCES)
+    repeats = []
+    for size in (0, 2):
+        generator = setting.task.build_generator(
+            [setting.model], Namespace(beam=3, max_len_b=30, max_len_a=0, min_len=20, no_repeat_ngram_size=size)
+        )
+        found = setting.task.inference_step(generator, [setting.model], sample)
+        lines = [one["tokens"].tolist() for hypotheses in found for one in hypotheses]
+        pairs = [list(itertools.pairwise(line)) for line in lines]
+        repeats.append(sum(len(some) - len(set(some)) for some in pairs))
+    assert repeats[0] > 0 and repeats[1] == 0
