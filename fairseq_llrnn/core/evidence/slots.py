@@ -122,5 +122,6 @@ class SlotRows(nn.Module):
         Args:
             weight: (F, H). bias: (F,) of LogLinearOutput. states: of the encoder, (B, L, E).
         """
-        content = self.pointer(slots.mean_over_places(states)).to(weight.dtype)
-        return slots.compose(weight) + content, slots.compose(bias.unsqueeze(1)).squeeze(2)
+        content = self.pointer(slots.mean_over_places(states.to(weight.dtype)))
+        exact = bias.float() if bias.dtype in (torch.float16, torch.bfloat16) else bias
+        return slots.compose(weight) + content, slots.compose(exact.unsqueeze(1)).squeeze(2)
