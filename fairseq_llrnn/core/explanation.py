@@ -1,6 +1,7 @@
 """Why a model gave a word its probability: log p = log b + aᵀφ − log Z, term by term.
 
-Sizes: T positions, V words, S signatures, F features, H hidden width. Probabilities are natural logarithms.
+Sizes: T positions, V words, S signatures, J slots of the source sentence (0 where it offers none, or there is none),
+F features, H hidden width. Probabilities are natural logarithms.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.core.features import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.core.lexicon import feature_group
 from fairseq_llrnn.core.log_linear import LogLinearOutput
 from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.core.slot_terms import PLACE, OfferedSlot, SlotTerms
 from fairseq_llrnn.core.source_evidence import SourceEvidence
 
 Weighed = tuple[tuple[str, float], ...]  # (name, value), the most important first
@@ -26,69 +29,97 @@ Weighed = tuple[tuple[str, float], ...]  # (name, value), the most important fir
 class Explanation:
     """One position of a sentence. With b normalised, log_prob = log_background + Σ own_features + normaliser."""
 
-    token: str
+    token: str  # what it is scored as: itself, <unk> where neither the dictionary nor a slot has it
     log_prob: float  # log p(token | K); −inf where the background forbids it
-    rank: int  # 1 + how many of the V words are more probable
-    log_background: float  # log b(K, token) / Σ_x b(K, x)
-    predictions: Weighed  # the most probable words and log p
+    rank: int  # 1 + how many of the V words and J slots are more probable
+    log_background: float  # log b(K, token) / Σ_x b(K, x), where the sum is over V words and J slots
+    predictions: Weighed  # the most probable words and slots, and log p
     expected: tuple[tuple[str, float, float], ...]  # shared features, E_b[φ_f], E_p[φ_f]; the largest change first
-    own_features: Weighed  # all features of the token and a_f φ_f(token), the largest |a_f φ_f| first
+    own_features: Weighed  # all features of the token and a_f φ_f(token), the largest |a_f φ_f| first; a slot's place
     strongest: Weighed  # features that words share (POS:VERB) and a_f, the largest |a_f| first
     strongest_words: Weighed  # likewise, features that are a single word's identity (TOPFORM:elle)
     normaliser: float  # −log Z, where Z = Σ_x b(K, x) exp(aᵀφ(x)) / Σ_x b(K, x); the same for every word
+    slots: tuple[OfferedSlot, ...] | None = None  # all that the source offers; None: the prior has no evidence
+    slot: OfferedSlot | None = None  # the one that the token is
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
 
 
 @torch.inference_mode()
 def explain(
-    prior: Prior, output: LogLinearOutput, background: Background, hidden: Tensor, tokens: Tensor, top: int
+    prior: Prior,
+    output: LogLinearOutput,
+    background: Background,
+    hidden: Tensor,
+    tokens: Tensor,
+    top: int,
+    slot_rows: tuple[Tensor, Tensor] | None = None,
 ) -> Iterator[Explanation]:
     """Explain a sentence position by position: one V-sized row at a time, whatever its length.
 
     Args:
-        hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words.
+        background: of this sentence; one of evidence (EvidenceMixture) has slots.
+        hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words, open ones included.
         top: how many predictions and strongest features (fewer where there are fewer).
+        slot_rows: rows (J, H) and biases (J,) of the slots, where the background has any (SlotRows).
     """
     composed = output.composed()
-    table = prior.output.features
-    names, index = table.names, {name: f for f, name in enumerate(table.names)}
-    is_identity = np.array([feature_group(name) in (TOP_FORM, SPECIAL) for name in names])
+    table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
+    if isinstance(background, EvidenceMixture):
+        if slot_rows is None:
+            raise ValueError("a background with slots needs their rows")
+        symbols = prior.evidence_table.target.symbols
+        slots = SlotTerms(background, symbols, table, output, hidden, *slot_rows)
+        table = slots.table
+        names = [symbols[x] for x in background.columns(background.start(1))[0].tolist()]
+        columns = background.column_of(tokens.unsqueeze(0))[0]
+    classes = background.classes_along(tokens.unsqueeze(0))[0].tolist()
+    static = prior.output.num_classes
+    is_identity = np.array([feature_group(name) in (TOP_FORM, SPECIAL) for name in table.names])
     shared, identities = np.flatnonzero(~is_identity), np.flatnonzero(is_identity)
     state = background.start(1)
-    for t, token in enumerate(tokens.tolist()):
+    for t, (column, signature) in enumerate(zip(columns.tolist(), classes, strict=True)):
         if t > 0:
             state = background.advance(state, tokens[t - 1 : t])
-        log_mass = background.log_mass(state)  # shape: (1, S)
-        log_shares = background.log_shares(state)  # shape: (1, V)
+        log_mass = background.log_mass(state)  # shape: (1, S + J)
         scores = output.class_scores(hidden[t : t + 1], composed)  # shape: (1, S)
-        log_probs = background.word_log_probs(output.class_log_probs(scores, log_mass), state)[0]  # shape: (V,)
+        if slots is not None:
+            scores = torch.cat([scores, slots.scores[t : t + 1]], dim=1)  # shape: (1, S + J)
+        log_class = output.class_log_probs(scores, log_mass)
+        log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
         adaptor = output.adaptor(hidden[t]).tolist()  # F
         under_background = _expectations(table, log_mass)
         under_model = _expectations(table, scores + log_mass)
         change = np.abs(under_model - under_background)
         total_mass = log_mass.logsumexp(-1).item()
-        signature = int(output.class_of[token])
-        row = table.row(signature)
-        own = ((name, adaptor[index[name]] * value) for name, value in row.items())
+        log_share = background.log_share(state, tokens[t : t + 1])
+        own = [(name, adaptor[table.index[name]] * value) for name, value in table.row(signature).items()]
+        offered, slot = None, None
+        if slots is not None:
+            offered = slots.offered(log_mass[0, static:] - total_mass, log_class[0, static:])
+            if signature >= static:
+                slot = offered[signature - static]
+                own.append((PLACE, slots.places[t, signature - static].item()))
         yield Explanation(
-            token=prior.symbols[token],
-            log_prob=log_probs[token].item(),
-            rank=1 + int((log_probs > log_probs[token]).sum()),
-            log_background=(log_mass[0, signature] + log_shares[0, token]).item() - total_mass,
-            predictions=_predictions(prior, output, background, scores, log_mass, state, top),
+            token=names[column],
+            log_prob=log_probs[column].item(),
+            rank=1 + int((log_probs > log_probs[column]).sum()),
+            log_background=(log_mass[0, signature] + log_share[0]).item() - total_mass,
+            predictions=_predictions(names, log_probs, top),
             expected=tuple(
-                (names[f], float(under_background[f]), float(under_model[f]))
+                (table.names[f], float(under_background[f]), float(under_model[f]))
                 for f in shared[np.argsort(-change[shared], kind="stable")][:top]
             ),
             own_features=_strongest_first(own),
-            strongest=_strongest_first((names[f], adaptor[f]) for f in shared)[:top],
-            strongest_words=_strongest_first((names[f], adaptor[f]) for f in identities)[:top],
+            strongest=_strongest_first((table.names[f], adaptor[f]) for f in shared)[:top],
+            strongest_words=_strongest_first((table.names[f], adaptor[f]) for f in identities)[:top],
             normaliser=total_mass - (scores + log_mass).logsumexp(-1).item(),
+            slots=offered,
+            slot=slot,
         )
 
 
 def _expectations(table: FeatureTable, class_scores: Tensor) -> np.ndarray:
-    """E[φ] (F,) of the words' distribution whose classes have the scores (1, S)."""
+    """E[φ] (F,) of the words' distribution whose classes have the scores (1, S + J)."""
     probabilities = class_scores[0].double().softmax(-1).cpu().numpy()
     entries = table.values * np.repeat(probabilities, np.diff(table.offsets))
     return np.bincount(table.indices, weights=entries, minlength=table.num_features)
@@ -98,16 +129,8 @@ def _strongest_first(weights: Iterable[tuple[str, float]]) -> Weighed:
     return tuple(sorted(weights, key=lambda item: -abs(item[1])))
 
 
-def _predictions(
-    prior: Prior,
-    output: LogLinearOutput,
-    background: Background,
-    scores: Tensor,
-    log_mass: Tensor,
-    state: Tensor,
-    top: int,
-) -> Weighed:
-    classes = output.class_log_probs(scores, log_mass)
-    values, tokens = output.top_k(classes, background, state, min(top, len(prior.symbols)))
-    found = zip(tokens[0].tolist(), values[0].tolist(), strict=True)
-    return tuple((prior.symbols[token], value) for token, value in found if value > float("-inf"))
+def _predictions(names: list[str], log_probs: Tensor, top: int) -> Weighed:
+    """The most probable of the possible words, and log p; log_probs: (V + J,)."""
+    values, columns = log_probs.topk(min(top, len(log_probs)))
+    found = zip(columns.tolist(), values.tolist(), strict=True)
+    return tuple((names[column], value) for column, value in found if value > float("-inf"))

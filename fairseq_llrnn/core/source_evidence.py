@@ -1,7 +1,8 @@
 """What the source sentence had to say about each word of its translation.
 
 Sizes: T positions of the translation, L positions of the source with its </s>, S signatures. Probabilities are natural
-logarithms. Source tokens are named by their place, from 0: a word that comes twice has two.
+logarithms. Source tokens are named by their place, from 0: a word that comes twice has two. What the slots of a source
+offer is in core/slot_terms.py.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.core.lexical_table import LexicalTranslation
 
 Places = tuple[tuple[int, float], ...]  # (place in the source, value), the largest value first
@@ -35,16 +36,22 @@ def source_evidence(
     tokens: Tensor,
     attention: Tensor | None,
     top: int,
+    outside: Tensor | None = None,
 ) -> list[SourceEvidence]:
     """What the source says of every token.
 
     Args:
         background: b₀, which knows of no source. source: (L,) indices of the source's tokens. tokens: (T,) indices of
             the translation's. attention: (T, L) of the model. top: how many places (fewer where there are fewer).
+        outside: (T,) bool, which tokens are strings outside the vocabulary, whatever `tokens` has for them: without the
+            source they are impossible.
     """
     said: list[dict[int, float]] | None = None
     if lexical is not None:
         said = [dict(lexical.table.row(s)) for s in source.tolist()]
+    log_weights = _log_weights(background, tokens)
+    if outside is not None:
+        log_weights = log_weights.masked_fill(outside, NEGATIVE_INFINITY)
     return [
         SourceEvidence(
             log_background=log_weight,
@@ -53,9 +60,7 @@ def source_evidence(
             if said is None
             else _largest_first(((s, row[token]) for s, row in enumerate(said) if token in row), top),
         )
-        for t, (token, log_weight) in enumerate(
-            zip(tokens.tolist(), _log_weights(background, tokens).tolist(), strict=True)
-        )
+        for t, (token, log_weight) in enumerate(zip(tokens.tolist(), log_weights.tolist(), strict=True))
     ]
 
 

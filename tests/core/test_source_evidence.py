@@ -49,3 +49,9 @@ def test_where_the_model_looked(background: StaticBackground) -> None:
     assert [s.attention for s in said] == [
         ((1, 0.5), (2, 0.25)), ((0, 1.0), (1, 0.0)), ((0, 0.25), (1, 0.25)), ((3, 0.75), (1, 0.25)),
     ]  # fmt: skip
+
+
+def test_strings_outside_the_vocabulary_are_impossible_without_the_source(background: StaticBackground) -> None:
+    outside = torch.tensor([False, False, True, False])
+    said = source_evidence(None, background, SOURCE, TOKENS, None, top=2, outside=outside)
+    assert [math.exp(s.log_background) for s in said] == pytest.approx([1 / 4.5, 0.0, 0.0, 0.5 / 4.5])
