@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.explain_text import Source, as_json, as_table, totals
@@ -33,8 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "translations",
         "`attends to`: the source words that the model looked at before it chose, and their weights (a Transformer's "
         "last layer, its heads averaged). `evidence`: the source words s that have this word x among their "
-        "translations, with t(x | s), and what the word's background is without the source → with it. `le #4` is the "
-        "fourth source word, where `le` comes more than once; `xyz (<unk>)` one that the dictionary lacks.",
+        "translations, with t(x | s), and what the word's background is without the source → with it. `slots`: the "
+        "strings that a source with evidence offers, in the dictionary or not: the place and the kind of each, and its "
+        "probability by the background → by the model; `slot`: the one that the word is. The state of the encoder at a "
+        "slot's place counts among its features, as Evidence:Place. `le #4` is the fourth source word, where `le` "
+        "comes more than once; `xyz (<unk>)` one that the dictionary lacks.",
     )
     parser.add_argument("--path", required=True, metavar="FILE", help="checkpoint, e.g. checkpoint_best.pt")
     parser.add_argument(
@@ -61,14 +64,16 @@ def run(args: argparse.Namespace) -> int:
         _check_sentence(sentence, "expected a sentence, found an empty one; give words separated by spaces")
     logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
     from fairseq_llrnn.plugin.explaining import load_explainer
+    from fairseq_llrnn.plugin.load import Places
 
-    loaded = load_explainer(args.path, args.data, args.prior)
+    loaded = load_explainer(args.path, Places(args.data, args.prior))
     source = _source(args, loaded)
+    offered = "" if source is None or loaded.task.prior.evidence is None else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0
     for words, header in _targets(args, loaded, source):
         explained = loaded.explain(words, args.top, source.words if source else None)
         symbols = loaded.task.target_dictionary.symbols
-        _note_unknown(words, [e.token for e in explained], symbols, "dictionary and is scored as")
+        _note_unknown(words, [e.token for e in explained], symbols, f"dictionary{offered} and is scored as")
         if args.json:
             facts = as_json(words, explained, source)
             if source is not None:
@@ -105,8 +110,8 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
         )
     words = args.source.split()
     source = Source(words, loaded.read_as(words))
-    symbols = loaded.task.source_dictionary.symbols
-    _note_unknown(words, source.tokens, symbols, "source dictionary and is read as")
+    symbols, evidence = loaded.task.source_dictionary.symbols, loaded.unknown_evidence(words)
+    _note_unknown(words, source.tokens, symbols, "source dictionary and is read as", evidence)
     return source
 
 
@@ -153,11 +158,17 @@ def _stdin_lines() -> Iterator[str]:
             yield line
 
 
-def _note_unknown(words: Sequence[str], tokens: Sequence[str], symbols: Sequence[str], how: str) -> None:
-    """Say which words the dictionary lacks, once each, and what may have been meant."""
+def _note_unknown(
+    words: Sequence[str], tokens: Sequence[str], symbols: Sequence[str], how: str, evidence: Collection[str] = ()
+) -> None:
+    """Say which words the dictionary lacks, once each, and what may have been meant, or that it is `evidence`."""
     unknown = [w for w, token in zip(words, tokens, strict=False) if token == UNKNOWN and w != UNKNOWN]
     known: set[str] = set(symbols) if unknown else set()
     for word in dict.fromkeys(unknown):
-        near = [word.lower()] if word.lower() in known else difflib.get_close_matches(word.lower(), symbols, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near and near[0] != word else ""  # a symbol such as </s> is in it
+        hint = "; it is evidence" if word in evidence else _meant(word, symbols, known)
         note(f"{word!r} is not in the {how} {UNKNOWN}{hint}")
+
+
+def _meant(word: str, symbols: Sequence[str], known: Collection[str]) -> str:
+    near = [word.lower()] if word.lower() in known else difflib.get_close_matches(word.lower(), symbols, n=1)
+    return f"; did you mean {near[0]!r}?" if near and near[0] != word else ""  # a symbol such as </s> is in it

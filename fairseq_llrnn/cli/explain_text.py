@@ -9,6 +9,7 @@ from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, proba
 
 if TYPE_CHECKING:  # they import torch, which takes a while
     from fairseq_llrnn.core.explanation import Explanation
+    from fairseq_llrnn.core.slot_terms import OfferedSlot
     from fairseq_llrnn.core.source_evidence import Places
 
 END = "</s>"
@@ -68,7 +69,7 @@ def as_table(
             f"{_shown(word, e.token)} {probability(p):>9} {-e.log_prob:>7.3f} {e.rank:>8,} "
             f"{probability(b):>12} {gain:>9}"
         )
-        lines += _source_lines(e, source)
+        lines += [*_source_lines(e, source), *_slot_lines(e, source)]
         own = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
         rest = math.fsum(value for _, value in e.own_features[top:])
         if len(e.own_features) > top:
@@ -108,6 +109,7 @@ def as_json(
                 "strongest": dict(e.strongest),
                 "strongest_words": dict(e.strongest_words),
                 **_source_facts(e, source),
+                **_slot_facts(e, source),
             }
             for word, e in zip([*words, None], explained, strict=True)
         ],
@@ -149,6 +151,43 @@ def _source_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:
         "attention": listed(e.source.attention, "weight"),
         "evidence": listed(e.source.translations, "p"),
         "background_without_source": math.exp(e.source.log_background),
+    }
+
+
+def _slot_lines(e: "Explanation", source: Source | None) -> list[str]:
+    """The slot that the word is, and all that the source offers, if it offers any."""
+    if not e.slots or source is None:
+        return []
+    lines = []
+    if e.slot is not None:
+        first, *others = map(source.shown, e.slot.places)
+        lines.append(labelled("slot", [f"{e.slot.kind}: {first}", *others]))
+    offered = []
+    for slot in e.slots:
+        before, after = (probability(math.exp(value)) for value in (slot.log_background, slot.log_prob))
+        places = ",".join(f"#{place + 1}" for place in slot.places)
+        offered.append(f"{cut(printable(slot.string), WORD_WIDTH)} {places} {slot.kind} {before}→{after}")
+    return [*lines, labelled("slots", offered)]
+
+
+def _slot_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:
+    """As `_slot_lines`; null where the prior has no evidence, and where the word is no slot."""
+    if source is None:
+        return {}
+
+    def facts(slot: "OfferedSlot") -> dict[str, Any]:
+        return {
+            "string": slot.string,
+            "kind": slot.kind,
+            "words": [source.word(place) for place in slot.places],
+            "positions": [place + 1 for place in slot.places],
+            "background": math.exp(slot.log_background),
+            "p": math.exp(slot.log_prob),
+        }
+
+    return {
+        "slot": None if e.slot is None else facts(e.slot),
+        "slots": None if e.slots is None else [facts(slot) for slot in e.slots],
     }
 
 

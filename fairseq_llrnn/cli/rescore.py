@@ -2,7 +2,6 @@
 
 import argparse
 import hashlib
-import logging
 import os
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.rescore_models import add_models, check_models, chosen, files_of, load_models
 from fairseq_llrnn.cli.rescore_report import note_list, note_scores, report
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.core.whole_file import whole_file
@@ -28,7 +28,6 @@ NAME = "rescore"
 HELP = "rerank the n-best lists of another system with language and translation models"
 
 STDIO = "-"
-MODELS = {"model": "path", "reverse": "reverse_path", "lm": "lm_path"}  # name in lists and weights: option
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("fairseq", "moses", "json"), help="of all lists (default: seen from their lines)"
     )
     models = parser.add_argument_group("models, ours or fairseq's")
-    models.add_argument("--path", required=True, metavar="FILE", help="checkpoint of a translation or language model")
-    models.add_argument("--reverse-path", metavar="FILE", help="checkpoint of a translation model, target to source")
-    models.add_argument("--lm-path", metavar="FILE", help="checkpoint of a language model")
+    add_models(models)
     models.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
     weights = parser.add_argument_group(
         "weights",
@@ -98,6 +95,7 @@ def _check(args: argparse.Namespace) -> None:
         raise OptionError("--tune and --weights: expected one of them; --weights takes what --tune has found earlier")
     if args.tokenize and args.metric != "bleu":
         raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
+    check_models(args)
     texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
     if texts.count(STDIO) > 1:
         raise OptionError("expected at most one input from stdin (`-`), found several; give files")
@@ -108,7 +106,7 @@ def _check(args: argparse.Namespace) -> None:
     for path in results:
         if path != STDIO:
             check_place(path, path)
-    for path in (*texts, args.path, args.reverse_path, args.lm_path, args.weights):
+    for path in (*texts, *chosen(args).values(), args.weights):
         if path not in (None, STDIO) and os.path.realpath(path) in places:
             raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
 
@@ -120,10 +118,10 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
 
     job = _open(args, (args.source, args.nbest, args.reference), scratch / "list")
     dev = _open(args, args.tune, scratch / "dev") if args.tune else None
-    weighing = Weighing.untuned(job.lists.scored, [name for name, option in MODELS.items() if getattr(args, option)])
+    weighing = Weighing.untuned(job.lists.scored, chosen(args))
     if args.weights:
         weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
-    models = _load(args, [job] if dev is None else [job, dev])
+    models = load_models(args, [job] if dev is None else [job, dev])
     metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
     score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
     on_dev = on_test = None
@@ -150,47 +148,12 @@ def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) 
     return job
 
 
-def _load(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "Model"]:
-    """The models by name, checked against each other and the lists."""
-    logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
-    from fairseq_llrnn.core.rescoring import Model
-    from fairseq_llrnn.plugin.scoring import load_scorer
-
-    models = {}
-    languages = None
-    for name, option in MODELS.items():
-        path = getattr(args, option)
-        if path is None:
-            continue
-        scorer = load_scorer(path, args.max_tokens)
-        said = f"--{option.replace('_', '-')} {path}"
-        if name == "lm" and scorer.languages is not None:
-            raise DataError(f"{said}: expected a language model, found a translation model; give it as --path")
-        if name == "reverse" and scorer.languages is None:
-            raise DataError(f"{said}: expected a translation model, found a language model; give it as --lm-path")
-        if scorer.languages is not None and scorer.languages == languages:
-            source, target = scorer.languages
-            raise DataError(
-                f"{said}: expected a model of the other direction, found one from {source} to {target}, as --path; "
-                "give one that was trained with source and target exchanged"
-            )
-        for job in jobs:
-            if scorer.languages is not None and job.source is None and not job.lists.has_sources:
-                raise OptionError(
-                    f"{said}: a translation model needs the source, which {job.lists.name} lacks; give --source FILE"
-                )
-        languages = languages or scorer.languages
-        models[name] = Model(scorer, backwards=name == "reverse")
-    return models
-
-
 def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], path: Path) -> "ScoreFile":
     """All scores of a job: those that `path` holds already, and the others."""
     from fairseq_llrnn.core.rescoring import score_list
     from fairseq_llrnn.core.score_file import ScoreFile
 
-    read = {"list": job.lists.file, "source": job.source}
-    read |= {"--" + MODELS[name].replace("_", "-"): Path(getattr(args, MODELS[name])) for name in models}
+    read = {"list": job.lists.file, "source": job.source, **files_of(args, models)}
     scores = ScoreFile(path, {name: _digest(file) for name, file in read.items() if file is not None})
     # the host's own, about its Transformer
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)

@@ -34,6 +34,7 @@ class Scorer(Protocol):
     """What fairseq_llrnn.plugin.scoring offers."""
 
     notes: Counter[str]
+    dictionaries: tuple[Path, ...]  # what the scores depend on, besides the model
 
     def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
         """log p(hypothesis </s> | source) in nats, −inf for those that it cannot score."""

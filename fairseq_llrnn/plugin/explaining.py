@@ -5,7 +5,6 @@ Sizes: T target length, L source length, both with </s>.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,14 +17,13 @@ from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor
 
 from fairseq_llrnn.core.explanation import Explanation, explain
-from fairseq_llrnn.core.prior import JSON_FILE
 from fairseq_llrnn.core.source_evidence import source_evidence
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.decoder import known_words
 from fairseq_llrnn.plugin.language_model import LLRNNLanguageModel
 from fairseq_llrnn.plugin.language_modeling_task import LLRNNLanguageModelingTask
-from fairseq_llrnn.plugin.load import build_model, encode, name_of, read_checkpoint
+from fairseq_llrnn.plugin.load import RECORDED, Places, build_model, encode, name_of, read_checkpoint, take_places
 from fairseq_llrnn.plugin.lstm_translation import LLRNNLSTMModel
-from fairseq_llrnn.plugin.task import prior_folder
 from fairseq_llrnn.plugin.transformer_translation import LLRNNTransformerModel
 from fairseq_llrnn.plugin.translation_task import LLRNNTranslationTask
 
@@ -89,9 +87,15 @@ class TranslationExplainer(Explainer):
         return tuple(f"dict.{getattr(task, side, None)}.txt" for side in ("source_lang", "target_lang"))
 
     def read_as(self, source: Sequence[str]) -> list[str]:
-        """What stands for each source word in the dictionary: itself, or <unk>."""
+        """What the network reads for each source word: itself, or <unk>."""
         dictionary = self.task.source_dictionary
-        return [dictionary[token] for token in encode(dictionary, source).tolist()[:-1]]
+        return [dictionary[token] for token in known_words(encode(dictionary, source), dictionary).tolist()[:-1]]
+
+    def unknown_evidence(self, source: Sequence[str]) -> set[str]:
+        """Those of the source words that the dictionary lacks, and that are evidence."""
+        dictionary = self.task.source_dictionary
+        tokens = encode(dictionary, source).tolist()[:-1]
+        return {word for word, token in zip(source, tokens, strict=True) if token >= len(dictionary)}
 
     @torch.inference_mode()
     def translate(self, source: Sequence[str]) -> list[str]:
@@ -116,13 +120,19 @@ class TranslationExplainer(Explainer):
             raise ValueError("a translation model needs a source")
         read = self._read(source)
         _check_length("translation", words, self._longest(1))
-        tokens = encode(self.task.target_dictionary, words)
+        dictionary = self.task.target_dictionary
+        tokens = encode(dictionary, words)
         decoder, prior = self.model.decoder, self.task.prior
         encoder_out = self.model.encoder(**_as_batch(read))
         hidden, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
-        explained = explain(prior, decoder.output, extra["background"], hidden[0], tokens, top)
+        rows = tuple(rows[0] for rows in extra["slots"]) if "slots" in extra else None  # shape: (J, H) and (J,)
+        explained = list(explain(prior, decoder.output, extra["background"], hidden[0], tokens, top, rows))
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
-        said = source_evidence(prior.lexical, decoder.background, read, tokens, attention, top)
+        outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
+        known_source = known_words(read, self.task.source_dictionary)
+        said = source_evidence(
+            prior.lexical, decoder.background, known_source, known_words(tokens, dictionary), attention, top, outside
+        )
         return [replace(e, source=s) for e, s in zip(explained, said, strict=True)]
 
     def _read(self, source: Sequence[str]) -> Tensor:
@@ -149,8 +159,8 @@ def _check_length(what: str, words: Sequence[str], limit: int) -> None:
         )
 
 
-def load_explainer(path: str, data: str | None = None, prior: str | None = None) -> Explainer:
-    """Load a checkpoint of a model of ours; `data` and `prior` stand in for the places recorded in it.
+def load_explainer(path: str, places: Places = RECORDED) -> Explainer:
+    """Load a checkpoint of a model of ours.
 
     Raises:
         DataError: no such file; a checkpoint that is damaged, holds code, or is not of such a model.
@@ -159,11 +169,7 @@ def load_explainer(path: str, data: str | None = None, prior: str | None = None)
     state = read_checkpoint(path)
     cfg = state["cfg"]
     kind = _kind(path, cfg)
-    if data is not None:
-        cfg.task.data = data
-    if prior is not None:
-        cfg.task.prior = prior
-    _check_places(path, cfg.task, kind.dictionaries(cfg.task), data is not None, prior is not None)
+    take_places(path, cfg.task, kind.dictionaries(cfg.task), places)
     return kind(*build_model(path, state))
 
 
@@ -182,24 +188,3 @@ def _kind(path: str, cfg: Any) -> type[Explainer]:
         f"llrnn_transformer of llrnn_translation), found {model!r} of task {task!r}; only a log-linear model has "
         "features to explain"
     )
-
-
-def _check_places(
-    path: str, task: Any, dictionaries: Sequence[str], data_given: bool, prior_given: bool
-) -> None:
-    recorded = f"{path} was trained with"
-    first_data = utils.split_paths(str(task.data))[0]
-    for name in dictionaries:
-        if not os.path.isfile(os.path.join(first_data, name)):
-            raise OptionError(
-                f"--data {first_data}: expected the folder of fairseq-preprocess, found no {name} in it; give another "
-                "one"
-                if data_given
-                else f"{recorded} the data folder {first_data!r}, but there is no {name} in it seen from here; give "
-                "the folder with --data DATA-BIN"
-            )
-    prior = prior_folder(task.prior, str(task.data))
-    if not os.path.isfile(os.path.join(prior, JSON_FILE)) and not prior_given:
-        raise OptionError(
-            f"{recorded} the prior {prior!r}, but there is none seen from here; give its folder with --prior DIR"
-        )

@@ -1,21 +1,78 @@
-"""Reads a checkpoint and builds its model: safely, and with errors that say how to mend them. Encodes what it reads."""
+"""Reads a checkpoint and builds its model: safely, and with errors that say how to mend them. Encodes what it reads.
+
+A checkpoint remembers where its training found data and prior. `Places` are others that stand in for them.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.core.prior import JSON_FILE
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.task import prior_folder
+
+
+@dataclass(frozen=True)
+class Places:
+    """What stands in for the places that a checkpoint recorded; None: nothing does."""
+
+    data: str | None = None
+    prior: str | None = None
+    prefix: str = ""  # of the user's options: --{prefix}data, --{prefix}prior
+
+
+RECORDED = Places()
+
+
+def take_places(path: str, task: Any, dictionaries: Sequence[str], places: Places) -> None:
+    """Put `places` into `task`, the options of a checkpoint's task, and look whether what is needed is there.
+
+    Args:
+        dictionaries: the files that the data folder must hold.
+
+    Raises:
+        OptionError: they are not; or a prior for a model that takes none.
+    """
+    data_option, prior_option = f"--{places.prefix}data", f"--{places.prefix}prior"
+    takes_prior = hasattr(task, "prior")
+    if places.prior is not None and not takes_prior:
+        raise OptionError(
+            f"{prior_option} {places.prior}: expected a model that was trained with a prior, found {path}, which was "
+            f"not; leave {prior_option} out"
+        )
+    if places.data is not None:
+        task.data = places.data
+    if places.prior is not None:
+        task.prior = places.prior
+    folder = utils.split_paths(str(task.data))[0]
+    for name in dictionaries:
+        if not os.path.isfile(os.path.join(folder, name)):
+            raise OptionError(
+                f"{path} was trained with the data folder {folder!r}, but there is no {name} in it seen from here; "
+                f"give the folder with {data_option} DATA-BIN"
+                if places.data is None
+                else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found no {name} in it; give "
+                "another one"
+            )
+    if takes_prior and places.prior is None:
+        prior = prior_folder(task.prior, str(task.data))
+        if not os.path.isfile(os.path.join(prior, JSON_FILE)):
+            raise OptionError(
+                f"{path} was trained with the prior {prior!r}, but there is none seen from here; give its folder with "
+                f"{prior_option} DIR"
+            )
 
 
 def build_model(path: str, state: dict[str, Any]) -> tuple[BaseFairseqModel, FairseqTask]:
@@ -78,7 +135,8 @@ def name_of(cfg: Any, part: str) -> str:
 def encode(dictionary: Dictionary, words: Sequence[str]) -> Tensor:
     """Indices of the words and of the end of the sentence, (T,).
 
-    Words outside the dictionary become <unk>, and so do symbols that are no words (</s> inside a sentence).
+    Words outside the dictionary become <unk> unless an open dictionary has an id for them, and so do symbols that are
+    no words (</s> inside a sentence).
     """
     symbols = (dictionary.bos(), dictionary.pad(), dictionary.eos())
     indices = (dictionary.index(word) for word in words)

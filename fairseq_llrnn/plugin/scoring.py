@@ -1,16 +1,18 @@
 """Exact log-probabilities of whole sentences under any language or translation model, ours or the host's.
 
-Sizes: B batch, T time, H hidden width, V words. Teacher-forced: one pass over the sentence, no search, no gradient. All
-scores are in nats and count the end of the sentence: log p(hypothesis </s> | source).
+Sizes: B batch, T time, L source length, H hidden width, V words. Teacher-forced: one pass over the sentence, no search,
+no gradient. All scores are in nats and count the end of the sentence: log p(hypothesis </s> | source). A source is
+encoded once, however many hypotheses it has.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from fairseq import utils
@@ -23,11 +25,10 @@ from fairseq.tasks import FairseqTask
 from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
-from fairseq_llrnn.core.prior import JSON_FILE
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
-from fairseq_llrnn.plugin.load import build_model, encode, name_of, read_checkpoint
-from fairseq_llrnn.plugin.task import prior_folder
+from fairseq_llrnn.plugin.load import RECORDED, Places, build_model, encode, name_of, read_checkpoint, take_places
 
 TASKS = {
     LanguageModel: ("language_modeling", "llrnn_language_modeling"),
@@ -39,28 +40,46 @@ TOO_LONG, IMPOSSIBLE = "are longer than the model allows, or their source is", "
 UNSCORED = (TOO_LONG, IMPOSSIBLE)
 
 
+Source = tuple[int, ...]  # indices of a source sentence
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What the encoder made of some sources."""
+
+    out: Any
+    length: int  # L
+    row: dict[Source, int]  # of each source in the batch
+
+
 class Scorer:
     """A model that scores sentences.
 
-    `languages` are those of a translation model, source and target. `notes` counts what was met: the WORDS that models
-    read and score, those of them that the dictionary lacks (UNKNOWN, scored as <unk>), and hypotheses that were not
-    scored, because they or their source are TOO_LONG, or the model gives them no probability (IMPOSSIBLE).
+    `languages` are those of a translation model, source and target. `dictionaries` are the files of its words. `notes`
+    counts what was met: the WORDS that models read and score; the UNKNOWN ones of them, scored as <unk>, which are in
+    no dictionary, nor evidence (in a translation: nor offered by its source); and hypotheses that were not scored,
+    because they or their source are TOO_LONG, or the model gives them no probability (IMPOSSIBLE).
 
     Args:
         max_tokens: of a batch, padding included.
     """
 
-    def __init__(self, model: BaseFairseqModel, task: FairseqTask, max_tokens: int) -> None:
+    def __init__(
+        self, model: BaseFairseqModel, task: FairseqTask, max_tokens: int, dictionaries: Sequence[Path] = ()
+    ) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.eval().to(self.device)
         self.task = task
         self.max_tokens = max_tokens
+        self.dictionaries = tuple(dictionaries)
         is_translation = isinstance(model, TranslationModel)
         self.languages = (task.cfg.source_lang, task.cfg.target_lang) if is_translation else None
         self.notes: Counter[str] = Counter()
         limit = utils.resolve_max_positions(task.max_positions(), model.max_positions())
         self.limits: tuple[float, float] = limit if isinstance(limit, tuple) else (math.inf, limit or math.inf)
 
+    @torch.inference_mode()
     def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
         """log p(hypothesis </s> | source) in nats for each; −inf for those that cannot be scored.
 
@@ -74,12 +93,15 @@ class Scorer:
                 raise ValueError("a translation model needs sources")
             read = [self._encode(self.task.source_dictionary, text) for text in sources]
         scores = [-math.inf] * len(targets)
-        for numbers in self._batches(targets, read):
-            for number, score in self._score_batch(numbers, targets, read):
-                if math.isfinite(score):
-                    scores[number] = score
-                else:
-                    self.notes[IMPOSSIBLE] += 1
+        for numbers, encoded in self._groups(self._fitting(targets, read), read):
+            least = 0 if encoded is None else encoded.length
+            for batch in _batches(numbers, lambda i: len(targets[i]), self.max_tokens, least):
+                of_source = [] if encoded is None else [encoded.row[_key(read[i])] for i in batch]
+                for number, score in zip(batch, self._score_batch(batch, targets, encoded, of_source), strict=True):
+                    if math.isfinite(score):
+                        scores[number] = score
+                    else:
+                        self.notes[IMPOSSIBLE] += 1
         return scores
 
     def _encode(self, dictionary: Dictionary, text: str) -> Tensor:
@@ -91,60 +113,85 @@ class Scorer:
         self.notes[UNKNOWN] += sum(u and w != dictionary.unk_word for u, w in zip(unknown, words, strict=True))
         return tokens
 
-    def _batches(self, targets: Sequence[Tensor], read: Sequence[Tensor]) -> Iterator[list[int]]:
-        """Numbers of sentences of similar length, at most `max_tokens` with padding (or one longer sentence)."""
-        lengths = [(len(target), len(read[i]) if read else 0) for i, target in enumerate(targets)]
+    def _fitting(self, targets: Sequence[Tensor], read: Sequence[Tensor]) -> list[int]:
+        """Numbers of the sentences that the model can take."""
         most_read, most = self.limits
-        fit = [i for i, (length, source) in enumerate(lengths) if length <= most and source <= most_read]
+        fit = [i for i, t in enumerate(targets) if len(t) <= most and (not read or len(read[i]) <= most_read)]
         self.notes[TOO_LONG] += len(targets) - len(fit)
-        batch: list[int] = []
-        width = 0
-        for number in sorted(fit, key=lambda i: lengths[i]):
-            width = max(width, *lengths[number])
-            if batch and width * (len(batch) + 1) > self.max_tokens:
-                yield batch
-                batch, width = [], max(lengths[number])
-            batch.append(number)
-        if batch:
-            yield batch
+        return fit
 
-    @torch.inference_mode()
+    def _groups(self, numbers: Sequence[int], read: Sequence[Tensor]) -> Iterator[tuple[list[int], Encoded | None]]:
+        """Sentences, and their sources, which are encoded together; None for a language model."""
+        if not read:
+            yield list(numbers), None
+            return
+        by_source: dict[Source, list[int]] = {}
+        for number in numbers:
+            by_source.setdefault(_key(read[number]), []).append(number)
+        for sources in _batches(by_source, len, self.max_tokens):
+            yield [number for source in sources for number in by_source[source]], self._read(sources)
+
+    def _read(self, sources: Sequence[Source]) -> Encoded:
+        """Encode sources, as the host's data sets batch them."""
+        dictionary = self.task.source_dictionary
+        samples = [{"id": i, "source": torch.tensor(source)} for i, source in enumerate(sources)]
+        batch = collate(samples, dictionary.pad(), dictionary.eos(), self.task.cfg.left_pad_source)
+        net_input = {name: value.to(self.device) for name, value in batch["net_input"].items()}
+        out = self.model.encoder.forward_torchscript(net_input)
+        row = {sources[number]: i for i, number in enumerate(batch["id"].tolist())}
+        return Encoded(out, net_input["src_tokens"].size(1), row)
+
     def _score_batch(
-        self, numbers: Sequence[int], targets: Sequence[Tensor], read: Sequence[Tensor]
-    ) -> Iterator[tuple[int, float]]:
-        """Numbers and their scores, in any order."""
-        order, net_input, target = self._collate(numbers, targets, read)
-        decoder = self.model.decoder
-        if isinstance(decoder, LogLinearDecoder):
-            hidden, extra = self.model(**net_input, features_only=True)  # shape: (B, T, H)
-            log_prob = decoder.target_log_prob(hidden, extra, target)  # shape: (B, T)
-        else:
-            log_probs = self.model.get_normalized_probs(self.model(**net_input), log_probs=True)  # shape: (B, T, V)
-            log_prob = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)
-        padding = target.eq(self.task.target_dictionary.pad())
-        totals = log_prob.double().masked_fill(padding, 0.0).sum(dim=1)
-        return zip(order, totals.tolist(), strict=True)
-
-    def _collate(
-        self, numbers: Sequence[int], targets: Sequence[Tensor], read: Sequence[Tensor]
-    ) -> tuple[list[int], dict[str, Tensor], Tensor]:
-        """As the host's data sets do: numbers in the order of the batch, what the model gets, targets (B, T)."""
-        dictionary = self.task.target_dictionary
+        self, numbers: Sequence[int], targets: Sequence[Tensor], encoded: Encoded | None, of_source: Sequence[int]
+    ) -> list[float]:
+        """Scores of sentences, whose sources stand at `of_source` in the encoder's batch."""
+        dictionary, decoder = self.task.target_dictionary, self.model.decoder
         pad, eos = dictionary.pad(), dictionary.eos()
-        if read:
-            samples = [{"id": i, "source": read[i], "target": targets[i]} for i in numbers]
-            cfg = self.task.cfg
-            batch = collate(samples, pad, eos, cfg.left_pad_source, cfg.left_pad_target)
-            batch = utils.move_to_cuda(batch) if self.device.type == "cuda" else batch
-            return batch["id"].tolist(), batch["net_input"], batch["target"]
-        chosen = [targets[i] for i in numbers]
-        target = data_utils.collate_tokens(chosen, pad, eos).to(self.device)
-        previous = data_utils.collate_tokens(chosen, pad, eos, move_eos_to_beginning=True).to(self.device)
-        lengths = torch.tensor([len(one) for one in chosen], device=self.device)
-        return list(numbers), {"src_tokens": previous, "src_lengths": lengths}, target
+        left_pad = encoded is not None and self.task.cfg.left_pad_target
+        target, previous = (
+            data_utils.collate_tokens([targets[i] for i in numbers], pad, eos, left_pad, move).to(self.device)
+            for move in (False, True)
+        )  # shape: (B, T)
+        given: dict[str, Any] = {}
+        if encoded is not None:
+            order = torch.tensor(of_source, device=self.device)
+            given["encoder_out"] = self.model.encoder.reorder_encoder_out(encoded.out, order)
+        if isinstance(decoder, LogLinearDecoder):
+            hidden, extra = decoder.extract_features(previous, **given)  # shape: (B, T, H)
+            log_prob = decoder.target_log_prob(hidden, extra, target)  # shape: (B, T)
+            self._note_strings(extra["background"], target)
+        else:
+            log_probs = self.model.get_normalized_probs(decoder(previous, **given), log_probs=True)  # shape: (B, T, V)
+            log_prob = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)
+        totals: list[float] = log_prob.double().masked_fill(target.eq(pad), 0.0).sum(dim=1).tolist()
+        return totals
+
+    def _note_strings(self, background: Any, target: Tensor) -> None:
+        """Count the strings outside the dictionary that no slot offers."""
+        if isinstance(background, EvidenceMixture):
+            unk = self.task.target_dictionary.unk()
+            self.notes[UNKNOWN] += int((background.column_of(target).eq(unk) & target.ne(unk)).sum())
 
 
-def load_scorer(path: str, max_tokens: int) -> Scorer:
+def _batches(
+    items: Iterable[Item], length: Callable[[Item], int], max_tokens: int, least: int = 0
+) -> Iterator[list[Item]]:
+    """Items of similar length, at most `max_tokens` with padding to at least `least` (or one item that is longer)."""
+    batch: list[Item] = []
+    for item in sorted(items, key=length):
+        if batch and max(least, length(item)) * (len(batch) + 1) > max_tokens:
+            yield batch
+            batch = []
+        batch.append(item)
+    if batch:
+        yield batch
+
+
+def _key(source: Tensor) -> Source:
+    return tuple(source.tolist())
+
+
+def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer:
     """A scorer from a checkpoint of a language model or a translation model, ours or the host's.
 
     Raises:
@@ -153,20 +200,21 @@ def load_scorer(path: str, max_tokens: int) -> Scorer:
     """
     state = read_checkpoint(path)
     cfg = state["cfg"]
-    _check_kind(path, cfg)
-    _check_places(path, cfg.task)
-    return Scorer(*build_model(path, state), max_tokens)
+    dictionaries = _dictionaries(_kind(path, cfg), cfg.task)
+    take_places(path, cfg.task, dictionaries, places)
+    folder = Path(utils.split_paths(str(cfg.task.data))[0])
+    return Scorer(*build_model(path, state), max_tokens, [folder / name for name in dictionaries])
 
 
-def _check_kind(path: str, cfg: Any) -> None:
-    """Refuse, by the names in the options, what cannot score sentences, before any of it is built."""
+def _kind(path: str, cfg: Any) -> type:
+    """One of TASKS; what cannot score sentences is refused by the names in the options, before any of it is built."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
     model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
     for kind, tasks in TASKS.items():
         if isinstance(model_class, type) and issubclass(model_class, kind) and task in tasks:
             if getattr(cfg.task, "add_bos_token", False):
                 raise DataError(f"{path}: a model that was trained with --add-bos-token cannot score; use another one")
-            return
+            return kind
     known = " or ".join(name for tasks in TASKS.values() for name in tasks)
     raise DataError(
         f"{path}: expected a language or translation model of the task {known}, found {model!r} of task {task!r}; only "
@@ -174,18 +222,8 @@ def _check_kind(path: str, cfg: Any) -> None:
     )
 
 
-def _check_places(path: str, task: Any) -> None:
-    """The data folder, and with our tasks the prior, must be where the training found them."""
-    data = utils.split_paths(str(task.data))[0]
-    names = os.listdir(data) if os.path.isdir(data) else []
-    if not any(name.startswith("dict.") and name.endswith(".txt") for name in names):
-        raise OptionError(
-            f"{path} was trained with the data folder {data!r}, but there is no dictionary in it seen from here; run "
-            "this in the folder of the training, or make a link"
-        )
-    prior = prior_folder(getattr(task, "prior", None), str(task.data))
-    if hasattr(task, "prior") and not os.path.isfile(os.path.join(prior, JSON_FILE)):
-        raise OptionError(
-            f"{path} was trained with the prior {prior!r}, but there is none seen from here; run this in the folder of "
-            "the training, or make a link"
-        )
+def _dictionaries(kind: type, task: Any) -> tuple[str, ...]:
+    """The files that the data folder must hold; `task` are its options."""
+    if kind is LanguageModel:
+        return ("dict.txt",)
+    return tuple(f"dict.{getattr(task, side, None)}.txt" for side in ("source_lang", "target_lang"))

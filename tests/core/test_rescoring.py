@@ -26,6 +26,8 @@ LIST = """\
 class Letters:
     """Scores a hypothesis by minus its length, plus a hundredth of its source's; what is bad, not at all."""
 
+    dictionaries: tuple[Path, ...] = ()
+
     def __init__(self) -> None:
         self.notes: Counter[str] = Counter()
         self.calls: list[tuple[list[str], list[str]]] = []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.data import LanguagePairDataset
 from host_commands import HostCommands
 from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 from translation_world import SIZES, TRAINING, TranslationWorld
@@ -15,6 +16,7 @@ from translation_world import SIZES, TRAINING, TranslationWorld
 from fairseq_llrnn.core.prior import load_prior
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.plugin.explaining import load_explainer
+from fairseq_llrnn.plugin.load import RECORDED, Places
 from fairseq_llrnn.plugin.scoring import IMPOSSIBLE, TOO_LONG, UNKNOWN, WORDS, Scorer, load_scorer
 
 STOCK = {
@@ -94,6 +96,43 @@ def test_batches_make_no_difference(name: str, max_tokens: int, checkpoints: dic
     assert scorer.score([], []) == []
     with pytest.raises(ValueError):
         scorer.score(None, LINES)
+
+
+def plainly(scorer: Scorer, source: str, hypothesis: str) -> float:
+    """The model's probabilities of all words, for one pair by itself, as the host batches it."""
+    task = scorer.task
+    encoded = [
+        dictionary.encode_line(text, add_if_not_exist=False).long()
+        for dictionary, text in ((task.source_dictionary, source), (task.target_dictionary, hypothesis))
+    ]
+    dataset = LanguagePairDataset(
+        encoded[:1], [len(encoded[0])], task.source_dictionary, encoded[1:], [len(encoded[1])], task.target_dictionary
+    )
+    sample = dataset.collater([dataset[0]])
+    with torch.inference_mode():
+        log_probs = scorer.model.get_normalized_probs(scorer.model(**sample["net_input"]), log_probs=True)
+    return float(log_probs.gather(2, sample["target"].unsqueeze(2)).double().sum())
+
+
+@pytest.mark.parametrize("name", [*SIZES, *STOCK])
+@pytest.mark.parametrize("max_tokens", [60, 10_000])
+def test_a_source_is_encoded_once(
+    name: str, max_tokens: int, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scorer = load_scorer(str(checkpoints[name]), max_tokens)
+    sources = ["rem al", "el tahc tiov al rem", "neib"]
+    pairs = [(source, line) for line in [*LINES, *(line + " vert" for line in LINES)] for source in sources]
+    seen: list[int] = []
+    encode = scorer.model.encoder.forward_torchscript
+
+    def counting(net_input: dict[str, torch.Tensor]) -> Any:
+        seen.append(len(net_input["src_tokens"]))
+        return encode(net_input)
+
+    monkeypatch.setattr(scorer.model.encoder, "forward_torchscript", counting)
+    found = scorer.score([source for source, _ in pairs], [line for _, line in pairs])
+    assert sum(seen) == len(sources)
+    assert found == pytest.approx([plainly(scorer, *pair) for pair in pairs], rel=1e-5, abs=1e-5)
 
 
 @pytest.mark.parametrize("max_tokens", [1, 12, 10_000])
@@ -176,9 +215,9 @@ def test_words_that_the_background_forbids(
 # ---- checkpoints ----------------------------------------------------------------------------------------------------
 
 
-def failure(path: Path) -> LLRNNError:
+def failure(path: Path, places: Places = RECORDED) -> LLRNNError:
     with pytest.raises(LLRNNError) as error:
-        load_scorer(str(path), 100)
+        load_scorer(str(path), 100, places)
     return error.value
 
 
@@ -207,24 +246,41 @@ def test_no_checkpoint(tmp_path: Path) -> None:
     assert isinstance(error, DataError) and "expected a checkpoint, found no such file" in str(error)
 
 
-def test_data_or_prior_that_went_away(checkpoints: dict[str, Path], changed: Change, tmp_path: Path) -> None:
-    def without_data(state: dict[str, Any]) -> None:
-        state["cfg"]["task"]["data"] = str(tmp_path)
+def test_data_or_prior_that_went_elsewhere(
+    checkpoints: dict[str, Path], translation: TranslationWorld, changed: Change, tmp_path: Path
+) -> None:
+    def gone(state: dict[str, Any]) -> None:
+        state["cfg"]["task"].update(data="gone/data-bin", prior="gone/prior")
 
-    def without_prior(state: dict[str, Any]) -> None:
-        state["cfg"]["task"]["prior"] = str(tmp_path / "prior")
-
-    path = changed(checkpoints["llrnn_lstm"], without_data)
+    path = changed(checkpoints["llrnn_lstm"], gone)
     error = failure(path)
     assert isinstance(error, OptionError) and str(error) == (
-        f"{path} was trained with the data folder {str(tmp_path)!r}, but there is no dictionary in it seen from here; "
-        "run this in the folder of the training, or make a link"
+        f"{path} was trained with the data folder 'gone/data-bin', but there is no dict.src.txt in it seen from here; "
+        "give the folder with --data DATA-BIN"
     )
-    path = changed(checkpoints["llrnn_lstm"], without_prior)
-    error = failure(path)
+    error = failure(path, Places(data=str(tmp_path), prefix="lm-"))
     assert isinstance(error, OptionError) and str(error) == (
-        f"{path} was trained with the prior {str(tmp_path / 'prior')!r}, but there is none seen from here; run this in "
-        "the folder of the training, or make a link"
+        f"--lm-data {tmp_path}: expected the folder of fairseq-preprocess, found no dict.src.txt in it; give another "
+        "one"
+    )
+    data = str(translation.data)
+    error = failure(path, Places(data=data, prefix="reverse-"))
+    assert isinstance(error, OptionError) and str(error) == (
+        f"{path} was trained with the prior 'gone/prior', but there is none seen from here; give its folder with "
+        "--reverse-prior DIR"
+    )
+    there = load_scorer(str(path), 100, Places(data, str(translation.data / "prior")))
+    assert there.dictionaries == (translation.data / "dict.src.txt", translation.data / "dict.tgt.txt")
+    here = load_scorer(str(checkpoints["llrnn_lstm"]), 100)
+    assert there.score(["el tahc"], ["le chat"]) == here.score(["el tahc"], ["le chat"])
+
+
+def test_a_prior_for_a_model_that_takes_none(checkpoints: dict[str, Path], translation: TranslationWorld) -> None:
+    path = checkpoints["transformer"]
+    error = failure(path, Places(prior="somewhere"))
+    assert isinstance(error, OptionError) and str(error) == (
+        f"--prior somewhere: expected a model that was trained with a prior, found {path}, which was not; leave "
+        "--prior out"
     )
 
 
