@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from evidence_world import EvidenceWorld
 from host_commands import HostCommands
 from small_corpus import Corpus, Done, Llrnn
 from tiny_world import World
@@ -38,3 +39,11 @@ def checkpoint(host: HostCommands, world: World) -> Path:
     place = world.place / "trained"
     host.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
     return place / "checkpoint_best.pt"
+
+
+@pytest.fixture(scope="session")
+def evidence_model(host: HostCommands, evidence: EvidenceWorld) -> Path:
+    """A translation model, with the prior `lexical` of the world of evidence."""
+    place = evidence.place / "cli-model"
+    host.run("fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place), "--max-epoch", 12)
+    return place / "checkpoint_last.pt"

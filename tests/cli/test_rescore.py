@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+import torch
+from evidence_world import EvidenceWorld
 from host_commands import HostCommands
 from small_corpus import Done, Llrnn
-from tiny_world import World
+from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 from translation_world import SIZES, TRAINING, TranslationWorld
 
+from fairseq_llrnn.cli.tables import percent
 from fairseq_llrnn.core import rescoring
+from fairseq_llrnn.core.prior import load_prior
 from fairseq_llrnn.plugin.explaining import load_explainer
 from fairseq_llrnn.plugin.scoring import Scorer, load_scorer
 
@@ -209,6 +213,40 @@ def test_the_noisy_channel(
         assert min(abs(float(total) - one) for one in totals) < 1e-2
 
 
+def test_hypotheses_with_strings_of_the_source(
+    llrnn: Llrnn, write: Write, host: HostCommands, evidence: EvidenceWorld, evidence_model: Path, tmp_path: Path
+) -> None:
+    """Scores are those of the host's scorer on text; strings that no slot offers count as unknown."""
+    sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
+    scored = host.run(
+        "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", evidence_model, "--gen-subset", "test",
+        "--score-reference", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
+    )  # fmt: skip
+    expected = {
+        int(number): sum(map(float, scores.split())) * math.log(2)
+        for number, scores in re.findall(r"^P-(\d+)\t(.*)$", scored.out, re.MULTILINE)
+    }
+    lists = [[(-1.0, line.replace("é", "e")), (-1.0, line)] for line in targets]  # Zoe is in no source
+    source, nbest = write("source", "\n".join(sources)), write("nbest", as_moses(iter(lists)))
+    out, reranked = tmp_path / "best", tmp_path / "reranked"
+    done = llrnn(
+        "rescore", "--path", evidence_model, "--source", source, "--nbest", nbest, "--out", out, "--nbest-out", reranked
+    )
+    assert (done.code, done.err) == (0, "")
+    found = [line.split(" ||| ") for line in lines_of(reranked)]
+    for number, line in enumerate(targets):
+        (score,) = {features for n, text, features, _ in found if (int(n), text) == (number, line)}
+        assert float(score.removeprefix("llrnn_model= ")) == pytest.approx(expected[number], abs=2e-3)
+        assert lines_of(out)[number] == line or "Zoé" not in line, "the string that the source offers is better"
+    known = load_prior(evidence.data / "lexical").symbols
+    unknown = words = 0  # every unknown word of a source of this world is evidence
+    for src, line in [(src, text) for src, one in zip(sources, lists, strict=True) for _, text in one]:
+        unknown += sum(word not in known and word not in src.split() for word in line.split())
+        words += len(f"{src} {line}".split())
+    assert unknown > 0
+    assert re.search(r"^model +1\.0000 +(\S+)$", done.out, re.MULTILINE)[1] == percent(unknown / words)
+
+
 def test_tuned_weights(
     llrnn: Llrnn, write: Write, forward: Path, translation: TranslationWorld, tmp_path: Path
 ) -> None:
@@ -323,6 +361,83 @@ def test_a_stopped_run_goes_on(
     assert not (tmp_path / "best.scores").exists()
 
 
+# ---- where data and prior are ---------------------------------------------------------------------------------------
+
+
+def test_data_and_prior_that_went_elsewhere(
+    llrnn: Llrnn, write: Write, forward: Path, reverse: Path, checkpoint: Path, translation: TranslationWorld,
+    world: World, tmp_path: Path,
+) -> None:  # fmt: skip
+    moved = []
+    for number, path in enumerate((forward, reverse, checkpoint)):
+        state = read_checkpoint(path)
+        state["cfg"]["task"]["data"] = "gone/data-bin"
+        if path != reverse:
+            state["cfg"]["task"]["prior"] = "gone/prior"
+        moved.append(tmp_path / f"moved{number}.pt")
+        torch.save(state, moved[-1])
+    source, nbest = write("source", "\n".join(["rem al tiov tahc el", "neib tneit ior nu"])), write("nbest", MOSES)
+    out = tmp_path / "best"
+    given = ("rescore", "--source", source, "--nbest", nbest, "--out", out, "--nbest-out", tmp_path / "reranked")
+    here = llrnn(*given, "--path", forward, "--reverse-path", reverse, "--lm-path", checkpoint)
+    assert (here.code, here.err) == (0, "")
+    expected = (tmp_path / "reranked").read_bytes()
+    models = [*given, "--path", moved[0], "--reverse-path", moved[1], "--lm-path", moved[2]]
+    for prefix, path, name, data, prior in (
+        ("", moved[0], "dict.src.txt", translation.data, translation.data / "prior"),
+        ("reverse-", moved[1], "dict.tgt.txt", translation.data, None),
+        ("lm-", moved[2], "dict.txt", world.data, world.prior("prior")),
+    ):
+        assert llrnn(*models).error == (
+            f"{path} was trained with the data folder 'gone/data-bin', but there is no {name} in it seen from here; "
+            f"give the folder with --{prefix}data DATA-BIN"
+        )
+        assert llrnn(*models, f"--{prefix}data", tmp_path).error == (
+            f"--{prefix}data {tmp_path}: expected the folder of fairseq-preprocess, found no {name} in it; give "
+            "another one"
+        )
+        models += [f"--{prefix}data", data]
+        if prior is None:
+            assert llrnn(*models, f"--{prefix}prior", tmp_path).error == (
+                f"--{prefix}prior {tmp_path}: expected a model that was trained with a prior, found {path}, which was "
+                f"not; leave --{prefix}prior out"
+            )
+        else:
+            assert llrnn(*models).error == (
+                f"{path} was trained with the prior 'gone/prior', but there is none seen from here; give its folder "
+                f"with --{prefix}prior DIR"
+            )
+            models += [f"--{prefix}prior", prior]
+    done = llrnn(*models)
+    assert (done.code, done.err, done.out) == (0, "", here.out)
+    assert (tmp_path / "reranked").read_bytes() == expected
+
+
+def test_scores_of_other_dictionaries_are_not_gone_on_from(
+    llrnn: Llrnn, write: Write, reverse: Path, translation: TranslationWorld, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    nbest, out = write("nbest", AS_FAIRSEQ), tmp_path / "best"
+    arguments = ("rescore", "--path", reverse, "--nbest", nbest, "--out", out)
+
+    def stopped(self: Scorer, *arguments: list[str]) -> list[float]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Scorer, "score", stopped)
+        assert llrnn(*arguments).code == 130
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("dict.src.txt", "dict.tgt.txt"):
+        lines = (translation.data / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = [lines[1], lines[0], *lines[2:]] if "src" in name else lines
+        (data / name).write_text("".join(lines), encoding="utf-8")
+    assert llrnn(*arguments, "--data", data).error.startswith(
+        f"{out}.scores: holds the scores of a run that was stopped and had other inputs (dict.src.txt of --path);"
+    )
+    assert llrnn(*arguments).code == 0
+
+
 # ---- what makes no sense --------------------------------------------------------------------------------------------
 
 
@@ -338,6 +453,8 @@ def test_a_stopped_run_goes_on(
         (["--source", "o"], "o: expected another file for the result, found one that is read and would be lost"),
         (["--out", "absent/o"], "absent/o: expected a place in a folder, but there is no such folder; make it first"),
         (["--out", "/dev"], "/dev: expected a file to write or replace, found a folder or device; give another"),
+        (["--reverse-data", "d"], "--reverse-data: belongs to --reverse-path, which is missing; give both or none"),
+        (["--lm-prior", "d"], "--lm-prior: belongs to --lm-path, which is missing; give both or none"),
         (["--nbest-out", "/dev/null"], "/dev/null: expected a file to write or replace, found a folder or device;"),
     ],
 )

@@ -1,0 +1,210 @@
+"""`llrnn explain --source` where the source offers strings: the host's figures on text, table, JSON and notes."""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from evidence_world import EvidenceWorld
+from host_commands import HostCommands
+from small_corpus import Done
+from tiny_world import EVERY_SENTENCE
+
+from fairseq_llrnn.cli.tables import WIDTH, columns
+from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.plugin.explaining import load_explainer
+
+SOURCE = "el tahc Karim tiov 12 Zoé 1,000 Zoé"
+TARGET = "le chat Karim voit 12 Zoé 1 000 Zoé"
+SLOTS = {  # by string, in the order of their kinds: kind, places from 1
+    "1": ("mapped", [7]),
+    "000": ("mapped", [7]),
+    "12": ("numbers", [5]),
+    "Karim": ("names", [3]),
+    "Zoé": ("names", [6, 8]),
+}
+UNKNOWN = {"Karim", "Zoé"}
+
+Explain = Callable[..., Done]
+
+
+@pytest.fixture
+def explain(host: HostCommands, evidence_model: Path) -> Explain:
+    """Run `llrnn explain --path …`."""
+
+    def run(*arguments: object) -> Done:
+        done = host.run("llrnn", "explain", "--path", evidence_model, *arguments, code=None)
+        return Done(done.code, done.out, done.err)
+
+    return run
+
+
+def sentence_of(done: Done) -> dict[str, Any]:
+    assert done.code == 0, done.err
+    (line,) = done.out.splitlines()
+    return json.loads(line)
+
+
+# ---- the figures ----------------------------------------------------------------------------------------------------
+
+
+def test_the_same_as_the_hosts_scorer_on_text(
+    explain: Explain, host: HostCommands, evidence: EvidenceWorld, evidence_model: Path
+) -> None:
+    scored = host.run(
+        "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", evidence_model, "--gen-subset", "test",
+        "--score-reference", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
+    )  # fmt: skip
+    sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
+    unknown = load_prior(evidence.data / "lexical").symbols
+    chosen = [i for i, line in enumerate(targets) if set(line.split()) - set(unknown)][:3]
+    for number in chosen:
+        (scores,) = re.findall(rf"^P-{number}\t(.*)$", scored.out, re.MULTILINE)
+        expected = [float(score) * math.log(2) for score in scores.split()]
+        sentence = sentence_of(explain("--json", "--source", sources[number], targets[number]))
+        assert [-w["nats"] for w in sentence["words"]] == pytest.approx(expected, abs=2e-3)
+
+
+def test_its_own_translation_has_the_strings(
+    explain: Explain, host: HostCommands, evidence: EvidenceWorld, evidence_model: Path
+) -> None:
+    sources = [*evidence.text("test", "src"), "Karim 4711", "Zoé", "88 Ngugi"]
+    typed = host.run(
+        "fairseq-interactive", *evidence.task_args("lexical"), "--path", evidence_model, "--beam", 5,
+        stdin="".join(source + "\n" for source in sources),
+    )  # fmt: skip
+    found = re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", typed.out, re.MULTILINE)
+    unknown = set(load_prior(evidence.data / "lexical").symbols)
+    copied = [(sources[int(number)], score, words) for number, score, words in found if set(words.split()) - unknown]
+    assert copied, "no translation has a string outside the dictionary"
+    for source, score, words in copied[:2]:
+        sentence = sentence_of(explain("--json", "--source", source))
+        assert (sentence["sentence"], sentence["own_translation"]) == (words, True)
+        assert sentence["nats_per_word"] == pytest.approx(-float(score) * math.log(2), abs=2e-3)
+        assert "scored as <unk>" not in explain("--source", source).err
+
+
+def test_slots_of_every_word(explain: Explain, evidence: EvidenceWorld) -> None:
+    prior = load_prior(evidence.data / "lexical")
+    assert not {"Karim", "Zoé"} & {*prior.symbols, *prior.source_symbols}
+    words = sentence_of(explain("--json", "--top", 99, "--source", SOURCE, TARGET))["words"]
+    assert [w["token"] for w in words] == [*TARGET.split(), "</s>"]
+    source = SOURCE.split()
+    for w in words:
+        assert {s["string"]: (s["kind"], s["positions"]) for s in w["slots"]} == SLOTS
+        assert [s["string"] for s in w["slots"]] == list(SLOTS)
+        assert all(s["words"] == [source[p - 1] for p in s["positions"]] for s in w["slots"])
+        assert 0 < sum(s["background"] for s in w["slots"]) < 1
+        terms = sum(w["features"].values()) + w["normaliser"]
+        assert math.log(w["p"]) == pytest.approx(math.log(w["background"]) + terms, abs=1e-4)
+        listed = {one["word"]: one["p"] for one in w["predicted"]}
+        assert math.fsum(listed.values()) == pytest.approx(1.0, abs=1e-4), "words and slots are all there is"
+        assert all(listed[s["string"]] == pytest.approx(s["p"], rel=1e-5) for s in w["slots"])
+        assert w["rank"] == 1 + sum(p > w["p"] * 1.000001 for p in listed.values())
+        if w["word"] not in SLOTS:
+            assert w["slot"] is None and "Evidence:Place" not in w["features"]
+            continue
+        assert w["slot"] == next(s for s in w["slots"] if s["string"] == w["word"])
+        assert (w["slot"]["p"], w["slot"]["background"]) == pytest.approx((w["p"], w["background"]), rel=1e-4)
+        kind = {"mapped": "Mapped", "numbers": "Number", "names": "Name"}[w["slot"]["kind"]]
+        assert {"Evidence:Place", f"Evidence:{kind}"} <= w["features"].keys()
+        assert ("Evidence:Unknown" in w["features"]) == (w["word"] in UNKNOWN)
+        if w["word"] in UNKNOWN:
+            assert (w["background_without_source"], w["evidence"]) == (0.0, [])
+        else:
+            assert 0 < w["background_without_source"] < w["background"]
+
+
+@torch.inference_mode()
+def test_the_whole_of_a_slots_score(evidence_model: Path) -> None:
+    """Evidence:Place is h·P s for the states of the model's own encoder; features and place are the model's score."""
+    loaded = load_explainer(str(evidence_model))
+    explained = loaded.explain(TARGET.split(), 3, SOURCE.split())
+    task, decoder = loaded.task, loaded.model.decoder
+    read = task.source_dictionary.encode_line(SOURCE, add_if_not_exist=False).long().unsqueeze(0)
+    previous = task.target_dictionary.encode_line("</s> " + TARGET, add_if_not_exist=False, append_eos=False).long()
+    encoder_out = loaded.model.encoder(read, read.ne(1).sum(1))
+    hidden, extra = decoder.extract_features(previous.unsqueeze(0), encoder_out)
+    scores, _ = decoder(previous.unsqueeze(0), encoder_out)
+    states = encoder_out["encoder_out"][0][:, 0]  # shape: (L, E)
+    static, found = decoder.background.num_classes, 0
+    for t, e in enumerate(explained):
+        if e.slot is None or e.slots is None:
+            continue
+        mean = states[list(e.slot.places)].mean(0)
+        place = float(hidden[0, t] @ decoder.slot_rows.pointer(mean))
+        assert dict(e.own_features)["Evidence:Place"] == pytest.approx(place, abs=1e-4)
+        score = float(scores[0, t, static + e.slots.index(e.slot)])
+        assert math.fsum(value for _, value in e.own_features) == pytest.approx(score, abs=1e-4)
+        found += 1
+    assert found == 6
+
+
+def test_a_source_that_offers_nothing(explain: Explain) -> None:
+    words = sentence_of(explain("--json", "--source", "el tahc", "le chat Zoé"))["words"]
+    assert [w["token"] for w in words] == ["le", "chat", "<unk>", "</s>"]
+    assert all((w["slots"], w["slot"]) == ([], None) for w in words)
+    assert "slot" not in explain("--source", "el tahc", "le chat").out
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+
+
+def test_the_table(explain: Explain) -> None:
+    done = explain("--top", 3, "--source", SOURCE, TARGET)
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert max(columns(line) for line in lines) <= WIDTH
+    words = sentence_of(explain("--json", "--top", 3, "--source", SOURCE, TARGET))["words"]
+    slots = [" ".join(line.split()[1:]) for line in lines if line.startswith("  slot ")]
+    assert slots == [
+        "names: Karim (<unk>)", "numbers: 12", "names: Zoé #6 (<unk>) Zoé #8 (<unk>)", "mapped: 1,000", "mapped: 1,000",
+        "names: Zoé #6 (<unk>) Zoé #8 (<unk>)",
+    ]  # fmt: skip
+    blocks = re.findall(r"^  slots  .*(?:\n   +.*)*", done.out, re.MULTILINE)
+    assert len(blocks) == len(words)
+    for block, w in zip(blocks, words, strict=True):
+        items = re.findall(r"(\S+) (#\S+) (\w+) (\S+)→(\S+)", block)
+        assert [item[:3] for item in items] == [
+            (s["string"], ",".join(f"#{p}" for p in s["positions"]), s["kind"]) for s in w["slots"]
+        ]
+        for item, slot in zip(items, w["slots"], strict=True):
+            assert float(item[3]) == pytest.approx(slot["background"], rel=0.006)
+            assert float(item[4]) == pytest.approx(slot["p"], rel=0.006)
+    at = lines.index(next(line for line in lines if line.startswith("Karim ")))
+    labels = [line.split("  ")[1] for line in lines[at + 1 :] if line.startswith("  ") and line[2] != " "][:8]
+    assert labels == [
+        "attends to", "evidence", "slot", "slots", "predicted", "expected", "its features", "strongest"
+    ]  # fmt: skip
+    row = lines[at].split()
+    assert float(row[1]) == pytest.approx(words[2]["p"], rel=0.006)
+
+
+def test_escape_sequences_in_strings_are_not_obeyed(explain: Explain) -> None:
+    done = explain("--top", 99, "--source", "el \x1b[31m12", "le \x1b[31m12")
+    assert done.code == 0
+    assert "\x1b" not in done.out + done.err
+    assert "\\x1b[31m12 #2 copies " in done.out
+
+
+# ---- notes ----------------------------------------------------------------------------------------------------------
+
+
+def test_which_words_are_unknown(explain: Explain) -> None:
+    done = explain("--source", "el tahcs 4711 Zoé &apos; Zoé", "le Zoé 4711 88 chats </s> <unk>")
+    assert done.code == 0
+    assert done.err.splitlines() == [
+        "note: 'tahcs' is not in the source dictionary and is read as <unk>; it is evidence",
+        "note: '4711' is not in the source dictionary and is read as <unk>; it is evidence",
+        "note: 'Zoé' is not in the source dictionary and is read as <unk>; it is evidence",
+        "note: '&apos;' is not in the source dictionary and is read as <unk>",
+        "note: '88' is not in the dictionary, nor offered by the source, and is scored as <unk>",
+        "note: 'chats' is not in the dictionary, nor offered by the source, and is scored as <unk>; did you mean "
+        "'chat'?",
+        "note: '</s>' is not in the dictionary, nor offered by the source, and is scored as <unk>",
+    ]
+    assert "\n88 (<unk>) " in done.out and "\n4711 " in done.out
