@@ -246,9 +246,10 @@ class LogLinearOutput(nn.Module):
         values = functional.pad(values.unsqueeze(2), (0, k - 1), value=NEGATIVE_INFINITY)
         tokens = functional.pad(tokens.unsqueeze(2), (0, k - 1))
         row, _ = several.nonzero(as_tuple=True)
-        shares, members = background.best_members(state[row], chosen[several].unsqueeze(1), k)
-        values[several] = classes[row].gather(1, chosen[several].unsqueeze(1)) + shares.squeeze(1)
-        tokens[several] = members.squeeze(1)
+        if len(row) > 0:
+            shares, members = background.best_members(state[row], chosen[several].unsqueeze(1), k)
+            values[several] = classes[row].gather(1, chosen[several].unsqueeze(1)) + shares.squeeze(1)
+            tokens[several] = members.squeeze(1)
         result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
         return result, tokens.flatten(1).gather(1, where)
 
