@@ -3,11 +3,15 @@
 import logging
 import os
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from fairseq import utils
-from fairseq.data import IndexedRawTextDataset, LanguagePairDataset
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import LanguagePairDataset
+from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
@@ -15,7 +19,9 @@ from torch import Tensor
 
 from fairseq_llrnn.core.evidence.table import MAX_SLOTS
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.columns import has_slots
 from fairseq_llrnn.plugin.evidence_data import UnknownTwins
+from fairseq_llrnn.plugin.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.open_dictionary import open_source, open_target
 from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, load_task_prior
 
@@ -32,7 +38,15 @@ class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
     evidence_dropout: float = field(
         default=0.2,
         metadata={
-            "help": "share of the copied source words that training reads as <unk>, to learn what to do with unknown ones"
+            "help": "share of the copied source words that training reads as <unk>, to learn what to do with unknown "
+            "ones"
+        },
+    )
+    invented_evidence: float = field(
+        default=0.1,
+        metadata={
+            "help": "share of the sentences in which training puts invented unknown words in the place of words and their "
+            "lexical translations"
         },
     )
     seed: int = II("common.seed")
@@ -41,6 +55,8 @@ class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
 @register_task("llrnn_translation", dataclass=LLRNNTranslationConfig)
 class LLRNNTranslationTask(PriorTask, TranslationTask):
     """Translation into words that have features and a background."""
+
+    warned = False  # that some targets are empty
 
     @classmethod
     def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNTranslationTask":
@@ -52,8 +68,11 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             )
         if cfg.max_slots < 1:
             raise OptionError(f"--max-slots {cfg.max_slots}: expected a number of at least 1, e.g. {MAX_SLOTS}")
-        if not 0.0 <= cfg.evidence_dropout < 1.0:
-            raise OptionError(f"--evidence-dropout {cfg.evidence_dropout}: expected a share from 0 to below 1, e.g. 0.2")
+        for name in ("evidence_dropout", "invented_evidence"):
+            if not 0.0 <= getattr(cfg, name) < 1.0:
+                raise OptionError(
+                    f"--{name.replace('_', '-')} {getattr(cfg, name)}: expected a share from 0 to below 1, e.g. 0.1"
+                )
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
         task.prior = load_task_prior(cfg.prior, cfg.data, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(utils.split_paths(cfg.data)[0], f"dict.{cfg.source_lang}.txt")
@@ -66,24 +85,93 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """As the host's; where the prior has evidence, training sees unknown words, too (plugin/evidence_data.py)."""
+        """As the host's; where the prior has evidence, training sees unknown words, too.
+
+        They are known ones read as unknown (plugin/evidence_data.py), and invented ones (plugin/invented_evidence.py).
+        """
         super().load_dataset(split, epoch, combine, **kwargs)
         if self.prior.evidence is None:
             return
-        pairs = self.datasets[split]
-        if combine and self.cfg.evidence_dropout > 0:  # the host combines what it trains on, and nothing else
-            self.datasets[split] = UnknownTwins(pairs, self.prior.evidence_table, self.cfg.evidence_dropout, self.cfg.seed)
-        else:
-            self._warn_of_lost_words(split, pairs)
+        if not combine:  # the host combines what it trains on, and nothing else
+            self._warn_of_lost_words(split, self.datasets[split])
+            return
+        if self.cfg.evidence_dropout > 0:
+            self.datasets[split] = UnknownTwins(
+                self.datasets[split], self.prior.evidence_table, self.cfg.evidence_dropout, self.cfg.seed
+            )
+        if self.cfg.invented_evidence > 0 and self.prior.lexical is not None:
+            self.datasets[split] = InventedEvidence(
+                self.datasets[split], self.prior, self.cfg.invented_evidence, self.cfg.seed
+            )
 
     def _warn_of_lost_words(self, split: str, pairs: LanguagePairDataset) -> None:
         """A binary data set holds <unk> where the text had an unknown word: no slot can bring it back."""
-        lost = sum(int((pairs.src[i] == self.source_dictionary.unk()).sum()) for i in range(len(pairs)))
-        if lost and not isinstance(pairs.src, IndexedRawTextDataset):
+        if self.cfg.dataset_impl == "raw":
+            return
+        unk = self.source_dictionary.unk()
+        lost = sum(int((pairs.src[i] == unk).sum()) for i in range(len(pairs)))
+        if lost:
             logger.warning(
-                f"evidence: {lost} unknown words of the {split} sources are no more than <unk> in the binary data set; to "
-                "translate them, give the text to fairseq-interactive, or preprocess and load it with --dataset-impl raw"
+                f"evidence: {lost} unknown words of the {split} sources are no more than <unk> in the binary data set; "
+                "to translate them, give the text to fairseq-interactive, or preprocess and load it with "
+                "--dataset-impl raw"
             )
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """As the host's; raises OptionError for a model that does not translate."""
+        model = super().build_model(cfg, from_checkpoint)
+        if not isinstance(model, FairseqEncoderDecoderModel):
+            raise OptionError(
+                f"{type(model).__name__}: expected a model that translates, with encoder and decoder, as --task "
+                "llrnn_translation needs, found another kind; is it the right checkpoint, or --arch?"
+            )
+        return model
+
+    def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
+        """As every task's of ours; raises OptionError for one that would take slots for words."""
+        name = str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
+        if self.prior.evidence is not None and not name.startswith(("log_linear", "label_smoothed")):
+            raise OptionError(
+                f"--criterion {name}: expected log_linear, since the prior has evidence, of which no other knows; use "
+                "that, and for models of the host --task translation"
+            )
+        return super().build_criterion(cfg, *from_checkpoint)
+
+    def build_generator(
+        self,
+        models: list[BaseFairseqModel],
+        args: Any,
+        seq_gen_cls: type[SequenceGenerator] | None = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
+    ) -> SequenceGenerator:
+        """As every task's of ours; raises OptionError for models of which none knows the prior's evidence."""
+        if self.prior.evidence is not None and not any(map(has_slots, models)):
+            raise OptionError(
+                "--path: expected a model that was trained with the prior, found none that knows its evidence; add "
+                "one, or translate with --task translation"
+            )
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+
+    def inference_step(
+        self,
+        generator: SequenceGenerator,
+        models: list[BaseFairseqModel],
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        """As every task's of ours, but nothing is forced on a sentence whose target is empty: no search could go on."""
+        if prefix_tokens is not None and prefix_tokens.size(1) > 0:
+            empty = prefix_tokens[:, 0] == self.target_dictionary.eos()
+            if bool(empty.any()) and not self.warned:
+                self.warned = True
+                logger.warning(
+                    f"--prefix-size: {int(empty.sum())} targets of a batch are empty; their sentences are translated "
+                    "without a forced beginning (said once)"
+                )
+            prefix_tokens = prefix_tokens.masked_fill(empty.unsqueeze(1), self.target_dictionary.pad())
+        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         return prefix_tokens, sample["net_input"]["src_tokens"]

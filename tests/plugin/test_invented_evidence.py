@@ -1,0 +1,98 @@
+"""Invented unknown words in training: on both sides alike, drawn from seed, epoch and number alone, and only where sure."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from translation_world import TranslationWorld
+
+from fairseq_llrnn.core.evidence.building import add_evidence
+from fairseq_llrnn.core.evidence.inventing import LEAST_PROBABILITY, POOL, certain_translations, invented_words
+from fairseq_llrnn.core.evidence.rules import EvidenceRules
+from fairseq_llrnn.core.prior import Prior, load_prior
+
+RULES = EvidenceRules(("numbers", "names", "copies"), {}, {})
+
+
+class Pairs:
+    """A data set as small as one can be."""
+
+    def __init__(self, pairs: list[tuple[list[int], list[int]]]) -> None:
+        self.pairs = [{"id": i, "source": torch.tensor(s), "target": torch.tensor(t)} for i, (s, t) in enumerate(pairs)]
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.pairs[index]
+
+
+@pytest.fixture()
+def prior(translation: TranslationWorld) -> Prior:
+    loaded = load_prior(translation.data / "lexical")
+    return add_evidence(loaded, RULES, loaded.source_symbols)
+
+
+def test_invented_words_are_new_evidence_of_all_kinds_that_can_be_invented() -> None:
+    known = {"12", "paul"}
+    words = invented_words(RULES, known, seed=1)
+    assert len(set(words)) == 3 * POOL and not known & set(words)
+    kinds = [RULES.find(word, known).kind for word in words]  # type: ignore[union-attr]
+    assert kinds == ["numbers"] * POOL + ["names"] * POOL + ["copies"] * POOL
+    assert words == invented_words(RULES, known, seed=1) != invented_words(RULES, known, seed=2)
+    assert invented_words(EvidenceRules(("urls", "codes"), {}, {}), known, seed=1) == []
+
+
+def test_certain_translations_are_those_of_the_table(prior: Prior) -> None:
+    assert prior.lexical is not None
+    best = certain_translations(prior)
+    assert (best >= 0).any()
+    for source, target in enumerate(best.tolist()):
+        row = prior.lexical.table.row(source)
+        if target >= 0:
+            assert row[0][0] == target and row[0][1] >= LEAST_PROBABILITY
+    with pytest.raises(ValueError, match="no lexical translations"):
+        certain_translations(replace(prior, lexical=None))
+
+
+def test_both_sides_get_the_same_string_where_a_word_and_its_translation_stand_once(prior: Prior) -> None:
+    from fairseq_llrnn.plugin.invented_evidence import MOST, InventedEvidence
+
+    best = certain_translations(prior)
+    sources = np.flatnonzero(best >= 0)
+    once = {int(best[s]): int(s) for s in sources}  # one source word for each translation
+    a, b, c = list(once.values())[:3]
+    x, y, z = int(best[a]), int(best[b]), int(best[c])
+    eos = 2
+    pairs = [([a, b, c, eos], [z, x, y, eos])] * 40 + [([a, a, eos], [x, eos]), ([a, eos], [x, x, eos]), ([eos], [eos])]
+    data = InventedEvidence(Pairs(pairs), prior, 0.999, seed=3)  # type: ignore[arg-type]
+    table, changed = prior.evidence_table, 0
+    for i in range(len(pairs)):
+        pair, (source, target) = data[i], pairs[i]
+        new = {s: w for s, w in zip(source, pair["source"].tolist(), strict=True) if s != w}
+        assert len(new) <= (MOST if i < 40 else 0)
+        changed += len(new)
+        for s, w in new.items():
+            string = table.source.symbols[w]
+            place = target.index(int(best[s]))
+            assert table.target.symbols[pair["target"].tolist()[place]] == string
+            assert table.offers(w)[0].unknown and table.target.symbols[table.offers(w)[0].word] == string
+        kept = [t for t in pair["target"].tolist() if t < len(prior.symbols)]
+        assert kept == [t for t in target if t not in [int(best[s]) for s in new]]
+    assert changed >= 40
+
+
+def test_the_draws_depend_on_seed_epoch_and_number(prior: Prior) -> None:
+    from fairseq_llrnn.plugin.invented_evidence import InventedEvidence
+
+    best = certain_translations(prior)
+    a = int(np.flatnonzero(best >= 0)[0])
+    pairs = [([a, 2], [int(best[a]), 2])] * 50
+
+    def drawn(seed: int, epoch: int) -> list[list[int]]:
+        data = InventedEvidence(Pairs(pairs), prior, 0.5, seed)  # type: ignore[arg-type]
+        data.set_epoch(epoch)
+        return [data[i]["source"].tolist() for i in range(50)]
+
+    assert drawn(1, 1) == drawn(1, 1)
+    assert drawn(1, 1) != drawn(1, 2) and drawn(1, 1) != drawn(2, 1)
+    assert 10 < sum(row[0] != a for row in drawn(1, 1)) < 40
