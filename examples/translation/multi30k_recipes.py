@@ -88,8 +88,13 @@ class Recipe:
 RECIPES = {
     "softmax-word": Recipe("softmax over words", "word", f"{SOFTMAX} --share-decoder-input-output-embed"),
     "ll-word": Recipe(
-        "log-linear over words: morphology, shapes, suffixes, lexical background, evidence", "word", LOG_LINEAR,
-        "word/prior",
+        "log-linear over words: morphology, shapes, suffixes, lexical background, evidence", "word",
+        f"{LOG_LINEAR} --invented-evidence 0", "word/prior",
+    ),
+    "ll-word-copy": Recipe(
+        "ll-word, then 1,200 updates with invented unknown words in 30 % of the pairs", "word",
+        f"{LOG_LINEAR} --finetune-from-model results/ll-word/average.pt --invented-evidence 0.3 --lr 0.0005 "
+        "--max-update 1200 --total-num-update 1200 --warmup-updates 100", "word/prior",
     ),
     "softmax-piece": Recipe("softmax over pieces", "piece", f"{SOFTMAX} --share-all-embeddings"),
     "ll-piece": Recipe("log-linear over pieces", "piece", LOG_LINEAR, "piece/lexical"),

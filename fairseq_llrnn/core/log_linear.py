@@ -42,9 +42,9 @@ def plain_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, phi: Tensor, l
 
 
 class _ClassScore(torch.autograd.Function):
-    """The target's score and log Z over the classes, with one N×S buffer: the probabilities, kept for the backward pass.
+    """The target's score and log Z over the classes, with one N×S buffer: the probabilities, kept for the gradient.
 
-    Their gradients in the scores are onehot and p; neither is formed at N×S, since they enter the matrix products apart.
+    The gradients in the scores are onehot and p; their sum is never formed: they enter the matrix products apart.
     """
 
     @staticmethod

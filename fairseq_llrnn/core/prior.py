@@ -85,7 +85,7 @@ class Prior:
         return digest.hexdigest()
 
     def background(self, has_source: bool = True) -> Background:
-        """The background over the output signatures, in float32; without evidence where there is no source to offer it."""
+        """The background over the output signatures, in float32; without evidence where no source can offer it."""
         background = self._background_without_evidence()
         if self.evidence is None or not has_source:
             return background

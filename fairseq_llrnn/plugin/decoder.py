@@ -1,9 +1,9 @@
 """What every decoder of ours ends in: a log-linear output over signatures, and a background.
 
-Sizes: B batch, T time, L source length, V words, S signatures, J slots, H hidden width, E encoder width. Element 0 of the
-decoder's output holds aᵀφ(σ), (B, T, S), which the host may divide by a temperature; log b rides in the second element and
-is never tempered. Where the sources offer evidence there are J classes more, and ids beyond V, which the background knows
-(core/backgrounds/evidence.py): the output is (B, T, S + J), and about all words there are V + J columns.
+Sizes: B batch, T time, L source length, V words, S signatures, J slots, H hidden width, E encoder width. Element 0 of
+the decoder's output holds aᵀφ(σ), (B, T, S), which the host may divide by a temperature; log b rides in the second
+element and is never tempered. Where the sources offer evidence there are J classes more, and ids beyond V, which the
+background knows (core/backgrounds/evidence.py): the output is (B, T, S + J); answers about all words have V + J columns.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         return self.bf16_products and self.training
 
     def _given(self, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None) -> Given:
-        """b(C; ·) of the batch's sources. A search keeps it as it is: the states, which it reorders, know their sentence."""
+        """b(C; ·) of the batch's sources. A search keeps it as it is: its states, which it reorders, know the sentence."""
         if encoder_out is None:
             return Given(self.background, None)
         source = encoder_out["src_tokens"][0]
@@ -282,7 +282,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def get_normalized_probs(
         self, net_output: tuple[Tensor, dict[str, Any]], log_probs: bool, sample: dict[str, Any] | None = None
     ) -> Tensor:
-        """Probabilities of all V words and J slots, for the host's scorers and searches: (B, T, S + J) -> (B, T, V + J).
+        """Probabilities of all words and slots, for the host's scorers and searches: (B, T, S + J) -> (B, T, V + J).
 
         Only a scorer hands over its sample; it would leave impossible targets out of its perplexity.
         """

@@ -1,7 +1,7 @@
 """Training with invented unknown words, in the place of words and their translations (core/evidence/inventing.py).
 
-Which sentences, places and strings depends on the seed, the epoch and the sentence's number alone, so that a resumed run
-sees what an unbroken one does.
+Which sentences, places and strings depends on the seed, the epoch and the sentence's number alone, so that a resumed
+run sees what an unbroken one does.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
     invented_evidence: float = field(
         default=0.1,
         metadata={
-            "help": "share of the sentences in which training puts invented unknown words in the place of words and their "
-            "lexical translations"
+            "help": "share of the sentences in which training puts invented unknown words in the place of words and "
+            "their lexical translations"
         },
     )
     seed: int = II("common.seed")

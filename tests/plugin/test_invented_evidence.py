@@ -1,4 +1,4 @@
-"""Invented unknown words in training: on both sides alike, drawn from seed, epoch and number alone, and only where sure."""
+"""Invented unknown words in training: alike on both sides, drawn from seed, epoch and number, only where sure."""
 
 from dataclasses import replace
 from typing import Any

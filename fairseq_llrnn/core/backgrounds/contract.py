@@ -19,7 +19,6 @@ obviously right default, which a faster subclass overrides. Every background pas
 from __future__ import annotations
 
 from collections.abc import Callable
-
 from functools import cached_property
 
 import torch
@@ -74,7 +73,7 @@ class Background(nn.Module):
         """
         return self
 
-    # ---- what only a condition with strings of its own overrides ------------------------------------------------------
+    # ---- what only a condition with strings of its own overrides ----------------------------------------------------
 
     def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
         """The class of one token (N,) per hypothesis: (N,)."""
@@ -85,7 +84,7 @@ class Background(nn.Module):
         return self.class_of[tokens]
 
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
-        """The token of every class that has one member: (N, C) -> (N, C); −1 for a class with another number."""
+        """The token of every class of one member: (N, C) -> (N, C); −1 for a class with another number."""
         return self._only_member[classes]
 
     @cached_property

@@ -1,7 +1,7 @@
 """The background of a sentence that offers evidence: slots for its numbers, names and unknown words.
 
-Sizes: B sentences of a batch, N hypotheses, T time, V words, S signatures, J slots (core/evidence/slots.py). With b₁ the
-background without evidence and ε the weight of all slots of a sentence together (where all words weigh one),
+Sizes: B sentences of a batch, N hypotheses, T time, V words, S signatures, J slots (core/evidence/slots.py). With b₁
+the background without evidence and ε the weight of all slots of a sentence together (where all words weigh one),
 
     b(C; x)  =  b₁(C; x)  +  ε/J · [x is the string of a slot]            (b₁ = 0 outside the vocabulary)
 
@@ -123,7 +123,8 @@ class EvidenceMixture(Background):
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
         slot = classes - self.static
         string = self.slots.words[state[:, 0]].gather(1, slot.clamp_min(0)).clamp_min(0)
-        return torch.where(slot >= 0, string, self.base.only_member(self._base(state), classes.clamp_max(self.static - 1)))
+        of_static = self.base.only_member(self._base(state), classes.clamp_max(self.static - 1))
+        return torch.where(slot >= 0, string, of_static)
 
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """Strings outside the vocabulary, and what a slot of an unknown word wrote, are read as <unk>."""
@@ -159,7 +160,7 @@ class EvidenceMixture(Background):
         return torch.cat([mass, torch.logaddexp(self.log_evidence[sentence], own)], dim=1)
 
     def _leaving(self, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the words that are slots: the log mass of their class before and after, and log b₁ of them, (N, J) each."""
+        """Of the words that are slots, (N, J) each: the log mass of their class before and after, and log b₁."""
         if self.constant:
             before, after, own = self._leaving_once
             return before[state[:, 0]], after[state[:, 0]], own[state[:, 0]]

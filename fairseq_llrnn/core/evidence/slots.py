@@ -2,8 +2,8 @@
 
 Sizes: B sentences, L source length, J slots of the sentence that has most of them (at least one, so that a model's
 weights for slots take part in every step), R different feature rows, P pairs of a slot and a place, E encoder width,
-H hidden width. A sentence with fewer slots is filled up with `NO_WORD`. A slot is a string: evidence that comes twice is
-one slot with two places.
+H hidden width. A sentence with fewer slots is filled up with `NO_WORD`. A slot is a string: evidence that comes twice
+is one slot with two places.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _warn_once(table: EvidenceTable, left_out: int) -> None:
     if left_out and not table.warned:
         table.warned = True
         logger.warning(
-            f"evidence: {left_out} strings found no room in this batch: a sentence keeps at most {table.max_slots} slots, "
+            f"evidence: {left_out} strings found no room in this batch: a sentence keeps at most {table.max_slots}, "
             "by kind, then by place; more with --max-slots (said once)"
         )
 
