@@ -3,7 +3,7 @@
 Sizes: B batch, T time, L source length, V words, S signatures, J slots, H hidden width, E encoder width. Element 0 of
 the decoder's output holds aᵀφ(σ), (B, T, S), which the host may divide by a temperature; log b rides in the second
 element and is never tempered. Where the sources offer evidence there are J classes more, and ids beyond V, which the
-background knows (core/backgrounds/evidence.py): the output is (B, T, S + J); answers about all words have V + J columns.
+background knows (core/backgrounds/evidence.py): the output is (B, T, S + J); for all words there are V + J columns.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         return self.bf16_products and self.training
 
     def _given(self, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None) -> Given:
-        """b(C; ·) of the batch's sources. A search keeps it as it is: its states, which it reorders, know the sentence."""
+        """b(C; ·) of the batch's sources. A search keeps it: its states, which it reorders, know the sentence."""
         if encoder_out is None:
             return Given(self.background, None)
         source = encoder_out["src_tokens"][0]
