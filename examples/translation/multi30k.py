@@ -10,6 +10,7 @@
     multi30k.py score softmax-word ll-word --out OUT [--set valid]   BLEU, tokenised and detokenised
     multi30k.py report softmax-word ll-word --out OUT [--set copy]   significance against the first; rare words; copies
     multi30k.py rescore ll-word --of softmax-word --out OUT          its 50-best lists; dev and test before and after
+    multi30k.py keep softmax-word ll-word --out OUT                  logs' key lines and translations, for docs/results
 
 What is done is skipped: delete it in OUT to do it again (multi30k_recipes.py says what lies where). Every command is
 in a log beside its results. A model trained elsewhere: make a link OUT/models/NAME to the folder of its checkpoints,
@@ -24,7 +25,7 @@ from pathlib import Path
 
 import multi30k_recipes as recipes
 from multi30k_recipes import RECIPES, TEXTS
-from multi30k_stages import LEXICON, SCRIPTS, average, execute, lines_of, list_best, prepare, train, translate
+from multi30k_stages import LEXICON, SCRIPTS, average, execute, keep, lines_of, list_best, prepare, train, translate
 
 from fairseq_llrnn.errors import LLRNNError, OptionError
 
@@ -111,6 +112,11 @@ def run_rescore(args: argparse.Namespace) -> None:
         print(f"{which}\n{(args.out / out / f'{which}.txt').read_text(encoding='utf-8')}")
 
 
+def run_keep(args: argparse.Namespace) -> None:
+    for name in args.names:
+        keep(args.out, name, args.docs)
+
+
 def parsers() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="English to French on Multi30k, stage by stage.")
     stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
@@ -148,6 +154,9 @@ def parsers() -> argparse.ArgumentParser:
     made = stage("rescore", run_rescore, "rerank a system's n-best lists with a model")
     made.add_argument("name", metavar="NAME")
     made.add_argument("--of", default="softmax-word", metavar="NAME", help="whose lists (default: softmax-word)")
+    made = stage("keep", run_keep, "copy key lines of logs, translations and reports to a folder")
+    made.add_argument("names", nargs="+", metavar="NAME")
+    made.add_argument("--docs", type=Path, default=Path("docs/results/multi30k-runs"), metavar="DIR")
     return parser
 
 

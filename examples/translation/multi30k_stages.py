@@ -23,6 +23,8 @@ from fairseq_llrnn.errors import DataError, OptionError
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 LEXICON = "lexicon.tsv.gz"
+# Of a log: commands, size, validations, time.
+KEY_LINE = re.compile(r"\$ |.*\| (num\. shared model params|INFO \| valid \||done training)")
 HYPOTHESIS = re.compile(r"D-(\d+)\t[^\t]*\t(.*)")
 # A softmax over the vocabulary takes and returns hundreds of MB a step; without these settings glibc gives them back to
 # the kernel each time.
@@ -233,3 +235,22 @@ def list_best(
         print(f"{name}: {count}-best list of {which}", flush=True)
         command = [*recipes.generate_nbest(recipe, path, which, count), *extra]
         execute(out, command, f"results/{name}/log", place)
+
+
+def keep(out: Path, name: str, docs: Path) -> None:
+    """What a reader needs to check the figures: DOCS/NAME/ gets the logs' key lines, translations and reports."""
+    logs = (("train.log", out / "models" / name / "train.log"), ("commands", out / "results" / name / "log"))
+    results = [path for ending in ("fr", "txt") for path in sorted((out / "results" / name).glob(f"*.{ending}"))]
+    if not results:
+        raise OptionError(f"{out / 'results' / name}: expected translations, found none; `translate` makes them")
+    (docs / name).mkdir(parents=True, exist_ok=True)
+    here = {recipes.USER_DIR: "fairseq_llrnn", str(SCRIPTS): "scripts", f"{out}/": ""}
+    for kept, path in logs:
+        if path.exists():
+            with whole_file(docs / name / kept) as file:
+                for line in filter(KEY_LINE.match, lines_of(path)):
+                    for place, short in here.items():
+                        line = line.replace(place, short)
+                    file.write(f"{line}\n")
+    for path in results:
+        shutil.copyfile(path, docs / name / path.name)

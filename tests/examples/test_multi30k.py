@@ -153,6 +153,22 @@ def test_rescoring(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(world.lines("results/softmax-word-unk+ll-word/valid.fr")) == len(world.lines("text/val.fr"))
 
 
+def test_what_is_kept(world: Multi30k, tmp_path: Path) -> None:
+    log, own = world.out / "models" / "ll-word" / "train.log", world.out / "results" / "ll-word" / "log"
+    valid = "2026-11-21 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 4"
+    log.write_text(f"$ fairseq-train word --user-dir {recipes.USER_DIR}\nloading\n{valid}\n", encoding="utf-8")
+    own.write_text(f"$ python {stages.SCRIPTS}/average_checkpoints.py {world.out}/x\nmean\n", encoding="utf-8")
+    try:
+        assert world("keep", "ll-word", "--docs", tmp_path / "docs") == 0
+    finally:
+        log.unlink()
+        own.unlink()
+    kept = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "docs" / "ll-word").iterdir()}
+    assert kept["train.log"] == f"$ fairseq-train word --user-dir fairseq_llrnn\n{valid}\n"
+    assert kept["commands"] == "$ python scripts/average_checkpoints.py x\n"
+    assert kept["test.fr"].splitlines() == world.lines("results/ll-word/test.fr") and "copy.fr" in kept
+
+
 def test_a_training_with_other_settings_is_refused(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
     assert world("train", "ll-word") == 2
     folder = world.out / "models" / "ll-word"
@@ -193,6 +209,9 @@ def test_what_is_not_there(world: Multi30k, tmp_path: Path, capsys: pytest.Captu
     )
     assert said("score", "other", *out) == (
         f"{world.out}/results/other/test.fr: expected translations, found none; `translate` makes them"
+    )
+    assert said("keep", "other", "--docs", tmp_path, *out) == (
+        f"{world.out}/results/other: expected translations, found none; `translate` makes them"
     )
     assert said("copy", *out, "--", "--more") == "copy: takes no options after --"
     (world.out / "results" / "cut").mkdir()
