@@ -49,19 +49,23 @@ class _ClassScore(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """hidden (N, H), rows (S, H), bias (S,) or (N, S) [float32: holds log_mass], target (N,) -> (N,) and (N,)."""
+        """hidden (N, H), rows (S, H), bias (S,) or (G, S) [float32: holds log_mass], target (N,) -> (N,) and (N,).
+
+        Row g of a bias (G, S) is of the N/G positions from g·N/G on: those of a sentence, or of one position.
+        """
         if bias.dim() == 1 and hidden.dtype == bias.dtype:
             scores = torch.addmm(bias, hidden, rows.T)
         else:
             # in half precision the products are, the sums over classes are not: log_partition is float32
-            scores = (hidden @ rows.T).to(bias.dtype).add_(bias)
+            scores = (hidden @ rows.T).to(bias.dtype)
+            scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
         target_score = scores.gather(1, target.unsqueeze(1)).squeeze(1)
         top = scores.amax(dim=1)
         probabilities = torch.softmax(scores, dim=1, out=scores)
         # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
         log_partition = top - probabilities.amax(dim=1).log()
         ctx.save_for_backward(hidden, rows, target, probabilities)
-        ctx.bias_is_row = bias.dim() == 1
+        ctx.groups = None if bias.dim() == 1 else len(bias)
         return target_score, log_partition
 
     @staticmethod
@@ -79,19 +83,22 @@ class _ClassScore(torch.autograd.Function):
         if need_rows:
             scaled = hidden * of_partition.to(hidden.dtype)
             grad_rows = (p.T @ scaled).index_add_(0, target, hidden * of_score.to(hidden.dtype))
-        if need_bias and ctx.bias_is_row:
+        if need_bias and ctx.groups is None:
             grad_bias = (grad_partition @ probabilities).index_add_(0, target, grad_score)
         elif need_bias:
-            grad_bias = (probabilities * of_partition).scatter_add_(1, target.unsqueeze(1), of_score)
+            groups, (positions, classes) = ctx.groups, probabilities.shape
+            each = (groups, positions // groups)
+            grad_bias = torch.bmm(grad_partition.view(groups, 1, -1), probabilities.view(*each, classes)).squeeze(1)
+            grad_bias.scatter_add_(1, target.view(each), grad_score.reshape(each))
         return grad_hidden, grad_rows, grad_bias, None
 
 
 def class_log_prob(
     hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor, slot_scores: Tensor | None = None
 ) -> Tensor:
-    """log softmax([hidden rowsᵀ + bias, slot_scores])[target]: (N, H), (S, H), (S,) or (N, S), (N,), (N, J) -> (N,).
+    """log softmax([hidden rowsᵀ + bias, slot_scores])[target]: (N, H), (S, H), (S,) or (G, S), (N,), (N, J) -> (N,).
 
-    Values in bias.dtype (float32 or float64) whatever the dtype of the products; −inf in `bias` forbids a class.
+    Row g of a bias (G, S) serves the N/G positions from g·N/G on. Values in bias.dtype (float32 or float64) whatever the dtype of the products; −inf in `bias` forbids a class.
     """
     if slot_scores is None:
         score, log_partition = _ClassScore.apply(hidden, rows, bias, target)
@@ -166,7 +173,8 @@ class LogLinearOutput(nn.Module):
 
         Args:
             hidden: (N, H). targets: (N,).
-            log_mass: log B_K(σ), (1, S) or (N, S). log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
+            log_mass: log B_K(σ), (G, S), of which row g serves the N/G positions from g·N/G on (G = 1: the same
+                everywhere; G = N: one row each). log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
             log_weights: log b(K, x) of every word, (1, V) or (N, V); what the plain formula reads instead of both.
             composed: what `composed` returned, to use again.
             slots: of the sentences' slots, if there are any.

@@ -228,17 +228,17 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         log_weights = slots = None
         if self.output.formula == "plain":
             weights = log_mass[..., self.output.class_of] + background.log_shares_along(previous)
-            log_weights = _one_row_or_all(weights, targets)
+            log_weights = weights.expand(*targets.shape, -1).flatten(0, 1)
         if "slots" in extra:
             slots = SlotScores(
                 self._slot_scores(hidden, extra).flatten(0, 1),
-                _one_row_or_all(log_mass[..., static:], targets),
+                log_mass[..., static:].expand(*targets.shape, -1).flatten(0, 1),
                 background.classes_along(targets).flatten(),
             )
         flat = self.output.target_log_prob(
             hidden.flatten(0, 1),
             targets.flatten(),
-            _one_row_or_all(log_mass[..., :static], targets),
+            _rows(log_mass[..., :static], targets),
             share.flatten(),
             log_weights,
             extra["composed"],
@@ -312,9 +312,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         return state_dict
 
 
-def _one_row_or_all(along: Tensor, targets: Tensor) -> Tensor:
-    """(1, 1, ·) -> (1, ·); whatever else broadcasts to (B, T, ·) -> (B·T, ·)."""
-    return along.flatten(0, 1) if along.shape[:2] == (1, 1) else along.expand(*targets.shape, -1).flatten(0, 1)
+def _rows(along: Tensor, targets: Tensor) -> Tensor:
+    """(1, 1, ·) -> (1, ·), (B, 1, ·) -> (B, ·): a row for each sentence; else what broadcasts to (B, T, ·) -> (B·T, ·)."""
+    return along.flatten(0, 1) if along.size(1) == 1 else along.expand(*targets.shape, -1).flatten(0, 1)
 
 
 def _hex(fingerprint: Tensor) -> str:

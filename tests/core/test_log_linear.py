@@ -109,14 +109,26 @@ def test_gradient_in_the_adaptor_is_expected_minus_observed_features() -> None:
     torch.testing.assert_close(output.bias.grad, expected)
 
 
-@pytest.mark.parametrize("per_position", [False, True])
-def test_gradcheck_of_the_fused_function(per_position: bool) -> None:
+@pytest.mark.parametrize("groups", [None, 1, 2, 4])
+@pytest.mark.parametrize("slots", [False, True])
+def test_gradcheck_of_the_fused_function(groups: int | None, slots: bool) -> None:
+    """The bias is one row, or a row for every group of positions; some targets are slots."""
     torch.manual_seed(1)
-    hidden = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    hidden = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
     rows = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
-    bias = torch.randn((3, 6) if per_position else (6,), dtype=torch.float64, requires_grad=True)
-    target = torch.tensor([5, 0, 5])
-    assert torch.autograd.gradcheck(lambda h, r, b: class_log_prob(h, r, b, target), (hidden, rows, bias))
+    bias = torch.randn((6,) if groups is None else (groups, 6), dtype=torch.float64, requires_grad=True)
+    scores = torch.randn(4, 2, dtype=torch.float64, requires_grad=True) if slots else None
+    target = torch.tensor([5, 0, 7, 5]) if slots else torch.tensor([5, 0, 1, 5])
+
+    def slow(h: Tensor, r: Tensor, b: Tensor, s: Tensor | None) -> Tensor:
+        all_scores = h @ r.T + (b if b.dim() == 1 else b.repeat_interleave(4 // len(b), 0))
+        all_scores = all_scores if s is None else torch.cat([all_scores, s], dim=1)
+        return all_scores.log_softmax(1).gather(1, target.unsqueeze(1)).squeeze(1)
+
+    leaves = (hidden, rows, bias, *([] if scores is None else [scores]))
+    found = class_log_prob(hidden, rows, bias, target, scores)
+    torch.testing.assert_close(found, slow(hidden, rows, bias, scores))
+    assert torch.autograd.gradcheck(lambda *tensors: class_log_prob(*tensors[:3], target, *tensors[3:]), leaves)
 
 
 def test_gradcheck_through_the_composition() -> None:
