@@ -52,10 +52,11 @@ def run_average(args: argparse.Namespace) -> None:
 def run_translate(args: argparse.Namespace) -> None:
     if args.checkpoint and len(args.names) > 1:
         raise OptionError("--checkpoint: expected one name with it, found several")
+    given = ":".join(map(os.path.abspath, (args.checkpoint or "").split(":")))
     for name in args.names:
         recipe = recipes.find(args.recipe or name)
         (args.out / "results" / name).mkdir(parents=True, exist_ok=True)
-        path = os.path.abspath(args.checkpoint) if args.checkpoint else average(args.out, name)
+        path = given if args.checkpoint else average(args.out, name)
         for which in args.set:
             if args.nbest:
                 list_best(args.out, name, which, recipe, path, args.nbest, args.extra)
@@ -141,7 +142,9 @@ def parsers() -> argparse.ArgumentParser:
     made.add_argument("--set", nargs="+", choices=TEXTS, default=["valid", "test"], help="(default: valid test)")
     made.add_argument("--nbest", type=int, metavar="N", help="lists of the N best in place of translations")
     made.add_argument("--recipe", choices=RECIPES, help="whose data and prior the model has (default: its name says)")
-    made.add_argument("--checkpoint", metavar="FILE", help="in place of the mean of the last five epochs")
+    made.add_argument(
+        "--checkpoint", metavar="FILE", help="in place of the mean of the last five epochs; A:B for an ensemble"
+    )
     stage("copy", run_copy, "a test of numbers and names that training lacks")
     for name, run, what, form in (
         ("score", run_score, "BLEU, tokenised and detokenised", "NAME"),

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -76,6 +76,13 @@ def alone(lock: Path) -> Iterator[None]:
         except BlockingIOError:
             raise OptionError(f"{lock.with_suffix('')}: another process is at it") from None
         yield
+
+
+def is_made(result: Path, sources: Iterable[Path]) -> bool:
+    """Whether there is a result, no older than what it is made from."""
+    if not result.exists():
+        return False
+    return all(source.stat().st_mtime <= result.stat().st_mtime for source in sources if source.exists())
 
 
 def lines_of(path: Path) -> list[str]:
@@ -168,10 +175,10 @@ def train(out: Path, name: str, seed: int, extra: Sequence[str]) -> None:
 
 
 def average(out: Path, name: str) -> str:
-    """The path of the mean of a model's last five epochs, which is made where it is not there."""
+    """The path of the mean of a model's last five epochs, which is made where it is not there, or older than they."""
     path = f"results/{name}/average.pt"
-    if not (out / path).exists():
-        folder = out / "models" / name
+    folder = out / "models" / name
+    if not is_made(out / path, folder.glob("checkpoint*.pt")):
         if not folder.is_dir():
             raise OptionError(f"{folder}: expected a folder of checkpoints, found none; `train` makes it")
         script = str(SCRIPTS / "average_checkpoints.py")
@@ -187,7 +194,7 @@ def translate(out: Path, name: str, which: str, recipe: Recipe, path: str, extra
     source = out / f"{TEXTS[which]}.en"
     if not source.exists():
         raise OptionError(f"{source}: expected a text, found none; the stages prepare and copy make them")
-    if not (out / f"{place}.out").exists():
+    if not is_made(out / f"{place}.out", _files(out, path)):
         print(f"{name}: translating {which}", flush=True)
         execute(out, [*_search(out, which, recipe, path), *extra], f"results/{name}/log", f"{place}.out")
     _write_translations(out, place, len(lines_of(source)))
@@ -198,6 +205,11 @@ def translate(out: Path, name: str, which: str, recipe: Recipe, path: str, extra
             command += ["--source", str(source), "--out", f"results/{name}{ending}/{which}.fr"]
             command += [option.format(data=recipe.data) for option in options]
             execute(out, command, f"results/{name}/log")
+
+
+def _files(out: Path, path: str) -> list[Path]:
+    """Of a checkpoint, or of several with `:` between them; relative to OUT."""
+    return [out / one for one in path.split(":")]
 
 
 def _search(out: Path, which: str, recipe: Recipe, path: str) -> list[str]:
@@ -231,7 +243,7 @@ def list_best(
 ) -> None:
     """The n-best list of a set: results/NAME/SET.nbest."""
     place = f"results/{name}/{which}.nbest"
-    if not (out / place).exists():
+    if not is_made(out / place, _files(out, path)):
         print(f"{name}: {count}-best list of {which}", flush=True)
         command = [*recipes.generate_nbest(recipe, path, which, count), *extra]
         execute(out, command, f"results/{name}/log", place)

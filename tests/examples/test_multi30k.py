@@ -124,6 +124,20 @@ def test_prepared_once(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> N
     assert len(world.commands) == before and capsys.readouterr().out == "ll-word: trained already\n"
 
 
+def test_made_again_from_another_checkpoint(world: Multi30k) -> None:
+    out, results = world.out, "results/two"
+    paths = [out / "results" / "ll-word" / "average.pt", out / "models" / "ll-word" / "checkpoint_best.pt"]
+    ensemble = ":".join(os.path.relpath(path) for path in paths)
+    arguments = ("translate", "two", "--recipe", "ll-word", "--set", "copy", "--checkpoint", ensemble)
+    assert world(*arguments) == 0
+    assert len(world.lines(f"{results}/copy.fr")) == 2
+    assert world.commands[-1].count(str(out)) == 2 and ":" in world.commands[-1]
+    before = len(world.commands)
+    assert world(*arguments) == 0 and len(world.commands) == before
+    os.utime(out / results / "copy.out", (1, 1))
+    assert world(*arguments) == 0 and len(world.commands) == before + 1
+
+
 def test_translations_and_their_scores(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("softmax-word-unk", "softmax-word-unk+copy", "softmax-word-unk+copy-unknown", "ll-word"):
         assert len(world.lines(f"results/{name}/test.fr")) == 12
