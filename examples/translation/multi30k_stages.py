@@ -56,14 +56,10 @@ def execute(out: Path, command: Sequence[str], log: str, result: str | None = No
             stderr=errors, check=False,
         )  # fmt: skip
     if finished.returncode:
-        last = " / ".join(temporary.read_text(encoding="utf-8").splitlines()[-1:] + _last_lines(said, 2))
+        last = " / ".join(said.read_text(encoding="utf-8").splitlines()[-2:])
         raise DataError(f"{command[0]} failed with status {finished.returncode}; {said} ends with: {last}")
     if result is not None:
         os.replace(temporary, out / result)
-
-
-def _last_lines(path: Path, count: int) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()[-count:]
 
 
 @contextmanager
