@@ -1,8 +1,8 @@
 """A tiny world for evidence: translation_world's language with numbers, names, mapped strings and unknown words in it.
 
 The source spells every word backwards, but for evidence: numbers and names stay, `1,000` becomes `1 000` and `kph`
-becomes `kilomètres heure`. In the training text all words are known. Other texts also have numbers, names and words that
-no dictionary has, and words of the target that nothing in the source offers.
+becomes `kilomètres heure`. In the training text all words are known. Other texts also have numbers, names and words
+that no dictionary has, and words of the target that nothing in the source offers.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import torch
 from host_commands import HostCommands
-from tiny_world import USER_DIR, World, every_word_once, sentences
+from tiny_world import USER_DIR, Setting, World, build, every_word_once, randomise, sentences
+from torch import Tensor
 from translation_world import SIZES, TRAINING
+
+from fairseq_llrnn.core.prior import Prior
 
 MAPPED = {"1,000": "1 000", "kph": "kilomètres heure"}
 KNOWN = ["12", "7", "45", "300", "Ann", "Bob", "Eva", *MAPPED]
@@ -122,3 +127,52 @@ def make_evidence_world(place: Path, world: World, host: HostCommands) -> Eviden
 
 def _pair(source: str) -> tuple[str, str]:
     return source, " ".join(target_of(source.split()))
+
+
+# ---- in this process ------------------------------------------------------------------------------------------------
+
+SENTENCES = [  # for tests of models
+    "el tahc Ann tiov 12 Zoé",  # a known name, a known number, an unknown name
+    "quark Karim Zoé quark sdrol 4711",  # unknown words only, one of them twice
+    "enu emmop tneit neib",  # no evidence
+    "1,000 kph ed al rem 7",  # mapped to several words
+    "",
+]
+PREFIXES = [  # what their translations are, or begin with
+    "Zoé",  # a slot of an unknown word
+    "le Karim 4711 Zoé",
+    "vache",
+    "000 inconnu kilomètres",  # slots, and between them a word that no slot offers
+    "chat",
+]
+
+
+def batch(task: Any, sources: Sequence[str], targets: Sequence[str] | None = None) -> dict[str, Any]:
+    """The host's batch of the pairs, in the order given."""
+    from fairseq.data import LanguagePairDataset
+
+    sides = []
+    for dictionary, lines in ((task.source_dictionary, sources), (task.target_dictionary, targets or sources)):
+        rows = [dictionary.encode_line(line, add_if_not_exist=False, append_eos=True).long() for line in lines]
+        sides += [rows, torch.tensor([len(row) for row in rows]).numpy(), dictionary]
+    pairs = LanguagePairDataset(*sides, shuffle=False)
+    collated = pairs.collater([pairs[i] for i in range(len(sources))])
+    back = torch.argsort(collated["id"])
+    for part in (collated, collated["net_input"]):
+        part.update({name: value[back] for name, value in part.items() if isinstance(value, Tensor)})
+    return collated
+
+
+def make(
+    evidence: EvidenceWorld, arch: str, prior: str, *options: str, seed: int = 7, loaded: Prior | None = None
+) -> Setting:
+    """A model with random weights. `loaded`: a prior in the place of that on disk."""
+    from fairseq_llrnn.plugin.open_dictionary import open_source, open_target
+
+    setting = build([*evidence.train_args(arch, prior), *options], loaded)
+    if loaded is not None:  # which has a table of its own for strings outside the dictionaries
+        setting.task.src_dict = open_source(setting.task.source_dictionary, loaded.evidence_table)
+        setting.task.tgt_dict = open_target(setting.task.target_dictionary, loaded.evidence_table)
+    randomise(setting.model, scale=0.4, seed=seed)
+    setting.model.eval()
+    return setting

@@ -70,6 +70,26 @@ def _diagnosis(path: str, error: Exception) -> str:
     )
 
 
+def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function whose first argument are paths: weights that fit no model built for them become DataError."""
+
+    @functools.wraps(load)
+    def wrapper(paths: list[str], *args: Any, **passed_on: Any) -> Any:  # the signature belongs to the host
+        try:
+            return load(paths, *args, **passed_on)
+        except RuntimeError as error:
+            found = str(error).splitlines()
+            if not found or not found[0].startswith("Error(s) in loading state_dict"):
+                raise
+            raise DataError(
+                f"{':'.join(paths)}: expected weights that fit the data's dictionaries and the checkpoint's own "
+                f"options, found {found[1].strip() if len(found) > 1 else found[0]}; give models that were trained "
+                "with the dictionaries of the data folder"
+            ) from None
+
+    return wrapper
+
+
 def with_plain_options(broadcast: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the host's broadcast_object, by which the first of several processes shares a checkpoint with the others.
 
@@ -92,6 +112,7 @@ def install() -> None:
         return
     torch.serialization.add_safe_globals([argparse.Namespace, distributed_utils._TensorPlaceholder, *NUMBERS])
     checkpoint_utils.load_checkpoint_to_cpu = explain_load_errors(checkpoint_utils.load_checkpoint_to_cpu)
+    checkpoint_utils.load_model_ensemble = explain_misfit(checkpoint_utils.load_model_ensemble)
     distributed_utils.broadcast_object = with_plain_options(distributed_utils.broadcast_object)
     expressions.install()
     _say_user_errors_plainly()

@@ -1,8 +1,9 @@
 """Searches and scores over all words where some model offers slots: the whole vocabulary, and the slots behind it.
 
-Sizes: N hypotheses, V words, J slots. Sampling, diverse beams, ensembles and the host's scorer look at every word. A model
-with evidence answers them with V + J columns (core/backgrounds/evidence.py). Here the host's own code works on columns:
-models without slots give the last J of them no probability, and what a search chose is turned back into tokens.
+Sizes: N hypotheses, V words, J slots. Sampling, diverse beams, ensembles and the host's scorer look at every word. A
+model with evidence answers them with V + J columns (core/backgrounds/evidence.py). Here the host's own code works on
+columns: models without slots give the last J of them no probability, and what a search chose is turned back into
+tokens. Models of one task have one prior (LogLinearDecoder.upgrade_state_dict_named), and so the same slots.
 """
 
 from __future__ import annotations
@@ -34,16 +35,6 @@ from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinear
 def has_slots(model: BaseFairseqModel) -> bool:
     """Whether a model offers slots."""
     return isinstance(model.decoder, LogLinearDecoder) and model.decoder.slot_rows is not None
-
-
-def check_same_evidence(models: Sequence[BaseFairseqModel]) -> None:
-    """Raise OptionError where two models of an ensemble have evidence of different priors: their slots differ."""
-    priors = {tuple(model.decoder.prior_fingerprint.tolist()) for model in models if has_slots(model)}
-    if len(priors) > 1:
-        raise OptionError(
-            "--path: expected models that were trained with one prior, found evidence of several: their slots would not "
-            "be the same; take an ensemble of models of one prior"
-        )
 
 
 class SlotSearch(Search):
@@ -111,7 +102,8 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
         answers, attentions = [], []
         for i, model in enumerate(self.models):
             read = tokens if has_slots(model) else known_words(tokens, model.decoder.dictionary)
-            answer, attention = self.alone[i].forward_decoder(
+            alone: Any = self.alone[i]
+            answer, attention = alone.forward_decoder(
                 read, encoder_outs[i : i + 1], incremental_states[i : i + 1], temperature
             )
             answers.append(answer)
@@ -169,16 +161,16 @@ class ColumnGenerator(ForcingGenerator):
 
     def __init__(self, models: Any, tgt_dict: Dictionary, **options: Any) -> None:
         models = list(models.models) if isinstance(models, EnsembleModel) else models
-        check_same_evidence(models)
         if options.get("lm_model") is not None:
             raise OptionError(
-                "--lm-path: not supported with a prior that has evidence, of whose strings a language model knows nothing; "
-                "rescore an n-best list with it instead (llrnn rescore --language-model)"
+                "--lm-path: not supported with a prior that has evidence, of whose strings a language model knows "
+                "nothing; rescore an n-best list with it instead (llrnn rescore --language-model)"
             )
         super().__init__(ColumnEnsemble(models), tgt_dict, **options)
         self.search: Search = SlotSearch(tgt_dict, self.search, self.model)
-        if self.repeat_ngram_blocker is not None:
-            self.repeat_ngram_blocker = RepeatBlocker(self.repeat_ngram_blocker, self.model)
+        blocker: nn.Module | None = self.repeat_ngram_blocker
+        if blocker is not None:
+            self.repeat_ngram_blocker: nn.Module | None = RepeatBlocker(blocker, self.model)
 
     def _generate(
         self,
@@ -228,7 +220,6 @@ class ColumnScorer(SequenceScorer):
 
     def generate(self, models: Sequence[BaseFairseqModel], sample: dict[str, Any], **options: Any) -> Any:
         """As the host's: the scores of each sample's target."""
-        check_same_evidence(models)
         decoder, target = next(model.decoder for model in models if has_slots(model)), sample["target"]
         bound = decoder.background.given(sample["net_input"]["src_tokens"])
         assert isinstance(bound, EvidenceMixture)

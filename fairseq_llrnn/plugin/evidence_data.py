@@ -1,9 +1,10 @@
 """Training with unknown words: sources some of whose words are read as <unk> and have to be copied.
 
-Where all words of the training text are in the dictionaries, a model would never see what it has to do with unknown ones.
-So a share of the known source words that are copied (their string, or what it is mapped to, is in the target) become their
-*unknown twins* (core/evidence/table.py): read as <unk>, offered as slots of unknown words. All places of a word go together.
-Which ones depends on the seed, the epoch and the sentence's number alone, so that a resumed run sees what an unbroken one does.
+Where all words of the training text are in the dictionaries, a model would never see what it has to do with unknown
+ones. So a share of the known source words that are copied (their string, or what it is mapped to, is in the target)
+become their *unknown twins* (core/evidence/table.py): read as <unk>, offered as slots of unknown words. All places of a
+word go together. Which ones depends on the seed, the epoch and the sentence's number alone, so that a resumed run sees
+what an unbroken one does.
 """
 
 from __future__ import annotations

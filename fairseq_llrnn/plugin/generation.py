@@ -4,8 +4,8 @@ Sizes: N hypotheses, S signatures, C columns, beam width k.
 
 The host's generator sees a matrix of C columns instead of V words: first the special symbols in the dictionary's order
 (so that whatever it does to </s> and <unk> by their index is right), then the 2k and a few most probable other words of
-each hypothesis (a slot of its sentence is one of them). A beam search takes 2k candidates from a sentence's hypotheses, so never a word that has no column.
-`SlotSearch` turns the columns that the host's search chose back into words.
+each hypothesis (slots of its sentence among them). A beam search takes 2k candidates from a sentence's hypotheses, so
+never a word that has no column. `SlotSearch` turns the columns that the host's search chose back into words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A dictionary of the host that also knows strings outside itself, where they may be evidence.
 
-Its size, and the ids of its words, are the host's. A string outside gets an id beyond the size when it is first looked up,
-and is itself again in what the host prints: `fairseq-interactive`, `fairseq-generate` and BLEU see real strings.
+Its size, and the ids of its words, are the host's. A string outside gets an id beyond the size when it is first looked
+up, and is itself again in what the host prints: `fairseq-interactive`, `fairseq-generate` and BLEU see real strings.
 """
 
 from __future__ import annotations

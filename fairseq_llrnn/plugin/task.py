@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
 
+import numpy as np
 import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -18,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.core.prior import Prior, load_prior
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.columns import ColumnGeneratorWithAlignment, ColumnScorer, has_slots
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.generation import generator_class
@@ -70,6 +71,50 @@ class PriorTask(FairseqTask):
         Where the host uses its first batches again, a run resumed in a later epoch sees others than one never stopped.
         """
         return False
+
+    def filter_indices_by_size(
+        self,
+        indices: np.ndarray,
+        dataset: FairseqDataset,
+        max_positions: Any = None,
+        ignore_invalid_inputs: bool = False,
+    ) -> np.ndarray:
+        """As the host's, which warns of samples that are left out.
+
+        Args:
+            max_positions: the largest size, a number, or one for the source and one for the target.
+
+        Raises:
+            DataError: a sample that is too long, unless `ignore_invalid_inputs`; none of a data set that is not.
+        """
+        fit, too_long = dataset.filter_indices_by_size(indices, max_positions)
+        names = [name for name, loaded in self.datasets.items() if loaded is dataset]
+        allowed = f"expected at most {_in_words(max_positions)} with </s>, as the model and --max-tokens allow"
+        if len(too_long) > 0 and not ignore_invalid_inputs:
+            first = min(too_long)
+            place = f"sentence {first + 1} of the {names[0]} data" if names else "a sentence of the input"
+            raise DataError(
+                f"{place}: {allowed}, found {_in_words(dataset.size(first))} ({len(too_long):,} too long in all); "
+                "shorten it, or leave out what is too long with --skip-invalid-size-inputs-valid-test"
+            )
+        if names and len(too_long) > 0 and len(fit) == 0:  # of typed input, none may be left: the next line may fit
+            raise DataError(
+                f"the {names[0]} data: {allowed}, found none of {len(too_long):,} sentences that short; raise the "
+                "limit, or shorten them"
+            )
+        kept: np.ndarray = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+        return kept
+
+    def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to the host
+        """As the host's; raises OptionError for --max-tokens that a sentence alone exceeds."""
+        try:
+            return super().get_batch_iterator(*args, **options)
+        except AssertionError as error:
+            if "max_tokens" not in str(error):
+                raise
+            raise OptionError(
+                f"--max-tokens: expected room for the longest sentence, found a longer one ({error}); raise it"
+            ) from None
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As the host's; raises OptionError for its label smoothing, which spreads over words that have no mass."""
@@ -132,3 +177,10 @@ class PriorTask(FairseqTask):
                 share = background.log_share_along(previous, prefix)
                 decoder.refuse_impossible(share, prefix, torch.arange(len(prefix)))
         return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+
+
+def _in_words(size: Any) -> str:
+    """A number of tokens, or that of the source and that of the target, if there is one."""
+    if not isinstance(size, tuple):
+        return f"{size:,} tokens"
+    return f"{size[0]:,} tokens of source" + (f" and {size[1]:,} of target" if size[1] else "")

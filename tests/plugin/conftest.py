@@ -1,10 +1,12 @@
-"""A model trained in the tiny world, once a session."""
+"""Models trained in the tiny worlds, once a session."""
 
 from pathlib import Path
 
 import pytest
+from evidence_world import EvidenceWorld
 from host_commands import HostCommands
 from tiny_world import World
+from translation_world import SIZES, TRAINING
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +15,18 @@ def trained(host: HostCommands, world: World) -> Path:
     place = world.place / "trained"
     host.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 2)
     return place
+
+
+@pytest.fixture(scope="session")
+def evidence_models(host: HostCommands, evidence: EvidenceWorld) -> dict[str, Path]:
+    """Checkpoints: two of ours with evidence, and one of the host's own Transformer over the same dictionaries."""
+    places = {name: evidence.place / name for name in ("lstm", "transformer", "stock")}
+    host.run("fairseq-train", *evidence.train_args(save_dir=places["lstm"]), "--max-epoch", 6)
+    arguments = evidence.train_args("llrnn_transformer", save_dir=places["transformer"])
+    host.run("fairseq-train", *arguments, "--lr", 0.005, "--max-epoch", 12)
+    host.run(
+        "fairseq-train", evidence.data, "--task", "translation", "--source-lang", "src", "--target-lang", "tgt",
+        "--cpu", "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--save-dir", places["stock"],
+        "--no-epoch-checkpoints", "--criterion", "cross_entropy", "--max-epoch", 2,
+    )  # fmt: skip
+    return {name: place / "checkpoint_last.pt" for name, place in places.items()}

@@ -14,25 +14,17 @@ from typing import Any
 import pytest
 import torch
 from dynamic_prior import few_words
-from evidence_world import EvidenceWorld
+from evidence_world import PREFIXES, SENTENCES, EvidenceWorld, batch, make
 from tiny_world import Setting, build, randomise
 from torch import Tensor
 from translation_world import SIZES, TRAINING
 
 from fairseq_llrnn.core.backgrounds.evidence import LOG_UNK_KEEPS
 from fairseq_llrnn.core.patterns import shape_features, suffixes
-from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.core.prior import load_prior
 from fairseq_llrnn.plugin.columns import ColumnGenerator, ColumnGeneratorWithAlignment, ColumnScorer
 from fairseq_llrnn.plugin.generation import CandidateGenerator, generator_class
-from fairseq_llrnn.plugin.open_dictionary import open_source, open_target
 
-SENTENCES = [
-    "el tahc Ann tiov 12 Zoé",  # a known name, a known number, an unknown name
-    "quark Karim Zoé quark sdrol 4711",  # unknown words only, one of them twice
-    "enu emmop tneit neib",  # no evidence
-    "1,000 kph ed al rem 7",  # mapped to several words
-    "",
-]
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"beam_size": 1},
@@ -43,34 +35,6 @@ OPTIONS: list[dict[str, Any]] = [
     {"normalize_scores": False, "min_len": 3},
     {"unk_penalty": -4.0},
 ]
-
-
-def batch(task: Any, sources: Sequence[str], targets: Sequence[str] | None = None) -> dict[str, Any]:
-    """The host's batch, in the order given."""
-    from fairseq.data import LanguagePairDataset
-
-    sides = []
-    for dictionary, lines in ((task.source_dictionary, sources), (task.target_dictionary, targets or sources)):
-        rows = [dictionary.encode_line(line, add_if_not_exist=False, append_eos=True).long() for line in lines]
-        sides += [rows, torch.tensor([len(row) for row in rows]).numpy(), dictionary]
-    pairs = LanguagePairDataset(*sides, shuffle=False)
-    collated = pairs.collater([pairs[i] for i in range(len(sources))])
-    back = torch.argsort(collated["id"])
-    for part in (collated, collated["net_input"]):
-        part.update({name: value[back] for name, value in part.items() if isinstance(value, Tensor)})
-    return collated
-
-
-def make(
-    evidence: EvidenceWorld, arch: str, prior: str, *options: str, seed: int = 7, loaded: Prior | None = None
-) -> Setting:
-    setting = build([*evidence.train_args(arch, prior), *options], loaded)
-    if loaded is not None:  # which has a table of its own for strings outside the dictionaries
-        setting.task.src_dict = open_source(setting.task.source_dictionary, loaded.evidence_table)
-        setting.task.tgt_dict = open_target(setting.task.target_dictionary, loaded.evidence_table)
-    randomise(setting.model, scale=0.4, seed=seed)
-    setting.model.eval()
-    return setting
 
 
 @dataclass
@@ -87,7 +51,7 @@ class ByHand:
     """log p(next string | source, prefix) of one sentence."""
 
     def __init__(self, setting: Setting, source: str) -> None:
-        self.task, self.model, self.prior = setting.task, setting.model, setting.task.prior
+        self.model, self.prior = setting.model, setting.task.prior
         self.words = source.split()
         known = {symbol: i for i, symbol in enumerate(self.prior.source_symbols)}
         self.ids = torch.tensor([[*(known.get(word, known["<unk>"]) for word in self.words), known["</s>"]]])
@@ -140,7 +104,6 @@ class ByHand:
         unread = string in self.slots and self.slots[string].unknown
         return self.of_target["<unk>"] if unread else self.of_target.get(string, self.of_target["<unk>"])
 
-    @cache
     @torch.no_grad()
     def log_probs(self, prefix: tuple[str, ...], temperature: float) -> dict[str, float]:
         """The next string after a prefix."""
@@ -174,9 +137,14 @@ class Options:
     normalize_scores: bool = True
 
 
+@cache
+def remembered(model: Any, prefix: tuple[str, ...], temperature: float) -> dict[str, float]:
+    return model.log_probs(prefix, temperature)
+
+
 def next_strings(models: Sequence[Any], prefix: Sequence[str], options: Options) -> dict[str, float]:
     """What every next string adds to a score: `models` are by hand, and their probabilities are averaged."""
-    answers = [model.log_probs(tuple(prefix), options.temperature) for model in models]
+    answers = [remembered(model, tuple(prefix), options.temperature) for model in models]
     strings = sorted({string for answer in answers for string in answer})
     each = torch.tensor([[answer.get(s, -math.inf) for s in strings] for answer in answers], dtype=torch.float64)
     values = dict(zip(strings, (each.logsumexp(0) - math.log(len(models))).tolist(), strict=True))
@@ -282,15 +250,6 @@ def test_a_beam_wider_than_all_strings_finds_all_strings(evidence: EvidenceWorld
         assert {one.words: one.score for one in found} == pytest.approx(expected, abs=1e-4)
 
 
-PREFIXES = [
-    "Zoé",  # a slot of an unknown word
-    "le Karim 4711 Zoé",
-    "vache",
-    "000 inconnu kilomètres",  # slots, and between them a word that no slot offers
-    "chat",
-]
-
-
 @pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "lexical"), ("llrnn_transformer", "static")])
 def test_forced_beginnings_with_slots(evidence: EvidenceWorld, arch: str, prior: str) -> None:
     setting = make(evidence, arch, prior)
@@ -348,7 +307,6 @@ class StockByHand:
         encoded = setting.task.source_dictionary.encode_line(source, add_if_not_exist=False)
         self.source = encoded.long().unsqueeze(0)
 
-    @cache
     @torch.no_grad()
     def log_probs(self, prefix: tuple[str, ...], temperature: float) -> dict[str, float]:
         previous = torch.tensor([[self.dictionary.eos(), *map(self.dictionary.index, prefix)]])

@@ -1,0 +1,353 @@
+"""Evidence through the commands of the host: training, BLEU in validation, search, ensembles, resuming."""
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from evidence_world import MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
+from host_commands import HostCommands, Result
+from tiny_world import EVERY_SENTENCE, read_checkpoint
+
+EVAL_BLEU = ["--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 12}', "--eval-bleu-detok", "space"]
+LOST = "unknown words of the {} sources are no more than <unk> in the binary data set"
+FULL = "strings found no room in this batch"
+
+
+def lines(result: Result, letter: str) -> dict[int, list[str]]:
+    """What was printed of each sentence behind `letter-number`."""
+    found: dict[int, list[str]] = {}
+    for number, text in re.findall(rf"^{letter}-(\d+)\t(.*)$", result.out, re.MULTILINE):
+        found.setdefault(int(number), []).append(text)
+    return found
+
+
+def hypotheses(result: Result) -> dict[int, list[tuple[float, str]]]:
+    found = {}
+    for number, texts in lines(result, "H").items():
+        parts = [text.partition("\t") for text in texts]
+        found[number] = [(float(score), words) for score, _, words in parts]
+    return found
+
+
+def scores(result: Result) -> dict[int, float]:
+    return {number: found[0][0] for number, found in hypotheses(result).items()}
+
+
+def positional(result: Result) -> dict[int, list[float]]:
+    """The log-probabilities of the words, base 2."""
+    return {number: [float(score) for score in text[0].split()] for number, text in lines(result, "P").items()}
+
+
+def generate(
+    host: HostCommands, evidence: EvidenceWorld, path: object, *options: object, raw: bool = True, code: int | None = 0
+) -> Result:
+    return host.run(
+        "fairseq-generate", *evidence.task_args(raw=raw), "--path", path, "--gen-subset", "test", "--max-tokens", 400,
+        "--max-len-b", 14, "--num-workers", 0, *EVERY_SENTENCE, *options, code=code,
+    )  # fmt: skip
+
+
+def interactive(
+    host: HostCommands, evidence: EvidenceWorld, path: object, sources: Sequence[str], *options: object
+) -> Result:
+    return host.run(
+        "fairseq-interactive", *evidence.task_args(), "--path", path, "--max-len-b", 14, "--num-workers", 0, *options,
+        stdin="\n".join(sources) + "\n",
+    )  # fmt: skip
+
+
+def offered(source: str) -> set[str]:
+    """The unknown strings of a source."""
+    return {word for word in source.split() if word in UNKNOWN}
+
+
+# ---- training -------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
+    host: HostCommands, evidence: EvidenceWorld, tmp_path: Path
+) -> None:
+    """After an epoch, inside one, and whoever loads the data: unknown words are drawn and invented the same."""
+    runs = {
+        "whole": [["--max-epoch", 3]],
+        "after an epoch": [["--max-epoch", 1], ["--max-epoch", 3]],
+        "inside an epoch": [["--max-update", 14, "--max-epoch", 3], ["--max-epoch", 3]],
+        "two workers": [["--max-epoch", 3, "--num-workers", 2]],
+        "no unknown words": [["--max-epoch", 3, "--evidence-dropout", 0, "--invented-evidence", 0]],
+    }
+    weights = {}
+    for name, parts in runs.items():
+        arguments = evidence.train_args(prior="lexical", save_dir=tmp_path / name)
+        shares = ["--dropout", "0.2", "--evidence-dropout", "0.6", "--invented-evidence", "0.5"]
+        for options in parts:
+            host.run("fairseq-train", *arguments, *shares, "--disable-validation", *options)
+        weights[name] = read_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"]
+    whole = weights.pop("whole")
+    without = weights.pop("no unknown words")
+    for name, others in weights.items():
+        assert all(torch.equal(value, others[part]) for part, value in whole.items()), name
+    assert not torch.equal(whole["decoder.output.weight"], without["decoder.output.weight"])
+
+
+@pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "static"), ("llrnn_transformer", "lexical")])
+def test_training_on_text_and_validation(
+    host: HostCommands, evidence: EvidenceWorld, tmp_path: Path, arch: str, prior: str
+) -> None:
+    arguments = [*evidence.train_args(arch, prior, tmp_path, raw=True), "--lr", 0.005]
+    training = host.run("fairseq-train", *arguments, "--max-epoch", 3, "--label-smoothing", 0.1, *EVAL_BLEU)
+    losses = [row["train_loss"] for row in training.json_lines("train")]
+    assert losses == sorted(losses, reverse=True) and losses[0] - losses[-1] > 0.3
+    valid = training.json_lines("valid")[-1]
+    assert valid["valid_bleu"] > 0 and valid["valid_nats_evidence"] < 3
+    assert "WARNING" not in training.out
+    common = [*evidence.task_args(prior, raw=True), "--path", tmp_path / "checkpoint_last.pt", "--num-workers", 0]
+    again = host.run("fairseq-validate", *common, "--max-tokens", 200, "--log-format", "json", *EVERY_SENTENCE)
+    assert again.json_lines("valid")[-1]["valid_nll_loss"] == pytest.approx(valid["valid_nll_loss"], abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--bf16-products"],
+        ["--memory-efficient-fp16"],
+        ["--tie-features", "--decoder-embed-dim", "16"],
+        ["--adaptor-penalty", "0.01", "--encoder-bidirectional", "--reverse-source"],
+    ],
+    ids=lambda options: options[0],
+)
+def test_variants_train(host: HostCommands, evidence: EvidenceWorld, options: list[str]) -> None:
+    trained = host.run("fairseq-train", *evidence.train_args(raw=True), *options, "--max-epoch", 3)
+    nats = [row["valid_nats"] for row in trained.json_lines("valid")]
+    assert nats[-1] < 3.6
+
+
+# ---- the real strings -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["lstm", "transformer"])
+def test_translations_hold_the_real_strings(
+    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], name: str
+) -> None:
+    sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
+    found = generate(host, evidence, evidence_models[name], "--scoring", "sacrebleu")
+    assert "WARNING" not in found.out and "BLEU" in found.out
+    assert lines(found, "S") == {i: [line] for i, line in enumerate(sources)}
+    assert lines(found, "T") == {i: [line] for i, line in enumerate(targets)}
+    written = {i: words for i, [(_, words)] in hypotheses(found).items()}
+    assert not any("<unk>" in words for words in written.values())
+    used = [set(words.split()) & set(UNKNOWN) for i, words in sorted(written.items())]
+    assert all(words <= offered(source) for words, source in zip(used, sources, strict=True))
+    assert len(set().union(*used)) >= 3
+    typed = interactive(host, evidence, evidence_models[name], sources, "--buffer-size", 7, "--batch-size", 3)
+    assert lines(typed, "S") == lines(found, "S")
+    assert scores(typed) == pytest.approx(scores(found), abs=1e-3)
+    assert {i: one[0][1] for i, one in hypotheses(typed).items()} == written
+
+
+def test_empty_lines_and_lines_without_a_known_word(
+    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]
+) -> None:
+    for name in ("lstm", "transformer"):
+        for options in ([], ["--buffer-size", 4, "--batch-size", 4]):
+            typed = interactive(host, evidence, evidence_models[name], ["", "Wolfram 99 %§", "", "el tahc"], *options)
+            assert sorted(hypotheses(typed)) == [0, 1, 2, 3]
+            assert lines(typed, "S")[1] == ["Wolfram 99 <unk>"]  # %§ is no evidence
+
+
+def test_binary_data_lose_unknown_words_and_say_so_once(
+    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]
+) -> None:
+    known = {line.split()[0] for line in (evidence.data / "dict.src.txt").read_text(encoding="utf-8").splitlines()}
+    lost = sum(word not in known for line in evidence.text("test", "src") for word in line.split())
+    found = generate(host, evidence, evidence_models["lstm"], raw=False)
+    assert found.out.count("WARNING") == 1 and f"evidence: {lost} {LOST.format('test')}" in found.out
+    assert sum(words.count("<unk>") for [words] in lines(found, "S").values()) == lost
+    truncated = generate(host, evidence, evidence_models["lstm"], "--truncate-source", "--max-source-positions", 5)
+    assert "WARNING" not in truncated.out  # of text, nothing is lost
+    assert all(len(words.split()) <= 4 for [words] in lines(truncated, "S").values())
+
+
+# ---- options of search ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["lstm", "transformer"])
+def test_references_have_the_score_of_the_criterion_and_of_a_forced_search(
+    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], name: str
+) -> None:
+    """Among the references is one with a word that no slot offers: it is scored as <unk>, and printed as it is."""
+    targets = evidence.text("test", "tgt")
+    assert any(NOT_OFFERED in line for line in targets)
+    reference = generate(host, evidence, evidence_models[name], "--score-reference")
+    assert {i: words for i, [(_, words)] in hypotheses(reference).items()} == dict(enumerate(targets))
+    validated = host.run(
+        "fairseq-validate", *evidence.task_args(raw=True), "--path", evidence_models[name], "--valid-subset", "test",
+        "--max-tokens", 200, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
+    ).json_lines("test")[-1]  # fmt: skip
+    lengths = {i: len(line.split()) + 1 for i, line in enumerate(targets)}
+    total = sum(score * lengths[i] for i, score in scores(reference).items()) / sum(lengths.values())
+    assert -total == pytest.approx(validated["test_nll_loss"], abs=2e-3)
+    for options in ([], ["--print-alignment"]):  # over candidates, and over all columns
+        forced = generate(host, evidence, evidence_models[name], "--prefix-size", 20, *options)
+        assert {i: words for i, [(_, words)] in hypotheses(forced).items()} == dict(enumerate(targets))
+        assert scores(forced) == pytest.approx(scores(reference), abs=1e-3)
+
+
+def test_search_options(host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
+    path, targets = evidence_models["transformer"], evidence.text("test", "tgt")
+    plain = generate(host, evidence, path, "--beam", 3, "--nbest", 3)
+    assert all(len(found) == 3 for found in hypotheses(plain).values())
+    forced = generate(host, evidence, path, "--beam", 3, "--prefix-size", 2)
+    for i, [(_, words)] in hypotheses(forced).items():
+        assert words.split()[:2] == targets[i].split()[:2]
+    # what makes the host look at every word, without changing what it finds
+    whole = generate(host, evidence, path, "--beam", 3, "--nbest", 3, "--print-alignment")
+    assert [one[0] for i in range(len(targets)) for one in hypotheses(whole)[i]] == pytest.approx(
+        [one[0] for i in range(len(targets)) for one in hypotheses(plain)[i]], abs=1e-3
+    )
+    sources = evidence.text("test", "src")
+    for number, links in lines(whole, "A").items():
+        pairs = [tuple(map(int, link.split("-"))) for link in links[0].split()]
+        assert pairs and all(0 <= s < len(sources[number].split()) for s, _ in pairs)
+    for options in (
+        ["--sampling", "--beam", 2, "--nbest", 2],
+        ["--sampling", "--sampling-topk", 5, "--beam", 1, "--prefix-size", 3],
+        ["--sampling", "--sampling-topp", 0.8, "--beam", 1],
+        ["--diverse-beam-groups", 2, "--diverse-beam-strength", 0.5, "--beam", 4],
+        ["--diversity-rate", 0.5, "--beam", 4],
+        ["--match-source-len"],
+        ["--no-repeat-ngram-size", 2, "--prefix-size", 1],
+        ["--unkpen", 2, "--lenpen", 0.5, "--temperature", 0.7, "--min-len", 3],
+        ["--post-process", "subword_nmt", "--max-tokens", 40],  # the host looks words up while it prints them
+    ):
+        found = hypotheses(generate(host, evidence, path, *options))
+        assert sorted(found) == list(range(len(targets)))
+        for i, of_sentence in found.items():
+            for _, words in of_sentence:
+                assert set(words.split()) & set(UNKNOWN) <= offered(sources[i]), (options, words)
+    # a repeated pair of words is forbidden to slots as well
+    once = hypotheses(generate(host, evidence, path, "--no-repeat-ngram-size", 2, "--min-len", 12))
+    for [(_, text)] in once.values():
+        words = text.split()
+        assert len(set(zip(words, words[1:], strict=False))) == len(words) - 1
+
+
+def test_constraints(host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
+    sources = ["el tahc Zoé 12\tZoé 12\tvert", "1,000 quark\tquark"]
+    found = interactive(host, evidence, evidence_models["transformer"], sources, "--constraints", "--beam", 8)
+    [(_, first)], [(_, second)] = hypotheses(found)[0], hypotheses(found)[1]
+    assert "Zoé 12" in first and "vert" in first.split() and "quark" in second.split()
+
+
+def test_ensembles(host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
+    """Probabilities are averaged, word by word; a stock model gives strings outside the dictionary none."""
+    alone = {
+        name: positional(generate(host, evidence, path, "--score-reference"))
+        for name, path in evidence_models.items()
+        if name != "stock"
+    }
+    sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
+    known = {line.split()[0] for line in (evidence.data / "dict.tgt.txt").read_text(encoding="utf-8").splitlines()}
+    for names in (("lstm", "transformer"), ("transformer", "stock"), ("stock", "lstm")):
+        path = ":".join(str(evidence_models[name]) for name in names)
+        together = positional(generate(host, evidence, path, "--score-reference"))
+        for i, found in together.items():
+            if "stock" not in names:
+                both = zip(alone[names[0]][i], alone[names[1]][i], strict=True)
+                assert found == pytest.approx([math.log2((2**a + 2**b) / 2) for a, b in both], abs=1e-3)
+                continue
+            ours = alone[next(name for name in names if name != "stock")][i]
+            for word, score, own in zip([*targets[i].split(), "</s>"], found, ours, strict=True):
+                if word not in known and word in offered(sources[i]):
+                    assert score == pytest.approx(own - 1, abs=1e-3)  # half of ours
+                else:
+                    assert score >= own - 1 - 1e-3
+        searched = hypotheses(generate(host, evidence, path, "--beam", 3, "--prefix-size", 1))
+        assert [searched[i][0][1].split()[0] for i in range(len(targets))] == [line.split()[0] for line in targets]
+
+
+def test_one_slot_is_the_best_one(
+    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]
+) -> None:
+    """mapped before numbers before names before copies, and of one kind the first; one warning with a count."""
+    kept, left_out = [], 0
+    for line in evidence.text("test", "src"):
+        copies = {*UNKNOWN, source_of(NOT_OFFERED)}  # which is offered as it stands in the source
+        words = [word for word in line.split() if word in MAPPED or not word.islower() or word in copies]
+        strings = {part: word for word in words for part in MAPPED.get(word, word).split()}
+        kinds = {
+            part: (word not in MAPPED, not word[0].isdigit(), word.islower(), place)
+            for place, (part, word) in enumerate(strings.items())
+        }
+        kept.append(min(kinds, key=lambda part: kinds[part], default=None))
+        left_out += max(0, len(strings) - 1)
+    found = generate(host, evidence, evidence_models["lstm"], "--max-slots", 1, "--nbest", 5, "--max-tokens", 4000)
+    assert found.out.count("WARNING") == 1
+    assert f"evidence: {left_out} {FULL}: a sentence keeps at most 1, by kind, then by place" in found.out
+    for i, of_sentence in hypotheses(found).items():
+        for _, words in of_sentence:
+            assert set(words.split()) & set(UNKNOWN) <= {kept[i]}, (words, kept[i])
+
+
+# ---- what is refused ------------------------------------------------------------------------------------------------
+
+REFUSED = {
+    "no room": (["--max-slots", 0], "--max-slots 0: expected a number of at least 1"),
+    "a share": (["--evidence-dropout", 1.5], "--evidence-dropout 1.5: expected a share from 0 to below 1"),
+    "all": (["--evidence-dropout", 1], "--evidence-dropout 1.0: expected a share from 0 to below 1"),
+    "a criterion of the host": (["--criterion", "cross_entropy"], "--criterion cross_entropy: expected log_linear"),
+    "its smoothing": (["--criterion", "label_smoothed_cross_entropy"], "log_linear --label-smoothing"),
+    "the plain formula": (["--output-formula", "plain"], "--output-formula plain: not supported with a prior that has"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_training_refuses(host: HostCommands, evidence: EvidenceWorld, name: str) -> None:
+    options, message = REFUSED[name]
+    result = host.run("fairseq-train", *evidence.train_args(), *options, code=None)
+    assert result.code != 0 and message in result.err and "Traceback" not in result.err
+
+
+def test_what_a_search_refuses(
+    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
+) -> None:
+    ours, stock = evidence_models["lstm"], evidence_models["stock"]
+    host.run("fairseq-train", *evidence.train_args(prior="numbers", save_dir=tmp_path), "--max-update", 1)
+    other = tmp_path / "checkpoint_last.pt"
+    cases: list[tuple[object, list[object], str]] = [
+        (f"{ours}:{other}", [], "the checkpoint was trained with another prior than the one given"),
+        (stock, [], "--path: expected a model that was trained with the prior, found none that knows its evidence"),
+        (stock, ["--score-reference"], "found none that knows its evidence"),
+    ]
+    for path, options, message in cases:
+        result = generate(host, evidence, path, *options, code=None)
+        assert result.code != 0 and message in result.err and "Traceback" not in result.err
+
+
+def test_a_language_model_of_the_host_is_refused(
+    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """--lm-path, where it could be loaded: the host wants its dictionary in the data folder."""
+    from translation_world import TRAINING
+
+    data = tmp_path / "data"
+    data.mkdir()
+    for place in evidence.raw.iterdir():
+        (data / place.name).write_bytes(place.read_bytes())
+    text = evidence.place / "train.tgt"
+    host.run(
+        "fairseq-preprocess", "--only-source", "--trainpref", text, "--validpref", text, "--srcdict",
+        evidence.data / "dict.tgt.txt", "--destdir", data,
+    )  # fmt: skip
+    host.run(
+        "fairseq-train", data, "--task", "language_modeling", "--arch", "transformer_lm", "--save-dir", tmp_path,
+        "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1, "--decoder-attention-heads", 1,
+        "--max-update", 1, "--cpu", *TRAINING, "--criterion", "cross_entropy", "--tokens-per-sample", 64,
+    )  # fmt: skip
+    arguments = [str(data), *evidence.task_args(raw=True)[1:], "--path", evidence_models["lstm"]]
+    language_model = ["--lm-path", tmp_path / "checkpoint_last.pt"]
+    result = host.run("fairseq-generate", *arguments, *language_model, "--gen-subset", "test", code=None)
+    assert "--lm-path: not supported with a prior that has evidence" in result.err
+    assert result.code != 0 and "Traceback" not in result.err

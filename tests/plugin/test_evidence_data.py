@@ -1,0 +1,110 @@
+"""Dictionaries that are open, and training pairs with unknown twins."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from evidence_world import KNOWN, MAPPED, EvidenceWorld
+from tiny_world import build
+
+from fairseq_llrnn.plugin.evidence_data import UnknownTwins
+
+
+@pytest.fixture(scope="module")
+def task(evidence: EvidenceWorld) -> Any:
+    return build(evidence.train_args()).task
+
+
+# ---- dictionaries ---------------------------------------------------------------------------------------------------
+
+
+def test_strings_outside_a_dictionary_have_an_id_that_says_them(task: Any) -> None:
+    source, target = task.source_dictionary, task.target_dictionary
+    sizes = len(source), len(target)
+    line = "el tahc Zoé 4711 %§ quark"
+    read = source.encode_line(line, add_if_not_exist=False)
+    assert source.string(read) == "el tahc Zoé 4711 <unk> quark"  # %§ is no evidence
+    assert (read >= len(source)).tolist() == [False, False, True, True, False, True, False]
+    written = target.encode_line("chat Zoé %§ Zoé", add_if_not_exist=True)  # as the host looks up what it printed
+    assert target.string(written, escape_unk=True) == "chat Zoé %§ Zoé"
+    assert written[1] == written[3] >= len(target) and target.index("Zoé") == written[1]
+    assert target.add_symbol("brand-new") == target.index("brand-new")
+    assert (len(source), len(target)) == sizes and source.index("%§") == source.unk()
+    assert target[10**6] == "<unk>"
+
+
+# ---- unknown twins --------------------------------------------------------------------------------------------------
+
+
+def twins(evidence: EvidenceWorld, share: float, seed: int = 1, epoch: int = 1) -> tuple[Any, UnknownTwins]:
+    task = build([*evidence.train_args(), "--evidence-dropout", str(share), "--seed", str(seed)]).task
+    task.load_dataset("train", combine=True)
+    data = task.dataset("train")
+    assert isinstance(data, UnknownTwins)
+    data.set_epoch(epoch)
+    return task, data
+
+
+def words(task: Any, data: Any, side: str) -> list[list[tuple[str, bool]]]:
+    """Every sentence's words, and whether each is read as <unk>."""
+    dictionary = task.source_dictionary
+    return [[(dictionary[i], i >= len(dictionary)) for i in data[n][side].tolist()] for n in range(len(data))]
+
+
+def test_a_share_of_what_is_copied_is_read_as_unknown(evidence: EvidenceWorld) -> None:
+    task, data = twins(evidence, 0.4)
+    texts = evidence.text("train", "src"), evidence.text("train", "tgt")
+    counted: Counter[bool] = Counter()
+    for found, source, target in zip(words(task, data, "source"), *texts, strict=True):
+        assert [word for word, _ in found] == [*source.split(), "</s>"]
+        for word, unknown in found:
+            copied = word in KNOWN and MAPPED.get(word, word).split()[0] in target.split()
+            assert not unknown or copied
+            counted[unknown] += copied
+        for word in {word for word, unknown in found if unknown}:
+            assert (word, False) not in found, "all places of a word go together"
+    assert counted[True] / counted.total() == pytest.approx(0.4, abs=0.08)
+    kinds = {word for sentence in words(task, data, "source") for word, unknown in sentence if unknown}
+    assert kinds == set(KNOWN)
+
+
+def test_twins_depend_on_the_seed_the_epoch_and_the_sentence(evidence: EvidenceWorld) -> None:
+    def drawn(**options: int) -> list[Any]:
+        task, data = twins(evidence, 0.5, **options)
+        return words(task, data, "source")
+
+    first = drawn()
+    assert drawn() == first
+    assert drawn(epoch=2) != first != drawn(seed=2)
+    assert drawn(epoch=2) != drawn(seed=2)
+
+
+def test_only_training_has_twins(evidence: EvidenceWorld, task: Any) -> None:
+    task.load_dataset("valid")
+    assert not isinstance(task.dataset("valid"), UnknownTwins)
+    assert not isinstance(twins_of_nothing(evidence), UnknownTwins)
+
+
+def twins_of_nothing(evidence: EvidenceWorld) -> Any:
+    task = build([*evidence.train_args(), "--evidence-dropout", "0"]).task
+    task.load_dataset("train", combine=True)
+    return task.dataset("train")
+
+
+def test_a_twin_offers_what_an_unknown_word_would(evidence: EvidenceWorld) -> None:
+    """The same strings as the known word, as slots of an unknown one."""
+    task, data = twins(evidence, 0.99)
+    table = task.prior.evidence_table
+    for word in KNOWN:
+        known = task.source_dictionary.index(word)
+        twin = table.twin_of(known)
+        assert twin is not None and twin >= table.source.known and table.source.symbols[twin] == word
+        of_known, of_twin = table.offers(known), table.offers(twin)
+        assert [offer.word for offer in of_known] == [offer.word for offer in of_twin]
+        assert not any(offer.unknown for offer in of_known) and all(offer.unknown for offer in of_twin)
+    pair = data[0]
+    assert pair["source"].dtype == torch.int64 and isinstance(data.sizes, np.ndarray)
+    batch = data.collater([data[i] for i in range(4)])
+    assert batch["net_input"]["src_tokens"].shape[0] == 4

@@ -1,0 +1,90 @@
+"""Models with evidence, in this process: every variant's loss is the sum over words and slots and trains everything."""
+
+from typing import Any
+
+import pytest
+import torch
+from evidence_world import PREFIXES, SENTENCES, EvidenceWorld, batch, make
+from tiny_world import build, randomise
+
+VARIANTS: dict[str, tuple[str, list[str]]] = {
+    "lstm": ("static", ["llrnn_lstm"]),
+    "tied": ("static", ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features"]),
+    "without attention": ("lexical", ["llrnn_lstm", "--attention", "none", "--cell", "gru", "--reverse-source"]),
+    "Cho": ("static", ["llrnn_lstm", "--context-every-step", "--encoder-bidirectional", "--label-smoothing", "0.1"]),
+    "transformer": ("lexical", ["llrnn_transformer", "--adaptor-penalty", "0.01"]),
+    "over features": ("static", ["llrnn_transformer", "--feature-input", "--tie-features"]),
+}
+
+
+def loss_of(setting: Any, sample: dict[str, Any]) -> torch.Tensor:
+    return setting.criterion(setting.model, sample)[0]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_criterion_is_the_sum_over_words_and_slots_and_trains_everything(
+    evidence: EvidenceWorld, name: str
+) -> None:
+    prior, (arch, *options) = VARIANTS[name]
+    setting = make(evidence, arch, prior, *options)
+    sample = batch(setting.task, SENTENCES, PREFIXES)
+    _, size, log = setting.criterion(setting.model, sample)
+    with torch.no_grad():
+        output = setting.model(**sample["net_input"])
+        whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V + J)
+    target = sample["target"]
+    columns = output[1]["background"].column_of(target).unsqueeze(2)
+    mask = target.ne(setting.task.target_dictionary.pad())
+    torch.testing.assert_close(log["nll_loss"], -whole.gather(2, columns).squeeze(2)[mask].sum(), rtol=1e-5, atol=1e-4)
+    assert size == sample["ntokens"] and log["count_evidence"] == 6
+    setting.model.train()
+    loss_of(setting, sample).backward()
+    idle = {name for name, p in setting.model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0}
+    assert all(name.endswith("k_proj.bias") for name in idle)  # a key's bias moves all scores of a query alike
+    assert all(bool(p.grad.isfinite().all()) for p in setting.model.parameters())
+
+
+@pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "lexical"), ("llrnn_transformer", "static")])
+def test_without_any_slot_the_weights_of_slots_still_take_part(evidence: EvidenceWorld, arch: str, prior: str) -> None:
+    """torch's DistributedDataParallel waits for every parameter's gradient: zero will do, none will not."""
+    setting = make(evidence, arch, prior)
+    loss_of(setting, batch(setting.task, ["el tahc", "enu emmop"], ["le chat", "une pomme"])).backward()
+    gradient = setting.model.decoder.slot_rows.pointer.weight.grad
+    assert gradient is not None and not gradient.any()
+    assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in setting.model.parameters())
+
+
+def test_sentences_without_slots_do_not_feel_those_of_others(evidence: EvidenceWorld) -> None:
+    setting = make(evidence, "llrnn_lstm", "lexical")
+    alone = [loss_of(setting, batch(setting.task, [s], [t])) for s, t in zip(SENTENCES, PREFIXES, strict=True)]
+    together = loss_of(setting, batch(setting.task, SENTENCES, PREFIXES))
+    torch.testing.assert_close(together, torch.stack(alone).sum(), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "lexical"), ("llrnn_transformer", "static")])
+def test_half_precision(evidence: EvidenceWorld, arch: str, prior: str) -> None:
+    for dtype, close in ((torch.float16, 0.004), (torch.bfloat16, 0.03)):
+        setting = build(evidence.train_args(arch, prior))
+        randomise(setting.model, scale=0.2)
+        sample = batch(setting.task, SENTENCES, PREFIXES)
+        whole = loss_of(setting, sample).item()
+        setting.model.to(dtype)
+        short = loss_of(setting, sample)
+        assert short.dtype == torch.float32
+        assert short.item() / sample["ntokens"] == pytest.approx(whole / sample["ntokens"], abs=close)
+        short.backward()
+        assert all(bool(p.grad.isfinite().all()) for p in setting.model.parameters())
+        with torch.no_grad():
+            log_probs = setting.model.get_normalized_probs(setting.model(**sample["net_input"]), log_probs=True)
+        torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(log_probs.shape[:2]), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_bfloat16_products_are_close(evidence: EvidenceWorld, arch: str) -> None:
+    losses = []
+    for options in ([], ["--bf16-products"]):
+        setting = make(evidence, arch, "static", *options)
+        setting.model.train()
+        torch.manual_seed(0)
+        losses.append(loss_of(setting, batch(setting.task, SENTENCES, PREFIXES)).item())
+    assert losses[0] != losses[1] and losses[1] == pytest.approx(losses[0], rel=0.02)

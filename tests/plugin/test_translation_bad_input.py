@@ -1,0 +1,152 @@
+"""What a user can get wrong around translation: one line on stderr, or one warning with a count, and no stack trace."""
+
+import re
+from pathlib import Path
+
+import pytest
+from evidence_world import EvidenceWorld
+from host_commands import HostCommands, Result
+from tiny_world import EVERY_SENTENCE
+from translation_world import SIZES, TRAINING, TranslationWorld
+
+SKIP = "--skip-invalid-size-inputs-valid-test"
+SKIPPED = "samples have invalid sizes and will be skipped"
+
+
+def assert_says(result: Result, *words: str) -> None:
+    """The command failed with one line of ours, which holds `words`, and without a stack trace."""
+    assert result.code != 0
+    last = result.err.strip().splitlines()[-1]
+    assert last.startswith("fairseq_llrnn: error: "), result.err[-2000:]
+    for word in words:
+        assert word in last, last
+    assert "Traceback" not in result.err
+
+
+def numbers(result: Result) -> list[int]:
+    """Of the sentences that have a translation."""
+    return sorted({int(number) for number in re.findall(r"^H-(\d+)\t", result.out, re.MULTILINE)})
+
+
+@pytest.fixture(scope="module")
+def short(host: HostCommands, evidence: EvidenceWorld) -> Path:
+    """A Transformer for sentences of up to eight words."""
+    place = evidence.place / "short"
+    arguments = evidence.train_args("llrnn_transformer", save_dir=place)
+    limits = ["--max-source-positions", 9, "--max-target-positions", 9, SKIP]
+    host.run("fairseq-train", *arguments, *limits, "--max-update", 5, "--disable-validation")
+    return place / "checkpoint_last.pt"
+
+
+def too_long(evidence: EvidenceWorld, split: str) -> list[int]:
+    both = zip(evidence.text(split, "src"), evidence.text(split, "tgt"), strict=True)
+    return [i for i, pair in enumerate(both) if any(len(line.split()) > 8 for line in pair)]
+
+
+def generate(host: HostCommands, evidence: EvidenceWorld, path: object, *options: object) -> Result:
+    return host.run(
+        "fairseq-generate", *evidence.task_args(raw=True), "--path", path, "--gen-subset", "test", "--max-tokens", 400,
+        "--max-len-b", 8, "--beam", 2, "--num-workers", 0, *EVERY_SENTENCE, *options, code=None,
+    )  # fmt: skip
+
+
+def test_sentences_that_are_too_long_for_a_model(host: HostCommands, evidence: EvidenceWorld, short: Path) -> None:
+    long = too_long(evidence, "test")
+    assert 0 < len(long) < 19
+    result = generate(host, evidence, short)
+    assert_says(
+        result, f"sentence {min(long) + 1} of the test data: expected at most 9 tokens of source and 9 of target",
+        f"({len(long)} too long in all)", SKIP,
+    )  # fmt: skip
+    skipped = generate(host, evidence, short, SKIP)
+    assert skipped.code == 0 and skipped.out.count("WARNING") == 1 and f"{len(long)} {SKIPPED}" in skipped.out
+    assert numbers(skipped) == [i for i in range(19) if i not in long]
+
+
+def test_lines_that_are_too_long_for_a_model(host: HostCommands, evidence: EvidenceWorld, short: Path) -> None:
+    """Typed ones: nothing is left of a buffer of one, and the session goes on."""
+    arguments = [*evidence.task_args(), "--path", short, "--max-len-b", 8, "--beam", 2]
+    lines = "el tahc Zoé\n" + "el " * 9 + "\n\nquark\n"
+    result = host.run("fairseq-interactive", *arguments, stdin=lines, code=None)
+    assert numbers(result) == [0]
+    assert_says(result, "a sentence of the input: expected at most 9 tokens of source", "found 10 tokens of source (1 ")
+    for options in ([], ["--buffer-size", 4, "--batch-size", 2]):
+        skipped = host.run("fairseq-interactive", *arguments, SKIP, *options, stdin=lines)
+        assert numbers(skipped) == [0, 2, 3] and skipped.out.count(SKIPPED) == 1
+
+
+def test_data_that_are_too_long_altogether(host: HostCommands, evidence: EvidenceWorld, short: Path) -> None:
+    arguments = [*evidence.train_args(), "--max-source-positions", 2]
+    result = host.run("fairseq-train", *arguments, code=None)
+    lines = len(evidence.text("train", "src"))
+    assert_says(result, "the train data: expected at most 2 tokens of source", f"none of {lines} sentences", "raise")
+    result = host.run("fairseq-train", *evidence.train_args(), "--max-tokens", 3, code=None)
+    assert_says(result, "the train data: expected at most 3 tokens of source", "as the model and --max-tokens allow")
+    result = generate(host, evidence, short, SKIP, "--max-source-positions", 2)
+    assert_says(result, "the test data: expected at most 2 tokens of source", "none of 19 sentences")
+    result = generate(host, evidence, short, SKIP, "--max-tokens", 3)
+    assert_says(result, "--max-tokens: expected room for the longest sentence", "max_tokens=3", "raise it")
+
+
+def test_validation_data_that_are_too_long(host: HostCommands, evidence: EvidenceWorld) -> None:
+    arguments = [*evidence.train_args(), "--max-source-positions", 9, "--max-update", 1]
+    result = host.run("fairseq-train", *arguments, code=None)
+    assert_says(result, "of the valid data: expected at most 9 tokens of source and 1,024 of target", SKIP)
+
+
+def test_nothing_is_forced_where_the_target_is_empty(
+    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """Where the host's own search dies."""
+    for language in ("src", "tgt"):
+        lines = evidence.text("test", language)
+        if language == "tgt":
+            lines[3] = lines[7] = ""
+        (tmp_path / f"test.src-tgt.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (tmp_path / f"dict.{language}.txt").write_bytes((evidence.raw / f"dict.{language}.txt").read_bytes())
+    arguments = [str(tmp_path), *evidence.task_args(raw=True)[1:]]
+    for options in ([], ["--print-alignment"]):
+        result = host.run(
+            "fairseq-generate", *arguments, "--path", evidence_models["lstm"], "--gen-subset", "test", "--max-tokens",
+            4000, "--max-len-b", 8, "--beam", 2, "--prefix-size", 2, "--num-workers", 0, *EVERY_SENTENCE, *options,
+        )  # fmt: skip
+        assert result.out.count("WARNING") == 1
+        assert "--prefix-size: 2 targets of a batch are empty; their sentences are translated without" in result.out
+        words = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", result.out, re.MULTILINE))
+        assert len(words) == 19 and all(words.values())
+        for number, line in enumerate(evidence.text("test", "tgt")):
+            assert number in (3, 7) or words[str(number)].split()[:2] == line.split()[:2]
+
+
+def test_checkpoints_that_do_not_translate(
+    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """The host's language model, alone and in an ensemble; ours is refused in test_translation_commands."""
+    text = evidence.place / "train.tgt"
+    host.run(
+        "fairseq-preprocess", "--only-source", "--trainpref", text, "--validpref", text, "--destdir", tmp_path / "bin"
+    )
+    host.run(
+        "fairseq-train", tmp_path / "bin", "--task", "language_modeling", "--arch", "transformer_lm", "--save-dir",
+        tmp_path, "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1, "--max-update", 1,
+        "--decoder-attention-heads", 1, "--cpu", *TRAINING, "--criterion", "cross_entropy", "--tokens-per-sample", 64,
+        "--disable-validation",
+    )  # fmt: skip
+    model = tmp_path / "checkpoint_last.pt"
+    for path in (model, f"{evidence_models['lstm']}:{model}"):
+        result = generate(host, evidence, path)
+        assert_says(result, "TransformerLanguageModel: expected a model that translates", "is it the right checkpoint")
+
+
+def test_a_mixed_ensemble_with_other_dictionaries(
+    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], translation: TranslationWorld
+) -> None:
+    place = translation.place / "other"
+    host.run(
+        "fairseq-train", translation.data, "--task", "translation", "--source-lang", "src", "--target-lang", "tgt",
+        "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--save-dir", place, "--cpu",
+        "--disable-validation", "--criterion", "cross_entropy", "--max-update", 1,
+    )  # fmt: skip
+    for path in (f"{evidence_models['lstm']}:{place / 'checkpoint_last.pt'}", place / "checkpoint_last.pt"):
+        result = generate(host, evidence, path)
+        assert_says(result, str(path), "expected weights that fit the data's dictionaries", "size mismatch")
