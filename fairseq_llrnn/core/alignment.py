@@ -125,9 +125,10 @@ class _Chunk:
 
 
 def ibm1(bitext: Bitext, num_sources: int, num_targets: int, iterations: int = ITERATIONS) -> Pairs:
-    """t(target | source) by EM from equal probabilities; every sentence has a null word, left out of the answer.
+    """Expected links of pairs of words, by EM from equal probabilities; every sentence has a null word, left out here.
 
     With a(i, j) = t(y_j | s_i) / Σ_i' t(y_j | s_i'): t(y | s) ∝ Σ a(i, j) over all pairs of tokens s_i = s, y_j = y.
+    The answer is these sums.
     """
     keys, chunks = _tabulate(bitext, num_sources, num_targets)
     sources = keys // num_targets
@@ -143,7 +144,7 @@ def ibm1(bitext: Bitext, num_sources: int, num_targets: int, iterations: int = I
                 bar.update()
             probability = counts / np.bincount(sources, counts)[sources]
     real = sources < num_sources
-    return sources[real], (keys % num_targets)[real], probability[real]
+    return sources[real], (keys % num_targets)[real], counts[real]
 
 
 def _tabulate(bitext: Bitext, null: int, num_targets: int) -> tuple[np.ndarray, list[_Chunk]]:

@@ -35,6 +35,7 @@ class LexicalTable:
     offsets: np.ndarray  # (U + 1,) int64
     targets: np.ndarray  # (E,) int64, the most probable one of a row first
     probabilities: np.ndarray  # (E,) float32
+    links: np.ndarray  # (U,) float32, how many links in the bitext the row was estimated from (expected ones)
 
     @property
     def num_sources(self) -> int:
@@ -47,8 +48,8 @@ class LexicalTable:
         """Keep the `top` heaviest translations of every source word and make each row sum to one.
 
         Args:
-            sources, targets: word ids of the pairs, (P,); a pair comes once. weights: (P,) ≥ 0. Equal weights are
-                ordered by the target's id, so that the same pairs make the same table.
+            sources, targets: word ids of the pairs, (P,); a pair comes once. weights: (P,) ≥ 0, how often the two are
+                linked. Equal weights are ordered by the target's id, so that the same pairs make the same table.
         """
         order = np.lexsort((targets, -weights, sources))
         order = order[weights[order] > 0]
@@ -58,7 +59,7 @@ class LexicalTable:
         probabilities = (weights[order] / totals[sources[order]]).astype(np.float32)
         order, probabilities = order[probabilities > 0], probabilities[probabilities > 0]  # float32 ends at 1e-45
         offsets = np.concatenate([[0], np.bincount(sources[order], minlength=num_sources).cumsum()])
-        return cls(offsets.astype(np.int64), targets[order].astype(np.int64), probabilities)
+        return cls(offsets.astype(np.int64), targets[order].astype(np.int64), probabilities, totals.astype(np.float32))
 
     def row(self, source: int) -> list[tuple[int, float]]:
         """The translations of a source word with their probabilities, best first."""
@@ -80,6 +81,8 @@ class LexicalTable:
         used = np.diff(offsets) > 0
         if not ((probabilities > 0).all() and (np.abs(totals[used] - 1.0) < ROW_TOLERANCE).all()):
             raise ValueError("the lexical translations are no probabilities")
+        if len(self.links) != self.num_sources or not (np.isfinite(self.links).all() and (self.links[used] > 0).all()):
+            raise ValueError("the lexical translations are estimated from numbers of links that are none")
 
 
 @dataclass(frozen=True)

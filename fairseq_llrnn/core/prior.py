@@ -134,7 +134,7 @@ class Prior:
         if self.lexical is not None:
             table = self.lexical.table
             arrays["lexical_offsets"], arrays["lexical_targets"] = table.offsets, table.targets
-            arrays["lexical_probabilities"] = table.probabilities
+            arrays["lexical_probabilities"], arrays["lexical_links"] = table.probabilities, table.links
         return arrays
 
     def save(self, directory: Path | str) -> None:

@@ -49,5 +49,6 @@ def read_lexical(arrays: Mapping[str, np.ndarray], description: Mapping[str, Any
         read_array(arrays, "lexical_offsets", np.int64),
         read_array(arrays, "lexical_targets", np.int64),
         read_array(arrays, "lexical_probabilities", np.float32),
+        read_array(arrays, "lexical_links", np.float32),
     )
     return LexicalTranslation.described(description, table)

@@ -122,7 +122,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         incremental_state: IncrementalState | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Hidden states (B, T, H), and the background along the positions. (B, 1, …) with `incremental_state`."""
-        given = self._given(encoder_out, incremental_state)
+        given = self._given(encoder_out, prev_output_tokens, incremental_state)
         background, state = given.background, None
         if incremental_state is not None:
             state = self._advance(given, prev_output_tokens, incremental_state)
@@ -147,13 +147,16 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def _reduced(self) -> bool:
         return self.bf16_products and self.training
 
-    def _given(self, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None) -> Given:
+    def _given(
+        self, encoder_out: EncoderOut | None, previous: Tensor, incremental_state: IncrementalState | None
+    ) -> Given:
         """b(C; ·) of the batch's sources. A search keeps it: its states, which it reorders, know the sentence."""
         if encoder_out is None:
             return Given(self.background, None)
         source = encoder_out["src_tokens"][0]
         if incremental_state is None:
-            return Given(self.background.given(source), None)
+            # all words of the target are among those before its positions
+            return Given(self.background.given(source, previous if self.training else None), None)
 
         def see_once() -> Given:  # a beam search repeats every sentence for its hypotheses
             sentences, row = torch.unique_consecutive(source, return_inverse=True, dim=0)

@@ -43,9 +43,10 @@ def bitext(source: Rows, target: Rows) -> Bitext:
 
 
 def slow_ibm1(source: Rows, target: Rows, iterations: int) -> dict[tuple[int, int], float]:
-    """The textbook's loops (Brown et al. 1993); the null word is −1 and stays out of the answer."""
+    """The textbook's loops (Brown et al. 1993): expected links; the null word is −1 and stays out of the answer."""
     pairs = [([-1, *s], t) for s, t in zip(source, target, strict=True)]
     probability = {(a, b): 1.0 for s, t in pairs for a in s for b in t}
+    counts: dict[tuple[int, int], float] = {}
     for _ in range(iterations):
         counts = dict.fromkeys(probability, 0.0)
         for s, t in pairs:
@@ -57,7 +58,7 @@ def slow_ibm1(source: Rows, target: Rows, iterations: int) -> dict[tuple[int, in
         for (a, _), count in counts.items():
             totals[a] = totals.get(a, 0.0) + count
         probability = {(a, b): count / totals[a] for (a, b), count in counts.items()}
-    return {pair: p for pair, p in probability.items() if pair[0] >= 0}
+    return {pair: count for pair, count in counts.items() if pair[0] >= 0}
 
 
 WORDS = st.lists(st.integers(0, 5), min_size=1, max_size=5)

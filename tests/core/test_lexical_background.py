@@ -55,7 +55,17 @@ def background(weight: float = 0.3, learned: bool = False, seed: int = 0) -> Lex
     ).double()
 
 
-def plain_weights(base: Tensor, translations: LexicalTable, source: list[int], weight: Tensor) -> Tensor:
+def row_without(translations: LexicalTable, source: int, left_out: set[int]) -> dict[int, float]:
+    """t(x | s) from the links that are left when each pair with a word of `left_out` has lost one."""
+    links = {x: p * float(translations.links[source]) for x, p in translations.row(source)}
+    left = {x: max(0.0, count - (x in left_out)) for x, count in links.items()}
+    total = sum(left.values())
+    return {x: count / total for x, count in left.items()} if total > 0 else {}
+
+
+def plain_weights(
+    base: Tensor, translations: LexicalTable, source: list[int], weight: Tensor, left_out: set[int] = frozenset()
+) -> Tensor:
     """b(C; x) of all words by the formula, source word by source word: (V,)."""
     b0 = base.exp()
     words = [s for s in source if SPEAKS[s]]
@@ -63,10 +73,10 @@ def plain_weights(base: Tensor, translations: LexicalTable, source: list[int], w
         return b0
     mean = torch.zeros_like(b0)
     for s in words:
-        says = b0 * ~WORDS
-        for x, probability in translations.row(s):
+        says, row = b0 * ~WORDS, row_without(translations, s, left_out)
+        for x, probability in row.items():
             says[x] = b0[WORDS].sum() * probability
-        mean += (says if translations.row(s) else b0) / len(words)
+        mean += (says if row else b0) / len(words)
     return (1 - weight) * b0 + weight * mean
 
 
@@ -82,6 +92,44 @@ def plain_masses(weights: Tensor) -> Tensor:
 
 
 # ---- values ---------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(4, 10), min_size=3, max_size=3), min_size=5, max_size=5),
+    st.floats(0.2, 4.0),
+    st.integers(0, 99),
+)
+def test_in_training_the_sentence_at_hand_is_left_out(targets: list[list[int]], scale: float, seed: int) -> None:
+    """As if each pair of a word of the source and one of the target had been linked once less."""
+    full = table(seed)
+    links = (full.links * scale).astype(np.float32)
+    counted = LexicalTable(full.offsets, full.targets, full.probabilities, links)
+    unbound = LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(seed), counted, WORDS, SPEAKS, 0.3, False).double()
+    bound = unbound.given(SOURCE, torch.tensor([[EOS, *row] for row in targets]))
+    exact = torch.tensor(0.3, dtype=torch.float64)
+    expected = torch.stack(
+        [
+            plain_weights(log_weights(seed), counted, row.tolist(), exact, set(left_out))
+            for row, left_out in zip(SOURCE, targets, strict=True)
+        ]
+    )
+    state = bound.start(5)
+    torch.testing.assert_close(bound.log_weights(state).exp(), expected, rtol=1e-5, atol=1e-9)
+    torch.testing.assert_close(bound.log_mass(state).exp(), plain_masses(expected), rtol=1e-5, atol=1e-9)
+    torch.testing.assert_close(expected.sum(1), torch.ones(5, dtype=torch.float64))
+
+
+def test_a_pair_seen_once_says_nothing_of_its_own_sentence() -> None:
+    once = LexicalTable.from_pairs(np.array([4, 5, 5]), np.array([6, 6, 7]), np.array([1.0, 1.0, 1.0]), NUM_SOURCES, 3)
+    unbound = LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(), once, WORDS, SPEAKS, 0.5, False).double()
+    source, left_out = torch.tensor([[4, EOS], [5, EOS]]), torch.tensor([[EOS, 6], [EOS, 6]])
+    bound = unbound.given(source, left_out)
+    weights = bound.log_weights(bound.start(2)).exp()
+    b0 = log_weights().exp()
+    torch.testing.assert_close(weights[0], b0)  # nothing is left: as if the source word were unknown
+    torch.testing.assert_close(weights[1, 6], 0.5 * b0[6])  # all that is left speaks for word 7
+    torch.testing.assert_close(weights[1, 7], 0.5 * b0[7] + 0.5 * b0[WORDS].sum())
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 0.999999])

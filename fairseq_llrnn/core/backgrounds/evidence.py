@@ -43,9 +43,11 @@ class EvidenceBackground(Background):
         self.pad, self.unk, self.source_unk = pad, unk, source_unk
         self.constant = base.constant
 
-    def given(self, source: Tensor) -> Background:
+    def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
         known = source.masked_fill(source >= self.table.source.known, self.source_unk)
-        return EvidenceMixture(self, self.base.given(known), slots_of(self.table, source))
+        if left_out is not None:
+            left_out = left_out.masked_fill(left_out >= len(self.class_of), self.unk)
+        return EvidenceMixture(self, self.base.given(known, left_out), slots_of(self.table, source))
 
     def start(self, n: int) -> Tensor:
         return self.base.start(n)

@@ -13,6 +13,10 @@ t' is the table t(x | s) with three additions, so that b is as normalised as b�
 * A source word of which the table knows nothing (<unk>, above all) says what is said anyway: t'(x | s) = b₀(x).
 * A word that b₀ forbids is in no table, and stays forbidden.
 
+In training, t leaves the sentence at hand out: of the links that t(x | s) was estimated from, one is taken away where x is
+in the target (`given(source, left_out)`). What a text was estimated from is known of no other text: a word that occurs
+once would be foretold for certain in training, never in use, and the network would learn to rely on it.
+
 With the share r of known words in the sentence this is b₀(x) (1 − λr) everywhere plus λ e(x) at few words: those in the
 table, </s> and <unk>. So B_C(σ) needs one sum over V words for all sentences, and a sparse one for each of them.
 The entries of a batch are sorted by sentence · V + rank, where words are ranked by class and, inside it, by b₀: one
@@ -23,6 +27,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -39,7 +44,8 @@ class LexicalBackground(StaticBackground):
     rank_of: Tensor  # (V,) the place of a word in ranked_members
     row_starts: Tensor  # (U + 1,) where the translations of a source word begin
     row_ranks: Tensor  # (entries of the table,) ranks of target words
-    row_weights: Tensor  # (entries of the table,) m t(x | s)
+    row_links: Tensor  # (entries of the table,) expected links of s and x, in proportion to t(x | s)
+    word_mass: Tensor  # scalar, m
     kept_ranks: Tensor  # (≤ 2,) ranks of the words that keep their mass
     kept_weights: Tensor  # (≤ 2,) b₀ of them
     weight_logit: Tensor  # scalar, log λ/(1−λ); a parameter where λ is learned
@@ -76,7 +82,8 @@ class LexicalBackground(StaticBackground):
             ("rank_of", rank_of),
             ("row_starts", torch.from_numpy(table.offsets.copy())),
             ("row_ranks", rank_of[torch.from_numpy(table.targets.copy())]),
-            ("row_weights", (word_mass * torch.from_numpy(table.probabilities.copy())).to(log_weights.dtype)),
+            ("row_links", _links(table).to(log_weights.dtype)),
+            ("word_mass", word_mass.to(log_weights.dtype)),
             ("kept_ranks", rank_of[kept]),
             ("kept_weights", share_of_all[kept].to(log_weights.dtype)),
         ):
@@ -87,32 +94,36 @@ class LexicalBackground(StaticBackground):
         else:
             self.register_buffer("weight_logit", logit, persistent=False)
 
-    def given(self, source: Tensor) -> Background:
+    def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
         """b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side."""
-        return LexicalMixture(self, source)
+        return LexicalMixture(self, source, left_out)
 
-    def entries(self, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def entries(self, source: Tensor, left_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """What the sentences say: rising keys sentence · V + rank, and weights e (E,); and their shares r (B,)."""
-        batch, dtype = source.size(0), self.row_weights.dtype
+        batch, dtype = source.size(0), self.row_links.dtype
         # shape: (B, L), how many translations each token has; <s>, <pad> and </s> have none
         starts = self.row_starts[source]
         many = self.row_starts[source + 1] - starts
         length = self.speaks[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
-        known = (many > 0).sum(1).to(dtype) / length
         sentence = torch.arange(batch, device=source.device)
         flat = many.flatten()
         # the translations of a token stand at starts, starts + 1, …
         step = torch.arange(int(flat.sum()), device=source.device)
         where = step + (starts.flatten() - flat.cumsum(0) + flat).repeat_interleave(flat)
         of_words = sentence.repeat_interleave(many.sum(1))  # shape: (all translations,), which sentence each is of
-        keys = torch.cat(
-            [
-                of_words * len(self.class_of) + self.row_ranks[where],
-                (sentence.unsqueeze(1) * len(self.class_of) + self.kept_ranks).flatten(),
-            ]
-        )
+        said = of_words * len(self.class_of) + self.row_ranks[where]
+        links = self.row_links[where]
+        if left_out is not None:
+            of_targets = sentence.unsqueeze(1) * len(self.class_of) + self.rank_of[left_out]
+            links = torch.where(torch.isin(said, of_targets), (links - 1).clamp_min(0), links)
+        # of every token, the links that are left; a token without any is one of which nothing is known
+        token = torch.arange(flat.numel(), device=source.device).repeat_interleave(flat)
+        totals = links.new_zeros(flat.numel()).index_add(0, token, links)
+        known = (totals > 0).view_as(source).sum(1).to(dtype) / length
+        shares = links / totals.clamp_min(torch.finfo(dtype).tiny)[token]
+        keys = torch.cat([said, (sentence.unsqueeze(1) * len(self.class_of) + self.kept_ranks).flatten()])
         weights = torch.cat(
-            [self.row_weights[where] / length[of_words], (known.unsqueeze(1) * self.kept_weights).flatten()]
+            [self.word_mass * shares / length[of_words], (known.unsqueeze(1) * self.kept_weights).flatten()]
         )
         keys, order = keys.sort(stable=True)
         keys, weights = _sum_runs(keys, weights[order])
@@ -134,11 +145,11 @@ class LexicalMixture(Background):
 
     constant = True
 
-    def __init__(self, lexicon: LexicalBackground, source: Tensor) -> None:
+    def __init__(self, lexicon: LexicalBackground, source: Tensor, left_out: Tensor | None = None) -> None:
         super().__init__(lexicon.class_of, lexicon.num_classes)
         self.lexicon = lexicon
         self.num_sentences = source.size(0)
-        keys, weights, known = lexicon.entries(source)
+        keys, weights, known = lexicon.entries(source, left_out)
         self.log_rest, log_weight = lexicon.log_mixture(known)  # shape: (B,) and ()
         self.entry_weights, self.log_weight = weights, log_weight
         sentence = keys // len(self.class_of)
@@ -272,3 +283,8 @@ def _sum_runs(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Rising keys (E,) with repetitions, and their weights -> each key once, and the sum of its weights."""
     once, which = torch.unique_consecutive(keys, return_inverse=True)
     return once, weights.new_zeros(len(once)).index_add(0, which, weights)
+
+
+def _links(table: LexicalTable) -> Tensor:
+    """Expected links of all entries of the table."""
+    return torch.from_numpy(table.probabilities * table.links.repeat(np.diff(table.offsets)))
