@@ -81,8 +81,6 @@ class LexicalTable:
         used = np.diff(offsets) > 0
         if not ((probabilities > 0).all() and (np.abs(totals[used] - 1.0) < ROW_TOLERANCE).all()):
             raise ValueError("the lexical translations are no probabilities")
-        if len(self.links) != self.num_sources or not (np.isfinite(self.links).all() and (self.links[used] > 0).all()):
-            raise ValueError("the lexical translations are estimated from numbers of links that are none")
 
 
 @dataclass(frozen=True)
@@ -123,5 +121,8 @@ class LexicalTranslation:
             raise ValueError("the lexical translations and the source words differ in number")
         if np.diff(self.table.offsets)[~sources].any():
             raise ValueError("the lexical translations hold some of a special symbol")
+        used, links = np.diff(self.table.offsets) > 0, self.table.links
+        if len(links) != len(used) or not (np.isfinite(links).all() and (links[used] > 0).all()):
+            raise ValueError("the lexical translations were estimated from numbers of links that are none")
         if not (0.0 <= self.weight < 1.0 and (self.weight > 0.0 or not self.learned)):
             raise ValueError(f"the lexical translations have the weight {self.weight}, which is none")

@@ -430,6 +430,9 @@ TABLE = translating().lexical.table
         ({"probabilities": np.full_like(TABLE.probabilities, np.inf)}, "are no probabilities"),
         ({"probabilities": TABLE.probabilities.astype(np.float64)}, "expected a row of float32, found float64"),
         ({"probabilities": None}, "lexical_probabilities is not a file in the archive"),
+        ({"links": TABLE.links[1:]}, "estimated from numbers of links that are none"),
+        ({"links": -TABLE.links}, "estimated from numbers of links that are none"),
+        ({"links": TABLE.links * np.float32("nan")}, "estimated from numbers of links that are none"),
     ],
 )
 def test_a_strangers_translations(translated: Path, changes: dict[str, np.ndarray], says: str) -> None:

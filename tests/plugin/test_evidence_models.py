@@ -54,6 +54,24 @@ def test_without_any_slot_the_weights_of_slots_still_take_part(evidence: Evidenc
     assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in setting.model.parameters())
 
 
+def test_under_torchs_distributed_data_parallel(evidence: EvidenceWorld) -> None:
+    """One process of it, with a batch that has slots between two that have none."""
+    from torch import distributed
+    from torch.nn.parallel import DistributedDataParallel
+
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        setting = make(evidence, "llrnn_lstm", "lexical")
+        wrapped = DistributedDataParallel(setting.model)
+        without = batch(setting.task, ["el tahc", "enu emmop"], ["le chat", "une pomme"])
+        for sample in (without, batch(setting.task, SENTENCES, PREFIXES), without):
+            hidden, extra = wrapped(**sample["net_input"], features_only=True)
+            mask = sample["target"].ne(setting.task.target_dictionary.pad())
+            setting.model.decoder.target_log_prob(hidden, extra, sample["target"])[mask].sum().backward()
+    finally:
+        distributed.destroy_process_group()
+
+
 def test_sentences_without_slots_do_not_feel_those_of_others(evidence: EvidenceWorld) -> None:
     setting = make(evidence, "llrnn_lstm", "lexical")
     alone = [loss_of(setting, batch(setting.task, [s], [t])) for s, t in zip(SENTENCES, PREFIXES, strict=True)]
