@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from evidence_world import EvidenceWorld, make_evidence_world
 from host_commands import HostCommands
+from hypothesis import settings
 from tiny_world import World, make_world
 from translation_world import TranslationWorld, make_translation_world
 
