@@ -283,6 +283,9 @@ def load_prior(directory: Path | str) -> Prior:
             lexical.check(is_word(source_symbols), is_word(symbols) & np.isfinite(log_weights))
         if evidence is not None:
             check_slot_features(evidence, output.features.names)
+            alone = np.bincount(output.class_of)[output.class_of[[symbols.index(PAD), symbols.index(UNK)]]]
+            if (alone > 1).any():
+                raise ValueError("the evidence needs <pad> and <unk> alone in their signatures")
             if UNK not in source_symbols:
                 raise ValueError(f"the source words of the evidence lack {UNK}")
     except ValueError as error:

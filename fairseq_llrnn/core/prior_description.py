@@ -10,7 +10,7 @@ from typing import Any
 from fairseq_llrnn.errors import PriorError
 
 FORMAT = "fairseq_llrnn prior"
-VERSION = 1
+VERSION = 2
 JSON_FILE = "prior.json"
 REBUILD = "build it again with `llrnn prior`"
 SOURCE_HASH = "source_dictionary_sha256"  # in the parts that know source words

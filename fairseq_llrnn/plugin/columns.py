@@ -112,9 +112,27 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
         bound, state = decoder.search_state(kept)
         self.words = bound.columns(state)
         self.columns = self.words.size(1)
-        wide = [functional.pad(a, (0, self.columns - a.size(1)), value=NEGATIVE_INFINITY) for a in answers]
+        wide = [
+            answer if has_slots(model) else self._with_unknown_slots(answer, bound, state)
+            for model, answer in zip(self.models, answers, strict=True)
+        ]
         mean = torch.stack(wide).logsumexp(0) - math.log(len(wide)) if len(wide) > 1 else wide[0]
         return mean, torch.stack(attentions).mean(0) if attentions else None
+
+    def _with_unknown_slots(self, answer: Tensor, bound: EvidenceMixture, state: Tensor) -> Tensor:
+        """The answer (N, V) of a model without slots in columns (N, V + J).
+
+        What it says of <unk>, it says of the unknown words of the source alike: each of their slots has an equal part.
+        """
+        vocabulary, unk = answer.size(1), self.models[self.first].decoder.dictionary.unk()
+        wide = functional.pad(answer, (0, self.columns - vocabulary), value=NEGATIVE_INFINITY)
+        slots, sentence = bound.slots, state[:, 0]
+        outside = (slots.unknown & (slots.words >= vocabulary))[sentence]  # shape: (N, J)
+        many = outside.sum(1, keepdim=True)
+        part = wide[:, unk : unk + 1] - many.clamp_min(1).log()
+        wide[:, vocabulary:] = part.expand_as(outside).masked_fill(~outside, NEGATIVE_INFINITY)
+        wide[:, unk].masked_fill_(many.squeeze(1) > 0, NEGATIVE_INFINITY)
+        return wide
 
     def forward_align(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> Tensor:
         known = known_words(src_tokens, self.models[0].encoder.dictionary)
@@ -164,7 +182,7 @@ class ColumnGenerator(ForcingGenerator):
         if options.get("lm_model") is not None:
             raise OptionError(
                 "--lm-path: not supported with a prior that has evidence, of whose strings a language model knows "
-                "nothing; rescore an n-best list with it instead (llrnn rescore --language-model)"
+                "nothing; rescore an n-best list with it instead (llrnn rescore --lm-path)"
             )
         super().__init__(ColumnEnsemble(models), tgt_dict, **options)
         self.search: Search = SlotSearch(tgt_dict, self.search, self.model)

@@ -67,6 +67,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             if output.formula == "plain":
                 raise OptionError("--output-formula plain: not supported with a prior that has evidence; use signature")
             self.slot_rows = SlotRows(encoder_size, output.weight.size(1))
+        self.unsupported = prior.settings.get("unsupported")  # kinds of words that need evidence, if any
         self.bf16_products = bf16_products
         # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (as floating
         # point, so that the host's averages of checkpoints and of updates are the same fingerprint again)
@@ -276,10 +277,15 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         place = f"at position {position + 1} of sample {int(ids[row]) + 1}, " if len(ids) == len(targets) else ""
         near = targets[row, max(0, position - 5) : position + 4]
         around = self.dictionary.string(near[near.ne(self.dictionary.pad())])
+        mend = "build the prior with a background that covers it, e.g. --background unigram --smoothing absolute"
+        if self.unsupported:
+            mend = (
+                f"it may be of a kind that needs evidence (--unsupported {' '.join(self.unsupported)}) and find none in "
+                "its source: build the prior with small weights there instead of 0"
+            )
         raise DataError(
             f"the background gives word {word!r} no mass, but it is the target {place}in {around!r} "
-            f"({int(impossible.sum())} such targets in this batch); build the prior with a background that covers it, "
-            "e.g. --background unigram --smoothing absolute"
+            f"({int(impossible.sum())} such targets in this batch); {mend}"
         )
 
     def get_normalized_probs(

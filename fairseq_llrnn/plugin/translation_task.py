@@ -33,7 +33,7 @@ class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
     """Options of the host's task, the prior, and what concerns its evidence."""
 
     max_slots: int = field(
-        default=MAX_SLOTS, metadata={"help": "evidence that a source sentence may offer: the most strings"}
+        default=MAX_SLOTS, metadata={"help": "evidence that a source sentence may offer: the most strings, in training and search alike"}
     )
     evidence_dropout: float = field(
         default=0.2,
@@ -46,9 +46,10 @@ class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
         default=0.1,
         metadata={
             "help": "share of the sentences in which training puts invented unknown words in the place of words and "
-            "their lexical translations"
+            "their lexical translations (with a prior that has both)"
         },
     )
+    train_subset: str = II("dataset.train_subset")
     seed: int = II("common.seed")
 
 
@@ -92,8 +93,8 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         super().load_dataset(split, epoch, combine, **kwargs)
         if self.prior.evidence is None:
             return
-        if not combine:  # the host combines what it trains on, and nothing else
-            self._warn_of_lost_words(split, self.datasets[split])
+        self._warn_of_lost_words(split, self.datasets[split])
+        if not combine or split != self.cfg.train_subset:  # only who trains combines the parts of this one
             return
         if self.cfg.evidence_dropout > 0:
             self.datasets[split] = UnknownTwins(

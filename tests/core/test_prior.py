@@ -158,7 +158,7 @@ def test_not_a_prior(tmp_path: Path, saved: Path) -> None:
 
 def test_another_version(saved: Path) -> None:
     damage_json(saved, version=99)
-    with pytest.raises(PriorError, match="expected version 1, found 99; build it again"):
+    with pytest.raises(PriorError, match="expected version 2, found 99; build it again"):
         load_prior(saved)
 
 

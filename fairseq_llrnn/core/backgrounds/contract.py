@@ -115,7 +115,8 @@ class Background(nn.Module):
         """The mass of each word's class when words are taken out of their classes.
 
         Args:
-            words: (N, J), different ones in a row. taken: (N, J) bool, which of them are taken out.
+            words: (N, J), different ones in a row. taken: (N, J) bool, which of them are taken out; hypotheses of one
+                sentence agree in it.
 
         Returns:
             log Σ_{x ∈ σ(words[n, j]), x not taken in row n} b(K, x): (N, J); −inf where nothing is left.
@@ -193,6 +194,7 @@ class Background(nn.Module):
         """Follow the model to its device but never into half precision: log weights of rare words need their digits."""
         before = {name: b for name, b in self._buffers.items() if b is not None and b.is_floating_point()}
         super()._apply(fn, recurse)
+        self.__dict__.pop("_only_member", None)  # it lives where the buffers lived
         for name, exact in before.items():
             moved = self._buffers[name]
             if moved is not None and moved.dtype in (torch.float16, torch.bfloat16):

@@ -207,6 +207,9 @@ class LexicalMixture(Background):
         place = torch.searchsorted(self.keys, key)
         return place, self.keys[place] == key
 
+    def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
+        return self.lexicon.only_member(state, classes)
+
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         sentence = state.expand_as(words)
         base = self.lexicon.log_mass_without(state, words, taken) + self.log_rest[sentence]

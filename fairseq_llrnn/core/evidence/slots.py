@@ -9,7 +9,7 @@ is one slot with two places.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -62,14 +62,17 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     """The slots of the sentences `source` (B, L), padded on any side.
 
     A sentence with more than `table.max_slots` keeps those of the first kinds in KINDS, and of these the first in the
-    sentence; the first time that this happens, a warning says how many were left out.
+    sentence; the first time that this happens, a warning says how many were left out. What several words offer is of the
+    first kind among them, and unknown if one of them is.
     """
     tokens = source.cpu().numpy()
     found: list[dict[int, tuple[Offer, list[int]]]] = [{} for _ in range(len(tokens))]
     for sentence, place in zip(*table.some(tokens).nonzero(), strict=True):
         for offer in table.offers(int(tokens[sentence, place])):
-            places = found[sentence].setdefault(offer.word, (offer, []))[1]
-            places.append(int(place))
+            other, places = found[sentence].get(offer.word, (offer, []))
+            first = min(other, offer, key=lambda one: one.rank)
+            first = replace(first, unknown=other.unknown or offer.unknown)
+            found[sentence][offer.word] = first, [*places, int(place)]
     kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in found]
     _warn_once(table, sum(map(len, found)) - sum(map(len, kept)))
     many = max(1, *map(len, kept))

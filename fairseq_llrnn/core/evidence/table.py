@@ -77,6 +77,9 @@ class EvidenceTable:
         self._seen = np.zeros(0, dtype=np.uint8)  # by source id; 0: not asked yet, 1: offers nothing, 2: something
         self.warned = False  # that a sentence has more evidence than slots
 
+    def __deepcopy__(self, memo: object) -> EvidenceTable:
+        return self  # a copy of a model belongs to the same dictionaries
+
     def source_index(self, word: str) -> int | None:
         """The id of a source word; None for an unknown word that is no evidence."""
         index = self.source.known_index.get(word, self.source.open_index.get(word))
@@ -88,8 +91,8 @@ class EvidenceTable:
         """The id of the unknown twin of a known source word, if the twin would be evidence for a known target word."""
         word = self.source.symbols[index]
         evidence = self.rules.find(word, _Without(self.source.known_index, word))
-        if evidence is None or evidence.words[0] not in self.target.known_index:
-            return None
+        if evidence is None or evidence.words[0] not in self.target.known_index or len(evidence.words[0]) < 2:
+            return None  # of one letter, such as the article `a` and the French verb: alike by accident
         return self.source.open(word)
 
     def offers(self, index: int) -> tuple[Offer, ...]:
