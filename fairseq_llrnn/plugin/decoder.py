@@ -280,8 +280,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         mend = "build the prior with a background that covers it, e.g. --background unigram --smoothing absolute"
         if self.unsupported:
             mend = (
-                f"it may be of a kind that needs evidence (--unsupported {' '.join(self.unsupported)}) and find none in "
-                "its source: build the prior with small weights there instead of 0"
+                f"it may be of a kind that needs evidence (--unsupported {' '.join(self.unsupported)}) and find none "
+                "in its source: build the prior with small weights there instead of 0"
             )
         raise DataError(
             f"the background gives word {word!r} no mass, but it is the target {place}in {around!r} "
@@ -322,7 +322,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
 
 def _rows(along: Tensor, targets: Tensor) -> Tensor:
-    """(1, 1, ·) -> (1, ·), (B, 1, ·) -> (B, ·): a row for each sentence; else what broadcasts to (B, T, ·) -> (B·T, ·)."""
+    """(1, 1, ·) -> (1, ·) and (B, 1, ·) -> (B, ·), a row for each sentence; what else broadcasts -> (B·T, ·)."""
     return along.flatten(0, 1) if along.size(1) == 1 else along.expand(*targets.shape, -1).flatten(0, 1)
 
 

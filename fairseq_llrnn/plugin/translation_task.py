@@ -33,7 +33,8 @@ class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
     """Options of the host's task, the prior, and what concerns its evidence."""
 
     max_slots: int = field(
-        default=MAX_SLOTS, metadata={"help": "evidence that a source sentence may offer: the most strings, in training and search alike"}
+        default=MAX_SLOTS,
+        metadata={"help": "most strings that a source sentence may offer as evidence, in training and search alike"},
     )
     evidence_dropout: float = field(
         default=0.2,

@@ -62,8 +62,8 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     """The slots of the sentences `source` (B, L), padded on any side.
 
     A sentence with more than `table.max_slots` keeps those of the first kinds in KINDS, and of these the first in the
-    sentence; the first time that this happens, a warning says how many were left out. What several words offer is of the
-    first kind among them, and unknown if one of them is.
+    sentence; the first time that this happens, a warning says how many were left out. What several words offer is
+    of the first kind among them, and unknown if one of them is.
     """
     tokens = source.cpu().numpy()
     found: list[dict[int, tuple[Offer, list[int]]]] = [{} for _ in range(len(tokens))]
