@@ -98,8 +98,8 @@ def class_log_prob(
 ) -> Tensor:
     """log softmax([hidden rowsᵀ + bias, slot_scores])[target]: (N, H), (S, H), (S,) or (G, S), (N,), (N, J) -> (N,).
 
-    Row g of a bias (G, S) serves the N/G positions from g·N/G on. Values in bias.dtype (float32 or float64) whatever the
-    dtype of the products; −inf in `bias` forbids a class.
+    Row g of a bias (G, S) serves the N/G positions from g·N/G on. Values in bias.dtype (float32 or float64) whatever
+    the dtype of the products; −inf in `bias` forbids a class.
     """
     if slot_scores is None:
         score, log_partition = _ClassScore.apply(hidden, rows, bias, target)

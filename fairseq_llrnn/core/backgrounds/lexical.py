@@ -13,9 +13,9 @@ t' is the table t(x | s) with three additions, so that b is as normalised as b�
 * A source word of which the table knows nothing (<unk>, above all) says what is said anyway: t'(x | s) = b₀(x).
 * A word that b₀ forbids is in no table, and stays forbidden.
 
-In training, t leaves the sentence at hand out: of the links that t(x | s) was estimated from, one is taken away where x
-is in the target (`given(source, left_out)`). What a text was estimated from is known of no other text: a word that occurs
-once would be foretold for certain in training, never in use, and the network would learn to rely on it.
+In training, t leaves the sentence at hand out: of the links that t(x | s) was estimated from, one is taken away where
+x is in the target (`given(source, left_out)`). What a text was estimated from is known of no other text: a word that
+occurs once would be foretold for certain in training, never in use, and the network would learn to rely on it.
 
 With the share r of known words in the sentence this is b₀(x) (1 − λr) everywhere plus λ e(x) at few words: those in the
 table, </s> and <unk>. So B_C(σ) needs one sum over V words for all sentences, and a sparse one for each of them.
