@@ -35,7 +35,7 @@ class LogLinearCriterionConfig(FairseqDataclass):
     adaptor_norm: float = field(default=2.0, metadata={"help": "which norm the penalty takes: p of the p-norm, ≥ 1"})
     label_smoothing: float = field(
         default=0.0,
-        metadata={"help": "share ε of every target that is spread over the background (uniform b: over all words)"},
+        metadata={"help": "share ε of every target that is spread over the words as the background has them"},
     )
     report_group: str = field(
         default="POS",

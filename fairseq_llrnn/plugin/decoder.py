@@ -17,7 +17,7 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
-from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.core.evidence.slots import SlotRows
 from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
@@ -251,8 +251,13 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         return flat.view(targets.shape)
 
     def smoothing_gain(self, hidden: Tensor, extra: dict[str, Any], targets: Tensor) -> Tensor:
-        """What label smoothing adds to the log-probabilities, in units of its ε (LogLinearOutput): (B, T)."""
-        log_mass, slots = extra["log_mass"], None
+        """What label smoothing adds to the log-probabilities, in units of its ε (LogLinearOutput): (B, T).
+
+        Towards words only: </s> has much background, and smoothed towards it, every sentence would end too early.
+        """
+        special = self.background.class_of.new_tensor([self.dictionary.eos(), self.dictionary.unk()])
+        log_mass = extra["log_mass"].index_fill(-1, self.background.class_of[special], NEGATIVE_INFINITY)
+        slots = None
         if "slots" in extra:
             classes = extra["background"].classes_along(targets)
             slots = SlotScores(self._slot_scores(hidden, extra), log_mass, classes)
