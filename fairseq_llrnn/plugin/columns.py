@@ -37,6 +37,21 @@ def has_slots(model: BaseFairseqModel) -> bool:
     return isinstance(model.decoder, LogLinearDecoder) and model.decoder.slot_rows is not None
 
 
+def with_unknown_slots(answer: Tensor, bound: EvidenceMixture, sentence: Tensor) -> Tensor:
+    """The log probabilities (N, V) of a model without slots in columns (N, V + J); sentence: (N,).
+
+    What it says of <unk>, it says of the unknown words of the source alike: each of their slots has an equal part.
+    """
+    slots, vocabulary, unk = bound.slots, bound.vocabulary, bound.unk
+    outside = (slots.unknown & (slots.words >= vocabulary))[sentence]  # shape: (N, J)
+    many = outside.sum(1, keepdim=True)
+    wide = functional.pad(answer, (0, outside.size(1)), value=NEGATIVE_INFINITY)
+    part = wide[:, unk : unk + 1] - many.clamp_min(1).log()
+    wide[:, vocabulary:] = part.expand_as(outside).masked_fill(~outside, NEGATIVE_INFINITY)
+    wide[:, unk] = wide[:, unk].masked_fill(many.squeeze(1) > 0, NEGATIVE_INFINITY)
+    return wide
+
+
 class SlotSearch(Search):
     """A search of the host over columns, with tokens in its answer: `words` (N, columns) of the model says which."""
 
@@ -113,26 +128,11 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
         self.words = bound.columns(state)
         self.columns = self.words.size(1)
         wide = [
-            answer if has_slots(model) else self._with_unknown_slots(answer, bound, state)
+            answer if has_slots(model) else with_unknown_slots(answer, bound, state[:, 0])
             for model, answer in zip(self.models, answers, strict=True)
         ]
         mean = torch.stack(wide).logsumexp(0) - math.log(len(wide)) if len(wide) > 1 else wide[0]
         return mean, torch.stack(attentions).mean(0) if attentions else None
-
-    def _with_unknown_slots(self, answer: Tensor, bound: EvidenceMixture, state: Tensor) -> Tensor:
-        """The answer (N, V) of a model without slots in columns (N, V + J).
-
-        What it says of <unk>, it says of the unknown words of the source alike: each of their slots has an equal part.
-        """
-        vocabulary, unk = answer.size(1), self.models[self.first].decoder.dictionary.unk()
-        wide = functional.pad(answer, (0, self.columns - vocabulary), value=NEGATIVE_INFINITY)
-        slots, sentence = bound.slots, state[:, 0]
-        outside = (slots.unknown & (slots.words >= vocabulary))[sentence]  # shape: (N, J)
-        many = outside.sum(1, keepdim=True)
-        part = wide[:, unk : unk + 1] - many.clamp_min(1).log()
-        wide[:, vocabulary:] = part.expand_as(outside).masked_fill(~outside, NEGATIVE_INFINITY)
-        wide[:, unk].masked_fill_(many.squeeze(1) > 0, NEGATIVE_INFINITY)
-        return wide
 
     def forward_align(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> Tensor:
         known = known_words(src_tokens, self.models[0].encoder.dictionary)
@@ -241,8 +241,7 @@ class ColumnScorer(SequenceScorer):
         decoder, target = next(model.decoder for model in models if has_slots(model)), sample["target"]
         bound = decoder.background.given(sample["net_input"]["src_tokens"])
         assert isinstance(bound, EvidenceMixture)
-        columns = len(decoder.dictionary) + bound.slots.words.size(1)
-        padded = [model if has_slots(model) else _Padded(model, columns) for model in models]
+        padded = [model if has_slots(model) else _Padded(model, bound) for model in models]
         hypotheses = super().generate(padded, sample | {"target": bound.column_of(target)}, **options)
         for row, hypothesis in zip(target, hypotheses, strict=True):
             hypothesis[0]["tokens"] = row[row != self.pad]
@@ -252,8 +251,8 @@ class ColumnScorer(SequenceScorer):
 class _Padded:
     """A model without slots that gives columns; the scorer asks nothing else of a model."""
 
-    def __init__(self, model: BaseFairseqModel, columns: int) -> None:
-        self.model, self.columns = model, columns
+    def __init__(self, model: BaseFairseqModel, bound: EvidenceMixture) -> None:
+        self.model, self.bound = model, bound
 
     def eval(self) -> None:
         self.model.eval()
@@ -266,6 +265,8 @@ class _Padded:
         )
 
     def get_normalized_probs(self, net_output: Any, log_probs: bool, sample: Any = None) -> Tensor:
-        answer = self.model.get_normalized_probs(net_output, log_probs)
-        nothing = NEGATIVE_INFINITY if log_probs else 0.0
-        return functional.pad(answer, (0, self.columns - answer.size(2)), value=nothing)
+        answer = self.model.get_normalized_probs(net_output, True)  # shape: (B, T, V)
+        batch, time, _ = answer.shape
+        sentence = torch.arange(batch, device=answer.device).repeat_interleave(time)
+        wide = with_unknown_slots(answer.flatten(0, 1), self.bound, sentence).view(batch, time, -1)
+        return wide if log_probs else wide.exp()

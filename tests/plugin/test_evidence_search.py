@@ -300,9 +300,10 @@ def stock(evidence: EvidenceWorld) -> Setting:
 
 
 class StockByHand:
-    """The host's softmax, read as strings."""
+    """The host's softmax, read as strings; the unknown words of the source share what it says of <unk>."""
 
-    def __init__(self, setting: Setting, source: str) -> None:
+    def __init__(self, setting: Setting, source: str, ours: ByHand) -> None:
+        self.unknown = [s for s, slot in ours.slots.items() if slot.unknown and s not in ours.of_target]
         self.model, self.dictionary = setting.model, setting.task.target_dictionary
         encoded = setting.task.source_dictionary.encode_line(source, add_if_not_exist=False)
         self.source = encoded.long().unsqueeze(0)
@@ -312,22 +313,27 @@ class StockByHand:
         previous = torch.tensor([[self.dictionary.eos(), *map(self.dictionary.index, prefix)]])
         scores = self.model(self.source, torch.tensor([self.source.size(1)]), previous)[0][0, -1]
         values = (scores / temperature).log_softmax(0).tolist()
-        return {s: -math.inf if s == "<pad>" else v for s, v in zip(self.dictionary.symbols, values, strict=True)}
+        found = {s: -math.inf if s == "<pad>" else v for s, v in zip(self.dictionary.symbols, values, strict=True)}
+        if self.unknown:
+            found |= dict.fromkeys(self.unknown, found["<unk>"] - math.log(len(self.unknown)))
+            found["<unk>"] = -math.inf
+        return found
 
 
 @pytest.mark.parametrize("other", ["ours", "stock"])
 def test_ensembles(evidence: EvidenceWorld, other: str) -> None:
-    """Probabilities are averaged, string by string; a model without slots gives strings outside V none."""
+    """Probabilities are averaged, string by string; a model without slots gives those outside V what <unk> has."""
     first = make(evidence, "llrnn_lstm", "static")
     if other == "ours":
         second = make(evidence, "llrnn_transformer", "static", loaded=first.task.prior)
-        of_second: Any = ByHand
     else:
-        second, of_second = stock(evidence), StockByHand
+        second = stock(evidence)
     models = [first.model, second.model]
     assert generator_class(models, Namespace(), True) is ColumnGenerator
     sample = batch(first.task, SENTENCES, PREFIXES)
-    by_hand = [[ByHand(first, source), of_second(second, source)] for source in SENTENCES]
+    by_hand: list[list[Any]] = [[ByHand(first, source)] for source in SENTENCES]
+    for pair, source in zip(by_hand, SENTENCES, strict=True):
+        pair.append(ByHand(second, source) if other == "ours" else StockByHand(second, source, pair[0]))
     for many, options in ((0, Options()), (0, Options(temperature=0.5)), (1, Options())):
         forced = [line.split()[:many] for line in PREFIXES]
         expected = [search(two, options, words) for two, words in zip(by_hand, forced, strict=True)]
