@@ -91,8 +91,10 @@ class EvidenceTable:
         """The id of the unknown twin of a known source word, if the twin would be evidence for a known target word."""
         word = self.source.symbols[index]
         evidence = self.rules.find(word, _Without(self.source.known_index, word))
-        if evidence is None or evidence.words[0] not in self.target.known_index or len(evidence.words[0]) < 2:
-            return None  # of one letter, such as the article `a` and the French verb: alike by accident
+        if evidence is None or evidence.words[0] not in self.target.known_index:
+            return None
+        if evidence.kind == "copies" and len(word) == 1:  # the article `a` and the French verb: alike by accident
+            return None
         return self.source.open(word)
 
     def offers(self, index: int) -> tuple[Offer, ...]:
