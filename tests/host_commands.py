@@ -90,6 +90,16 @@ class Running:
         return Result(code, out, err)
 
 
+def assert_says(result: Result, *words: str) -> None:
+    """The command failed with one line of ours, which holds `words`, and without a stack trace."""
+    assert result.code != 0
+    last = result.err.strip().splitlines()[-1]
+    assert last.startswith("fairseq_llrnn: error: "), result.err[-2000:]
+    for word in words:
+        assert word in last, last
+    assert "Traceback" not in result.err
+
+
 class HostCommands:
     """The client of the server below."""
 

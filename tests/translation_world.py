@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from host_commands import HostCommands
-from tiny_world import EVERY_SENTENCE, SPLITS, USER_DIR, World
+from tiny_world import EVERY_SENTENCE, SPLITS, USER_DIR, Setting, World
 
 SIZES = {
     "llrnn_lstm": [
@@ -99,3 +99,30 @@ def pairs(task: Any, lines: Sequence[str]) -> dict[str, Any]:
         encoded[0], sizes[0], task.source_dictionary, encoded[1], sizes[1], task.target_dictionary, shuffle=False
     )
     return dataset.collater([dataset[i] for i in range(len(lines))])
+
+
+def assert_steps_agree(setting: Setting, sample: dict[str, Any]) -> None:
+    """Decoding word by word, hypotheses duplicated and dropped after every step, is the full forward pass."""
+    from fairseq.sequence_generator import EnsembleModel
+
+    previous = sample["net_input"]["prev_output_tokens"]
+    rows = len(previous)
+    with torch.no_grad():
+        output = setting.model(**sample["net_input"])
+        whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, words and slots)
+        torch.testing.assert_close(whole.exp().sum(-1), torch.ones(whole.shape[:2]), atol=1e-5, rtol=0)
+        model = EnsembleModel([setting.model])
+        encoder_outs = model.forward_encoder(sample["net_input"])
+        states: list[dict[str, Any]] = [{}]
+        sentence = torch.arange(rows)  # which sentence each hypothesis follows
+        shuffle = torch.Generator().manual_seed(5)
+        for t in range(previous.size(1)):
+            if t:
+                # another number each time: the host takes the same for what a beam search with one beam does
+                order = torch.randint(len(sentence), (max(2, rows + 2 - t),), generator=shuffle)
+                sentence = sentence[order]
+                model.reorder_incremental_state(states, order)
+                encoder_outs = model.reorder_encoder_out(encoder_outs, order)
+            alive = previous[sentence, t].ne(setting.task.target_dictionary.pad())
+            found, _ = model.forward_decoder(previous[sentence, : t + 1], encoder_outs, states)
+            torch.testing.assert_close(found[alive], whole[sentence, t][alive], rtol=1e-4, atol=1e-4)

@@ -99,6 +99,7 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
         self.first = next(i for i, model in enumerate(models) if has_slots(model))
         self.words = torch.empty(0)  # shape: (N, V + J)
         self.columns = len(models[0].decoder.dictionary)
+        self._last: tuple[EvidenceMixture, Tensor] | None = None  # whose slots they are, and the hypotheses' states
 
     def forward_encoder(self, net_input: dict[str, Tensor]) -> list[EncoderOut]:
         known = net_input | {"src_tokens": known_words(net_input["src_tokens"], self.models[0].encoder.dictionary)}
@@ -124,7 +125,7 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
             answers.append(answer)
             attentions += [] if attention is None else [attention]
         decoder, kept = self.models[self.first].decoder, incremental_states[self.first]
-        bound, state = decoder.search_state(kept)
+        bound, state = self._last = decoder.search_state(kept)
         self.words = bound.columns(state)
         self.columns = self.words.size(1)
         wide = [
@@ -142,11 +143,9 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
 
     def column_of(self, tokens: Tensor) -> Tensor:
         """The column of each token (N, T) of the hypotheses; a string that no slot offers has that of <unk>."""
-        dictionary = self.models[0].decoder.dictionary
-        vocabulary = len(dictionary)
-        same = self.words[:, None, vocabulary:] == tokens.unsqueeze(2)  # shape: (N, T, J)
-        column = torch.where(same.any(2), vocabulary + same.long().argmax(2), dictionary.unk())
-        return torch.where(tokens >= vocabulary, column, tokens)
+        assert self._last is not None
+        bound, state = self._last
+        return bound.column_of(tokens, state)
 
     def force(self, words: Tensor, log_probs: Tensor) -> Tensor:
         """The columns (N,) of the words (N,) that hypotheses must go on with, which will stand for just these."""

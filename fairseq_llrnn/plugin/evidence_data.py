@@ -18,12 +18,23 @@ from fairseq.data import BaseWrapperDataset, FairseqDataset
 from fairseq_llrnn.core.evidence.table import EvidenceTable
 
 
-class UnknownTwins(BaseWrapperDataset):
-    """The host's pairs of sentences, with unknown twins in the source."""
+class ChangedPairs(BaseWrapperDataset):
+    """The host's pairs of sentences, a share of which training changes, in every epoch others."""
 
-    def __init__(self, dataset: FairseqDataset, table: EvidenceTable, share: float, seed: int) -> None:
+    def __init__(self, dataset: FairseqDataset, share: float, seed: int) -> None:
         super().__init__(dataset)
         self.share, self.seed, self.epoch = share, seed, 1
+
+    def set_epoch(self, epoch: int) -> None:
+        super().set_epoch(epoch)
+        self.epoch = epoch
+
+
+class UnknownTwins(ChangedPairs):
+    """Pairs with unknown twins in the source."""
+
+    def __init__(self, dataset: FairseqDataset, table: EvidenceTable, share: float, seed: int) -> None:
+        super().__init__(dataset, share, seed)
         # by source id: the unknown twin, and the target word that it is evidence for; −1 where there is none
         self.twin = np.full(table.source.known, -1)
         self.target = np.full(table.source.known, -1)
@@ -31,10 +42,6 @@ class UnknownTwins(BaseWrapperDataset):
             twin = table.twin_of(word)
             if twin is not None:
                 self.twin[word], self.target[word] = twin, table.offers(twin)[0].word
-
-    def set_epoch(self, epoch: int) -> None:
-        super().set_epoch(epoch)
-        self.epoch = epoch
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]

@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import BaseWrapperDataset, FairseqDataset
+from fairseq.data import FairseqDataset
 
 from fairseq_llrnn.core.evidence.inventing import certain_translations, invented_words
 from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.plugin.evidence_data import ChangedPairs
 
 MOST = 2  # invented words of a sentence: two, so that the model learns to tell them apart
 STREAM = 1  # its random numbers are others than those of plugin/evidence_data.py
 
 
-class InventedEvidence(BaseWrapperDataset):
-    """The host's pairs of sentences, a share of them with invented words on both sides."""
+class InventedEvidence(ChangedPairs):
+    """Pairs with invented words on both sides."""
 
     def __init__(self, dataset: FairseqDataset, prior: Prior, share: float, seed: int) -> None:
-        super().__init__(dataset)
-        self.share, self.seed, self.epoch = share, seed, 1
+        super().__init__(dataset, share, seed)
         self.translation = certain_translations(prior)  # shape: (U,)
         table = prior.evidence_table
         known = set(prior.symbols) | set(prior.source_symbols)
@@ -32,10 +32,6 @@ class InventedEvidence(BaseWrapperDataset):
         # the ids of the invented strings on either side
         self.source_ids = np.array([table.source.open(word) for word in words])
         self.target_ids = np.array([table.target.open(word) for word in words])
-
-    def set_epoch(self, epoch: int) -> None:
-        super().set_epoch(epoch)
-        self.epoch = epoch
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]

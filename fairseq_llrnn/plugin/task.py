@@ -60,6 +60,11 @@ def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictio
     return loaded
 
 
+def criterion_name(cfg: Any) -> str:
+    """Which criterion its options are of."""
+    return str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
+
+
 class PriorTask(FairseqTask):
     """A task whose models and criterion find features, signatures and background in `task.prior`."""
 
@@ -118,7 +123,7 @@ class PriorTask(FairseqTask):
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As the host's; raises OptionError for its label smoothing, which spreads over words that have no mass."""
-        name = str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
+        name = criterion_name(cfg)
         if name.startswith("label_smoothed"):
             raise OptionError(
                 f"--criterion {name}: it spreads targets over all symbols, also those that the background forbids, and "

@@ -23,7 +23,7 @@ from fairseq_llrnn.plugin.columns import has_slots
 from fairseq_llrnn.plugin.evidence_data import UnknownTwins
 from fairseq_llrnn.plugin.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.open_dictionary import open_source, open_target
-from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, load_task_prior
+from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, criterion_name, load_task_prior
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As every task's of ours; raises OptionError for one that would take slots for words."""
-        name = str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
+        name = criterion_name(cfg)
         if self.prior.evidence is not None and not name.startswith(("log_linear", "label_smoothed")):
             raise OptionError(
                 f"--criterion {name}: expected log_linear, since the prior has evidence, of which no other knows; use "

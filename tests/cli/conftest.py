@@ -1,5 +1,6 @@
 """`llrnn` in this process on a very small corpus, and once a session a trained model to explain."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from small_corpus import Corpus, Done, Llrnn
 from tiny_world import World
 
 from fairseq_llrnn.cli import main as llrnn_main
+from fairseq_llrnn.core.prior import Prior, load_prior
 
 
 @pytest.fixture
@@ -31,6 +33,18 @@ def llrnn(capsys: pytest.CaptureFixture[str]) -> Llrnn:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Corpus:
     return Corpus.make(tmp_path)
+
+
+@pytest.fixture
+def built(prior: Llrnn, data: Path) -> Callable[..., Prior]:
+    """The prior that a module's own fixture `prior`, a run of `llrnn prior`, leaves in its folder `data`."""
+
+    def run(*options: object) -> Prior:
+        done = prior(*options)
+        assert done.code == 0, done.err
+        return load_prior(data / "prior")
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from host_commands import HostCommands
 from small_corpus import Done, Llrnn
 
-from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.core.prior import Prior
 
 ENGLISH = ["the house", "the cat", "12 cats", "Bob 's house", "flight AF447 to Lyon", "in 1998", "1,000 cats"]
 FRENCH = ["la maison", "le chat", "12 chats", "la maison de Bob", "vol AF447 pour Lyon", "en 1998", "1 000 chats"]
@@ -42,16 +42,6 @@ def prior(data: Path, llrnn: Llrnn) -> Run:
 
     def run(*options: object) -> Done:
         return llrnn("prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior", *options)
-
-    return run
-
-
-@pytest.fixture
-def built(prior: Run, data: Path) -> Callable[..., Prior]:
-    def run(*options: object) -> Prior:
-        done = prior(*options)
-        assert done.code == 0, done.err
-        return load_prior(data / "prior")
 
     return run
 

@@ -58,16 +58,6 @@ def prior(data: Path, llrnn: Llrnn) -> Run:
     return run
 
 
-@pytest.fixture
-def built(prior: Run, data: Path) -> Callable[..., Prior]:
-    def run(*options: object) -> Prior:
-        done = prior(*options)
-        assert done.code == 0, done.err
-        return load_prior(data / "prior")
-
-    return run
-
-
 def translations(prior: Prior, word: str) -> list[str]:
     assert prior.lexical is not None
     row = prior.lexical.table.row(prior.source_symbols.index(word))

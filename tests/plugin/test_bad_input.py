@@ -7,21 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from host_commands import HostCommands, Result
+from host_commands import HostCommands, assert_says
 from tiny_world import EVERY_SENTENCE, Setting, World, build, sentences
 
 from fairseq_llrnn.errors import OptionError
-
-
-def assert_says(result: Result, *words: str) -> None:
-    """The command failed with one line of ours, which holds `words`, and without a stack trace."""
-    assert result.code != 0
-    last = result.err.strip().splitlines()[-1]
-    assert last.startswith("fairseq_llrnn: error: "), result.err[-2000:]
-    for word in words:
-        assert word in last, last
-    assert "Traceback" not in result.err
-
 
 COMMANDS = {
     "a stock model under our criterion": (["--arch", "lstm_lm"], ["log-linear model", "--arch llrnn_…"]),

@@ -17,7 +17,7 @@ from dynamic_prior import few_words
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld, batch, make
 from tiny_world import Setting, build, randomise
 from torch import Tensor
-from translation_world import SIZES, TRAINING
+from translation_world import SIZES, TRAINING, assert_steps_agree
 
 from fairseq_llrnn.core.backgrounds.evidence import LOG_UNK_KEEPS
 from fairseq_llrnn.core.patterns import shape_features, suffixes
@@ -350,31 +350,9 @@ def test_ensembles(evidence: EvidenceWorld, other: str) -> None:
 
 def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(evidence: EvidenceWorld) -> None:
     """Incremental decoding over columns, reordered after every step, agrees with the full forward pass."""
-    from fairseq.sequence_generator import EnsembleModel
-
     for arch, prior in (("llrnn_lstm", "lexical"), ("llrnn_transformer", "static")):
         setting = make(evidence, arch, prior)
-        sample = batch(setting.task, SENTENCES, PREFIXES)
-        previous = sample["net_input"]["prev_output_tokens"]
-        with torch.no_grad():
-            output = setting.model(**sample["net_input"])
-            whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V + J)
-            torch.testing.assert_close(whole.exp().sum(-1), torch.ones(whole.shape[:2]), atol=1e-5, rtol=0)
-            model = EnsembleModel([setting.model])
-            encoder_outs = model.forward_encoder(sample["net_input"])
-            states: list[dict[str, Any]] = [{}]
-            sentence = torch.arange(len(SENTENCES))  # which sentence each hypothesis follows
-            shuffle = torch.Generator().manual_seed(5)
-            for t in range(previous.size(1)):
-                if t:
-                    # another number each time: the host takes the same for what a beam search with one beam does
-                    order = torch.randint(len(sentence), (max(2, 7 - t),), generator=shuffle)
-                    sentence = sentence[order]
-                    model.reorder_incremental_state(states, order)
-                    encoder_outs = model.reorder_encoder_out(encoder_outs, order)
-                alive = previous[sentence, t].ne(setting.task.target_dictionary.pad())
-                found, _ = model.forward_decoder(previous[sentence, : t + 1], encoder_outs, states)
-                torch.testing.assert_close(found[alive], whole[sentence, t][alive], rtol=1e-4, atol=1e-4)
+        assert_steps_agree(setting, batch(setting.task, SENTENCES, PREFIXES))
 
 
 def test_constraints_may_be_slots(evidence: EvidenceWorld) -> None:

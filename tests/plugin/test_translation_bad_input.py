@@ -5,22 +5,12 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
-from host_commands import HostCommands, Result
+from host_commands import HostCommands, Result, assert_says
 from tiny_world import EVERY_SENTENCE
 from translation_world import SIZES, TRAINING, TranslationWorld
 
 SKIP = "--skip-invalid-size-inputs-valid-test"
 SKIPPED = "samples have invalid sizes and will be skipped"
-
-
-def assert_says(result: Result, *words: str) -> None:
-    """The command failed with one line of ours, which holds `words`, and without a stack trace."""
-    assert result.code != 0
-    last = result.err.strip().splitlines()[-1]
-    assert last.startswith("fairseq_llrnn: error: "), result.err[-2000:]
-    for word in words:
-        assert word in last, last
-    assert "Traceback" not in result.err
 
 
 def numbers(result: Result) -> list[int]:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from dynamic_prior import LINES
 from tiny_world import Setting, build, randomise
-from translation_world import TranslationWorld, pairs
+from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
 
@@ -37,29 +37,8 @@ def make(translation: TranslationWorld, variant: list[str], prior: str = "prior"
 @pytest.mark.parametrize("name", VARIANTS)
 def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(translation: TranslationWorld, name: str) -> None:
     """Incremental decoding, reordered (duplicated, dropped) after every step, agrees with the full forward pass."""
-    from fairseq.sequence_generator import EnsembleModel
-
     setting = make(translation, VARIANTS[name], PRIORS.get(name, "prior"))
-    sample = pairs(setting.task, LINES)
-    previous = sample["net_input"]["prev_output_tokens"]
-    with torch.no_grad():
-        output = setting.model(**sample["net_input"])
-        whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V)
-        torch.testing.assert_close(whole.exp().sum(-1), torch.ones(whole.shape[:2]), atol=1e-5, rtol=0)
-        model = EnsembleModel([setting.model])
-        encoder_outs = model.forward_encoder(sample["net_input"])
-        states: list[dict] = [{}]
-        sentence = torch.arange(4)  # which sentence each hypothesis follows
-        shuffle = torch.Generator().manual_seed(5)
-        for t in range(previous.size(1)):
-            if t:
-                order = torch.randint(len(sentence), (max(2, 6 - t),), generator=shuffle)
-                sentence = sentence[order]
-                model.reorder_incremental_state(states, order)
-                encoder_outs = model.reorder_encoder_out(encoder_outs, order)
-            alive = previous[sentence, t].ne(setting.task.target_dictionary.pad())
-            found, _ = model.forward_decoder(previous[sentence, : t + 1], encoder_outs, states)
-            torch.testing.assert_close(found[alive], whole[sentence, t][alive], rtol=1e-4, atol=1e-4)
+    assert_steps_agree(setting, pairs(setting.task, LINES))
 
 
 @pytest.mark.parametrize("name", VARIANTS)

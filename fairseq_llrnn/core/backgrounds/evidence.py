@@ -130,12 +130,15 @@ class EvidenceMixture(Background):
 
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """Strings outside the vocabulary, and what a slot of an unknown word wrote, are read as <unk>."""
-        sentence = self._sentence_of(tokens) if state is None else state[:, :1].expand_as(tokens)
+        sentence = self._sentence_of(tokens, state)
         which, is_slot = self.slot(sentence, tokens)
         unread = is_slot & self.slots.unknown[sentence, which]
         return self._known(tokens).masked_fill(unread, self.unk)
 
-    def _sentence_of(self, tokens: Tensor) -> Tensor:
+    def _sentence_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        """The sentence of each token (N, T): i in row i, or that of state i."""
+        if state is not None:
+            return state[:, :1].expand_as(tokens)
         return torch.arange(len(tokens), device=tokens.device).unsqueeze(1).expand_as(tokens)
 
     # ---- masses and shares ----------------------------------------------------------------------------------------
@@ -188,12 +191,17 @@ class EvidenceMixture(Background):
         which, is_slot = self.slot(state[:, 0], tokens)
         known = self._known(tokens)
         share = self.base.log_share(self._base(state), known) + self._lift(state, self.class_of[known])
-        has_mass = self.log_mass_of_slots(state).gather(1, which.unsqueeze(1)).squeeze(1) > NEGATIVE_INFINITY
-        return torch.where(is_slot, torch.where(has_mass, 0.0, NEGATIVE_INFINITY), share)
+        own = self._share_of_slots(state).gather(1, which.unsqueeze(1)).squeeze(1)
+        return torch.where(is_slot, own, share)
 
     def log_mass_of_slots(self, state: Tensor) -> Tensor:
         """log b(C; x_j) of every slot: (N, J)."""
         return torch.logaddexp(self.log_evidence[state[:, 0]], self._leaving(state)[2])
+
+    def _share_of_slots(self, state: Tensor) -> Tensor:
+        """The log share of every slot's only member: 0, or −inf for a slot without mass; (N, J)."""
+        masses = self.log_mass_of_slots(state)
+        return masses.masked_fill(~masses.isneginf(), 0.0)
 
     def _lift(self, state: Tensor, classes: Tensor) -> Tensor:
         """What the shares of the members that stay gain where others have left their class: (N,) -> (N,)."""
@@ -226,15 +234,13 @@ class EvidenceMixture(Background):
         classes = self.places_class[state[:, 0]]
         first = self._staying(state, classes, 1)[0].squeeze(2)  # shape: (N, J)
         best = best.scatter(1, classes, torch.where(self.inside[state[:, 0]], first, best.gather(1, classes)))
-        masses = self.log_mass_of_slots(state)
-        return torch.cat([best, masses.masked_fill(~masses.isneginf(), 0.0)], dim=1)
+        return torch.cat([best, self._share_of_slots(state)], dim=1)
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         is_slot = classes >= self.static
         shares, words = self._staying(state, classes.masked_fill(is_slot, 0), k)
         which = (classes - self.static).clamp_min(0)
-        own = self.log_mass_of_slots(state).gather(1, which)  # shape: (N, C)
-        own = own.masked_fill(~own.isneginf(), 0.0).unsqueeze(2)
+        own = self._share_of_slots(state).gather(1, which).unsqueeze(2)  # shape: (N, C, 1)
         string = self.slots.words[state[:, 0]].gather(1, which).clamp_min(0).unsqueeze(2)
         alone = functional.pad(own, (0, k - 1), value=NEGATIVE_INFINITY)
         shares = torch.where(is_slot.unsqueeze(2), alone, shares)
@@ -260,9 +266,9 @@ class EvidenceMixture(Background):
         words = torch.arange(self.vocabulary, device=strings.device)
         return torch.cat([words.expand(len(state), -1), strings], dim=1)
 
-    def column_of(self, tokens: Tensor) -> Tensor:
-        """The columns of the tokens (B, T) of sentence i in row i; a string that no slot offers is <unk>."""
-        which, is_slot = self.slot(self._sentence_of(tokens), tokens)
+    def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        """The columns of the tokens (N, T), of sentence i in row i, or of state i; strings without a slot are <unk>."""
+        which, is_slot = self.slot(self._sentence_of(tokens, state), tokens)
         outside = is_slot & (tokens >= self.vocabulary)
         return torch.where(outside, self.vocabulary + which, self._known(tokens))
 
@@ -274,8 +280,7 @@ class EvidenceMixture(Background):
 
     def log_shares(self, state: Tensor) -> Tensor:
         """(N, V + J)"""
-        masses = self.log_mass_of_slots(state)
-        return self._with_slots(self._static_shares(state), masses.masked_fill(~masses.isneginf(), 0.0), state)
+        return self._with_slots(self._static_shares(state), self._share_of_slots(state), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """(N, V + J)"""
