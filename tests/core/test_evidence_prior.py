@@ -198,6 +198,17 @@ def test_features_of_slots_that_are_missing(saved: Path) -> None:
         load_prior(saved)
 
 
+@pytest.mark.parametrize("symbol", ["<pad>", "<unk>"])
+def test_a_symbol_that_shares_its_signature(tmp_path: Path, symbol: str) -> None:
+    prior = evident()
+    class_of = prior.output.class_of.copy()
+    class_of[5] = class_of[prior.symbols.index(symbol)]
+    output = replace(prior.output, class_of=class_of)
+    replace(prior, output=output, input=output).save(tmp_path / "prior")
+    with pytest.raises(PriorError, match="the evidence needs <pad> and <unk> alone in their signatures; build it"):
+        load_prior(tmp_path / "prior")
+
+
 def test_source_words_that_are_missing_or_others(saved: Path) -> None:
     (saved / "source.txt").write_text("<s>\nx\n", encoding="utf-8")
     with pytest.raises(PriorError, match="the evidence was made for other source words; build it again"):

@@ -301,6 +301,7 @@ REFUSED = {
     "no room": (["--max-slots", 0], "--max-slots 0: expected a number of at least 1"),
     "a share": (["--evidence-dropout", 1.5], "--evidence-dropout 1.5: expected a share from 0 to below 1"),
     "all": (["--evidence-dropout", 1], "--evidence-dropout 1.0: expected a share from 0 to below 1"),
+    "invented": (["--invented-evidence", -0.1], "--invented-evidence -0.1: expected a share from 0 to below 1"),
     "a criterion of the host": (["--criterion", "cross_entropy"], "--criterion cross_entropy: expected log_linear"),
     "its smoothing": (["--criterion", "label_smoothed_cross_entropy"], "log_linear --label-smoothing"),
     "the plain formula": (["--output-formula", "plain"], "--output-formula plain: not supported with a prior that has"),

@@ -1,15 +1,18 @@
 """Dictionaries that are open, and training pairs with unknown twins."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from evidence_world import KNOWN, MAPPED, EvidenceWorld
+from evidence_world import KNOWN, MAPPED, EvidenceWorld, make
 from tiny_world import build
 
-from fairseq_llrnn.plugin.evidence_data import UnknownTwins
+from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.plugin.evidence_data import ChangedPairs, UnknownTwins
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +84,22 @@ def test_twins_depend_on_the_seed_the_epoch_and_the_sentence(evidence: EvidenceW
     assert drawn(epoch=2) != drawn(seed=2)
 
 
+def test_a_target_that_needs_evidence_and_has_none(evidence: EvidenceWorld) -> None:
+    """The advice is about --unsupported, where the prior was built with it."""
+    settings = {"unsupported": ["numbers=0"]}
+    for more, says in (({}, "--background unigram"), (settings, r"--unsupported numbers=0\).*small weights there")):
+        prior = load_prior(evidence.data / "static")
+        prior = replace(prior, settings={**prior.settings, **more})
+        decoder = make(evidence, "llrnn_lstm", "static", loaded=prior).model.decoder
+        with pytest.raises(DataError, match=says):
+            decoder.refuse_impossible(torch.tensor([[-torch.inf]]), torch.tensor([[5]]), torch.tensor([0]))
+
+
 def test_only_training_has_twins(evidence: EvidenceWorld, task: Any) -> None:
     task.load_dataset("valid")
     assert not isinstance(task.dataset("valid"), UnknownTwins)
+    task.load_dataset("valid", combine=True)  # as --combine-valid-subsets does
+    assert not isinstance(task.dataset("valid"), ChangedPairs)
     assert not isinstance(twins_of_nothing(evidence), UnknownTwins)
 
 
