@@ -39,12 +39,15 @@ DATA = {
 }
 
 # Prior -> what `llrnn prior` is told besides --out.
-LEXICAL = (
+FEATURES = (
     "--dict {data}/dict.fr.txt --count-text {text}/train.fr --lexicon lexicon.tsv.gz --shapes --suffixes "
-    "--background unigram --lexical-translation {data} --aligner ibm1"
+    "--background unigram"
 )
+LEXICAL = f"{FEATURES} --lexical-translation {{data}} --aligner ibm1"
+EVIDENCE = "--top-words 4000 --evidence numbers,names,copies"
 PRIORS = {
-    "word/prior": f"{LEXICAL} --top-words 4000 --evidence numbers,names,copies",
+    "word/prior": f"{LEXICAL} {EVIDENCE}",
+    "word/features": f"{FEATURES} {EVIDENCE}",
     "piece/lexical": f"{LEXICAL} --top-words all --pieces sentencepiece",
 }
 
@@ -89,8 +92,11 @@ RECIPES = {
     "softmax-word": Recipe("softmax over words", "word", f"{SOFTMAX} --share-decoder-input-output-embed"),
     "ll-word": Recipe(
         "log-linear over words: morphology, shapes, suffixes, lexical background, evidence; the decoder reads words "
-        "through the same features; 4,500 updates", "word",
-        f"{LOG_LINEAR} --feature-input --tie-features --max-update 4500 --total-num-update 4500", "word/prior",
+        "through the same features", "word", f"{LOG_LINEAR} --feature-input --tie-features", "word/prior",
+    ),
+    "ll-word-features": Recipe(
+        "likewise, without a lexical background", "word",
+        f"{LOG_LINEAR} --feature-input --tie-features", "word/features",
     ),
     "ll-word-copy": Recipe(
         "ll-word, then 800 updates with invented unknown words in 40 % of the pairs", "word",
