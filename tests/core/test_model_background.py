@@ -1,0 +1,71 @@
+"""A trained model as a background (core/backgrounds/model.py): the laws, one call for a batch, frozen."""
+
+import laws
+import torch
+from torch import Tensor, nn
+
+from fairseq_llrnn.core.backgrounds.model import ModelBackground
+
+WORDS, CLASSES = 9, 4
+
+
+class TinyModel(nn.Module):
+    """A recurrent model over nine words, which counts its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.network = nn.Embedding(WORDS, 5), nn.GRU(5, 6, batch_first=True)
+        self.output = nn.Linear(6, WORDS)
+        self.calls = 0
+
+    def forward(self, previous: Tensor) -> Tensor:
+        self.calls += 1
+        hidden, _ = self.network(self.embedding(previous))
+        return self.output(hidden).log_softmax(-1)
+
+
+def background(forbidden: int | None = None) -> tuple[ModelBackground, TinyModel]:
+    torch.manual_seed(1)
+    model = TinyModel()
+    weights = torch.zeros(WORDS)
+    if forbidden is not None:
+        weights[forbidden] = float("-inf")
+    class_of = torch.tensor([0, 1, 1, 2, 2, 2, 3, 1, 0])
+    return ModelBackground(class_of, CLASSES, weights, 2, model), model
+
+
+def test_it_obeys_the_laws() -> None:
+    laws.check_background(background()[0], WORDS)
+    laws.check_background(background(forbidden=4)[0], WORDS)
+
+
+def test_its_weights_are_the_models_and_forbidden_words_stay_forbidden() -> None:
+    found, model = background(forbidden=4)
+    state = found.advance(found.start(3), torch.tensor([1, 5, 8]))
+    expected = model(torch.tensor([[2, 1], [2, 5], [2, 8]]))[:, -1]
+    expected[:, 4] = float("-inf")
+    torch.testing.assert_close(found.log_weights(state), expected)
+
+
+def test_a_batch_of_training_is_one_call() -> None:
+    found, model = background()
+    previous = torch.tensor([[2, 3, 4], [2, 5, 6]])
+    found.log_mass_along(previous)
+    found.log_share_along(previous, torch.tensor([[3, 4, 2], [5, 6, 2]]))
+    assert model.calls == 1
+
+
+def test_a_step_of_a_search_is_one_call() -> None:
+    found, model = background()
+    state = found.advance(found.start(3), torch.tensor([1, 5, 8]))
+    found.log_mass(state)
+    found.best_share(state)
+    found.log_share(state, torch.tensor([3, 3, 3]))
+    assert model.calls == 1
+
+
+def test_the_model_is_frozen_and_in_no_checkpoint() -> None:
+    found, _ = background()
+    assert not list(found.parameters())
+    assert not found.log_mass_along(torch.tensor([[2, 3]])).requires_grad
+    assert not found.state_dict()
