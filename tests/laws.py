@@ -28,8 +28,15 @@ def check_background(
         _shares_sum_to_one(background, state, history.size(0))
         _share_of_a_token_is_its_entry(background, state, history[:, 0])
         _best_members_are_best(background, state, history.size(0))
+        _corrections_say_the_masses(background, state, history.size(0))
+        for remaining in (1, 2, 50):
+            _only_words_out_of_reach_lose_their_share(background, state, remaining, history.size(0))
     _reordering_commutes(background, unbound, source, history, states[-1])
     _training_equals_search(background, history, states)
+    held_out = background.held_out(history)
+    states = held_out.states_along(history)
+    _mass_is_the_sum_of_member_weights(held_out, states[-1], history.size(0))
+    _training_equals_search(held_out, history, states)
 
 
 def _wide(x: Tensor, n: int) -> Tensor:
@@ -76,6 +83,31 @@ def _best_members_are_best(background: Background, state: Tensor, n: int) -> Non
     torch.testing.assert_close(best, values[:, :, 0], msg="best_share is the first of the best members")
 
 
+def _corrections_say_the_masses(background: Background, state: Tensor, n: int) -> None:
+    corrections = background.corrections(state)
+    assert (corrections is not None) == background.sparse, "who is sparse has corrections"
+    if corrections is not None:
+        mass = _wide(background.log_mass(state), n)
+        torch.testing.assert_close(corrections.dense(n), mass, **TOLERANCE, msg="corrections say the masses")
+
+
+def _only_words_out_of_reach_lose_their_share(background: Background, state: Tensor, remaining: int, n: int) -> None:
+    limited = background.within(remaining)
+    before, after = _wide(background.log_shares(state), n), _wide(limited.log_shares(state), n)
+    torch.testing.assert_close(limited.log_mass(state), background.log_mass(state), msg="no limit changes a mass")
+    lost = torch.isneginf(after)
+    torch.testing.assert_close(after[~lost], before[~lost], msg="no limit changes what is left of the shares")
+    mass = _wide(background.log_mass(state), n)[:, background.class_of]
+    left = (~lost & ~torch.isneginf(mass)).any(1)
+    reachable = background.steps_to_end(state) <= remaining
+    some = (~torch.isneginf(before + mass)).any(1)
+    assert (left >= (reachable & some)).all(), "where an end is in reach, a word is left"
+    words = torch.arange(before.size(1)).repeat(n)
+    each = limited.log_share(state.repeat_interleave(before.size(1), 0), words).view_as(after)
+    torch.testing.assert_close(each, after, msg="log_share is an entry of log_shares, with a limit, too")
+    _best_members_are_best(limited, state, n)
+
+
 def _reordering_commutes(
     background: Background, unbound: Background, source: Tensor, history: Tensor, last: Tensor
 ) -> None:
@@ -102,3 +134,8 @@ def _training_equals_search(background: Background, history: Tensor, states: lis
             (share[:, t], background.log_share(state, targets[:, t])),
         ):
             torch.testing.assert_close(along, step, msg="training-time values equal search-time values")
+    corrections = background.corrections_along(history)
+    assert (corrections is not None) == background.sparse, "who is sparse has corrections"
+    if corrections is not None:
+        found = corrections.dense(batch * time).view(batch, time, -1)
+        torch.testing.assert_close(found, mass, **TOLERANCE, msg="corrections of a batch say its masses")

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.corrections import Corrections
 
 
 def log_linear_by_hand(
@@ -42,3 +43,26 @@ class HashBackground(Background):
 
     def log_weights(self, state: Tensor) -> Tensor:
         return self.table[(3 * state[:, 0] + 5 * state[:, 1]) % 7]
+
+
+class SparseHashBackground(HashBackground):
+    """The same background with corrections, found from its dense masses; every second entry comes in two parts."""
+
+    sparse = True
+
+    def corrections(self, state: Tensor) -> Corrections:
+        mass = self.log_mass(state)
+        shared = mass.new_zeros(1, self.num_classes)
+        constant = mass[:, -1]
+        different = mass - shared - constant.unsqueeze(1)
+        rows, classes = (~torch.isneginf(different)).nonzero(as_tuple=True)
+        added = different[rows, classes]
+        halves = added / 2
+        return Corrections(
+            shared,
+            torch.cat([rows, rows[::2]]),
+            torch.cat([classes, classes[::2]]),
+            torch.cat([torch.where(torch.arange(len(added)) % 2 == 0, halves, added), halves[::2]]),
+            torch.isneginf(mass).any(1),
+            constant,
+        )

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.core.backgrounds.contract import class_log_sums
+from fairseq_llrnn.core.backgrounds.corrections import Corrections
 from fairseq_llrnn.core.backgrounds.smoothing import SMOOTHINGS, unigram_weights
 from fairseq_llrnn.core.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import DataError, OptionError
@@ -18,6 +19,32 @@ CLASS_OF = torch.tensor([0, 1, 0, 2, 1, 3, 2, 0, 4])
 
 def test_slow_default_obeys_the_laws() -> None:
     laws.check_background(oracles.HashBackground(CLASS_OF, 5), len(CLASS_OF))
+
+
+def test_corrections_obey_the_laws() -> None:
+    laws.check_background(oracles.SparseHashBackground(CLASS_OF, 5), len(CLASS_OF))
+
+
+def test_corrections_by_hand() -> None:
+    inf = float("inf")
+    corrections = Corrections(
+        shared=torch.tensor([[0.0, -inf, 2.0]]),
+        rows=torch.tensor([0, 0, 0, 2]),
+        classes=torch.tensor([2, 2, 0, 2]),
+        added=torch.tensor([1.0, 0.5, -1.0, 3.0]),
+        only=torch.tensor([False, False, True]),
+        constant=torch.tensor([0.0, 10.0, -1.0]),
+    )
+    expected = torch.tensor([[-1.0, -inf, 3.5], [10.0, -inf, 12.0], [-inf, -inf, 4.0]])
+    torch.testing.assert_close(corrections.dense(3), expected)
+
+
+def test_a_background_that_looks_at_nothing_ends_anywhere_and_holds_nothing_out() -> None:
+    background = StaticBackground(CLASS_OF, 5, torch.zeros(9))
+    assert background.held_out(torch.zeros((2, 3), dtype=torch.long)) is background
+    assert background.within(1) is background
+    assert background.steps_to_end(background.start(3)).tolist() == [1, 1, 1]
+    assert background.corrections_along(torch.zeros((2, 3), dtype=torch.long)) is None
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=9, max_size=9), st.integers(0, 100))

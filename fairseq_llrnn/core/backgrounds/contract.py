@@ -10,6 +10,8 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
     bound = background.given(source)               the background of a batch of conditions C (source sentences)
 
 A background that depends on a condition C is first asked for the one of this batch; any other answers with itself.
+Likewise `held_out` (training on the text that the background was estimated from) and `within` (a search with a limit of
+length). A background whose masses differ from one row at few places also says `corrections` (corrections.py).
 Where C offers strings of its own (backgrounds/evidence.py), the bound background has more classes than the vocabulary,
 and which class a token is of depends on C as well: ask `classes`, not `class_of`.
 A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
@@ -24,7 +26,8 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-NEGATIVE_INFINITY = float("-inf")
+from fairseq_llrnn.core.backgrounds.corrections import NEGATIVE_INFINITY as NEGATIVE_INFINITY
+from fairseq_llrnn.core.backgrounds.corrections import Corrections as Corrections
 
 
 def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> Tensor:
@@ -43,6 +46,7 @@ class Background(nn.Module):
 
     class_of: Tensor  # (V,) int64
     constant = False  # whether a sentence gets the same answers in all of its states
+    sparse = False  # whether `corrections` answers
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
         super().__init__()
@@ -75,6 +79,31 @@ class Background(nn.Module):
         that ignores C returns itself.
         """
         return self
+
+    # ---- training on the text that it was estimated from, and searches with a limit ------------------------------
+
+    def held_out(self, tokens: Tensor) -> Background:
+        """The background for training on a batch of text: what was estimated from these sentences is left out.
+
+        `tokens` (B, T), padded: the start symbol, then the text, as `previous` of a batch is. Sentences end with
+        `</s>`, and the last one of a row where the row ends (whether or not its </s> is there).
+
+        What it returns lives as long as the batch, and its `start(B)` gives row i the state of row i.
+        """
+        return self
+
+    def within(self, remaining: int) -> Background:
+        """The background for a search step after which at most `remaining` − 1 more tokens may follow.
+
+        `remaining` ≥ 1 counts the token of this step and `</s>`. Words after which no end is in reach get the share
+        −inf; masses do not change, and so the scores of all other words do not, either. States are those of this
+        background.
+        """
+        return self
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        """The least number of tokens, `</s>` included, that complete the string: (N,) int64; huge where none does."""
+        return self.class_of.new_ones(len(state))
 
     # ---- what only a condition with strings of its own overrides ----------------------------------------------------
 
@@ -159,6 +188,16 @@ class Background(nn.Module):
         values, tokens = masked.topk(k, dim=-1)
         return values, tokens.masked_fill(values == NEGATIVE_INFINITY, 0)
 
+    # ---- masses as a shared row with corrections (where `sparse`) ------------------------------------------------
+
+    def corrections(self, state: Tensor) -> Corrections | None:
+        """The masses of `log_mass` without a tensor (N, S); None where the background is not `sparse`."""
+        return None
+
+    def corrections_along(self, previous: Tensor) -> Corrections | None:
+        """As `corrections`, of all positions of a batch (B, T): N = B·T, row b·T + t."""
+        return self.corrections(self.flat_states(previous)) if self.sparse else None
+
     # ---- a whole sequence at once (training) ----------------------------------------------------------------------
 
     def states_along(self, previous: Tensor) -> list[Tensor]:
@@ -170,6 +209,10 @@ class Background(nn.Module):
         for t in range(1, previous.size(1)):
             states.append(self.advance(states[-1], previous[:, t]))
         return states
+
+    def flat_states(self, previous: Tensor) -> Tensor:
+        """States before each position of a batch (B, T), in one tensor (B·T, …): position b·T + t."""
+        return torch.stack(self.states_along(previous), dim=1).flatten(0, 1)
 
     def log_mass_along(self, previous: Tensor) -> Tensor:
         """log B_K(σ) at every position: (B, T) -> (B, T, S), or a shape that broadcasts to it."""
