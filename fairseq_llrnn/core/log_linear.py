@@ -14,14 +14,14 @@ Softmax is the special case φ = one-hot, b = 1: then E = W and the signature fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.core.backgrounds.corrections import Corrections
+from fairseq_llrnn.core.class_scores import class_log_prob
 from fairseq_llrnn.core.composition import SparseRows
 from fairseq_llrnn.core.features import FeatureTable
 
@@ -39,78 +39,6 @@ def plain_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, phi: Tensor, l
     """
     adaptor = hidden @ weight.T + bias  # shape: (N, F)
     return functional.log_softmax(adaptor @ phi.T + log_weights, dim=-1)
-
-
-class _ClassScore(torch.autograd.Function):
-    """The target's score and log Z over the classes, with one N×S buffer: the probabilities, kept for the gradient.
-
-    The gradients in the scores are onehot and p; their sum is never formed: they enter the matrix products apart.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """hidden (N, H), rows (S, H), bias (S,) or (G, S) [float32: holds log_mass], target (N,) -> (N,) and (N,).
-
-        Row g of a bias (G, S) is of the N/G positions from g·N/G on: those of a sentence, or of one position.
-        """
-        if bias.dim() == 1 and hidden.dtype == bias.dtype:
-            scores = torch.addmm(bias, hidden, rows.T)
-        else:
-            # in half precision the products are, the sums over classes are not: log_partition is float32
-            scores = (hidden @ rows.T).to(bias.dtype)
-            scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
-        target_score = scores.gather(1, target.unsqueeze(1)).squeeze(1)
-        top = scores.amax(dim=1)
-        probabilities = torch.softmax(scores, dim=1, out=scores)
-        # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
-        log_partition = top - probabilities.amax(dim=1).log()
-        ctx.save_for_backward(hidden, rows, target, probabilities)
-        ctx.groups = None if bias.dim() == 1 else len(bias)
-        return target_score, log_partition
-
-    @staticmethod
-    @once_differentiable
-    def backward(
-        ctx: Any, grad_score: Tensor, grad_partition: Tensor
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        hidden, rows, target, probabilities = ctx.saved_tensors
-        need_hidden, need_rows, need_bias, _ = ctx.needs_input_grad
-        of_score, of_partition = grad_score.unsqueeze(1), grad_partition.unsqueeze(1)  # shape: (N, 1)
-        p = probabilities.to(hidden.dtype)
-        grad_hidden = grad_rows = grad_bias = None
-        if need_hidden:
-            grad_hidden = torch.addcmul(rows[target] * of_score.to(rows.dtype), p @ rows, of_partition.to(rows.dtype))
-        if need_rows:
-            scaled = hidden * of_partition.to(hidden.dtype)
-            grad_rows = (p.T @ scaled).index_add_(0, target, hidden * of_score.to(hidden.dtype))
-        if need_bias and ctx.groups is None:
-            grad_bias = (grad_partition @ probabilities).index_add_(0, target, grad_score)
-        elif need_bias:
-            groups, (positions, classes) = ctx.groups, probabilities.shape
-            each = (groups, positions // groups)
-            grad_bias = torch.bmm(grad_partition.view(groups, 1, -1), probabilities.view(*each, classes)).squeeze(1)
-            grad_bias.scatter_add_(1, target.view(each), grad_score.reshape(each))
-        return grad_hidden, grad_rows, grad_bias, None
-
-
-def class_log_prob(
-    hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor, slot_scores: Tensor | None = None
-) -> Tensor:
-    """log softmax([hidden rowsᵀ + bias, slot_scores])[target]: (N, H), (S, H), (S,) or (G, S), (N,), (N, J) -> (N,).
-
-    Row g of a bias (G, S) serves the N/G positions from g·N/G on. Values in bias.dtype (float32 or float64) whatever
-    the dtype of the products; −inf in `bias` forbids a class.
-    """
-    if slot_scores is None:
-        score, log_partition = _ClassScore.apply(hidden, rows, bias, target)
-    else:
-        slot = target - len(rows)
-        of_class, static_partition = _ClassScore.apply(hidden, rows, bias, target.masked_fill(slot >= 0, 0))
-        of_slot = slot_scores.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1)
-        score = torch.where(slot >= 0, of_slot, of_class)
-        log_partition = torch.cat([static_partition.unsqueeze(1), slot_scores], dim=1).logsumexp(1)
-    result: Tensor = score - log_partition
-    return result
 
 
 @dataclass(frozen=True)
@@ -164,7 +92,7 @@ class LogLinearOutput(nn.Module):
         self,
         hidden: Tensor,
         targets: Tensor,
-        log_mass: Tensor,
+        log_mass: Tensor | Corrections,
         log_share: Tensor,
         log_weights: Tensor | None = None,
         composed: tuple[Tensor, Tensor] | None = None,
@@ -175,7 +103,8 @@ class LogLinearOutput(nn.Module):
         Args:
             hidden: (N, H). targets: (N,).
             log_mass: log B_K(σ), (G, S), of which row g serves the N/G positions from g·N/G on (G = 1: the same
-                everywhere; G = N: one row each). log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
+                everywhere; G = N: one row each); or corrections of N rows.
+            log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
             log_weights: log b(K, x) of every word, (1, V) or (N, V); what the plain formula reads instead of both.
             composed: what `composed` returned, to use again.
             slots: of the sentences' slots, if there are any.
@@ -191,12 +120,16 @@ class LogLinearOutput(nn.Module):
             full = plain_log_probs(h, weight, bias, dense, log_weights.to(weight.dtype))
             return full.gather(1, targets.unsqueeze(1)).squeeze(1)
         rows, bias = self.composed() if composed is None else composed
-        masses = log_mass.to(bias.dtype) + bias
+        corrections = log_mass if isinstance(log_mass, Corrections) else None
+        shared = log_mass.shared if isinstance(log_mass, Corrections) else log_mass
+        masses = shared.to(bias.dtype) + bias
         class_bias = masses.squeeze(0) if masses.size(0) == 1 else masses
         rows = rows.to(hidden.dtype)
         if slots is None:
-            return class_log_prob(hidden, rows, class_bias, self.class_of[targets]) + log_share
-        return class_log_prob(hidden, rows, class_bias, slots.targets, slots.scores + slots.log_mass) + log_share
+            classes = self.class_of[targets]
+            return class_log_prob(hidden, rows, class_bias, classes, corrections=corrections) + log_share
+        of_slots = slots.scores + slots.log_mass
+        return class_log_prob(hidden, rows, class_bias, slots.targets, of_slots, corrections) + log_share
 
     def smoothing_gain(
         self,
@@ -237,8 +170,14 @@ class LogLinearOutput(nn.Module):
         expected = (hidden * (words @ rows)).sum(-1) + words @ bias + (slot_words * slots.scores).sum(-1)
         return expected - of_target
 
-    def class_log_probs(self, scores: Tensor, log_mass: Tensor) -> Tensor:
-        """log p(σ | K) for every signature: scores (…, S), `log_mass` broadcasting to it -> (…, S)."""
+    def class_log_probs(self, scores: Tensor, log_mass: Tensor | Corrections) -> Tensor:
+        """log p(σ | K) for every signature: scores (…, S) -> (…, S).
+
+        Args:
+            log_mass: broadcasts to the scores; or corrections of N rows, for scores (N, S).
+        """
+        if isinstance(log_mass, Corrections):
+            return functional.log_softmax(log_mass.correct(scores + log_mass.shared), dim=-1)
         return functional.log_softmax(scores + log_mass, dim=-1)
 
     def top_k(self, classes: Tensor, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:

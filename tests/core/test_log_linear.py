@@ -11,9 +11,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.corrections import Corrections
 from fairseq_llrnn.core.backgrounds.static import StaticBackground
+from fairseq_llrnn.core.class_scores import class_log_prob
 from fairseq_llrnn.core.features import FeatureTable
-from fairseq_llrnn.core.log_linear import LogLinearOutput, class_log_prob, plain_log_probs
+from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores, plain_log_probs
 from fairseq_llrnn.core.signatures import Signatures, group_equal_rows
 
 WIDTH = 5
@@ -129,6 +131,74 @@ def test_gradcheck_of_the_fused_function(groups: int | None, slots: bool) -> Non
     found = class_log_prob(hidden, rows, bias, target, scores)
     torch.testing.assert_close(found, slow(hidden, rows, bias, scores))
     assert torch.autograd.gradcheck(lambda *tensors: class_log_prob(*tensors[:3], target, *tensors[3:]), leaves)
+
+
+@st.composite
+def some_corrections(draw: st.DrawFn) -> tuple[Corrections, int]:
+    """Corrections of up to six rows and five classes, of which the last is forbidden to all."""
+    rows, classes = draw(st.integers(1, 6)), 5
+    torch.manual_seed(draw(st.integers(0, 2**31)))
+    entries = draw(st.lists(st.tuples(st.integers(0, rows - 1), st.integers(0, classes - 2)), max_size=12))
+    places = torch.tensor(entries, dtype=torch.long).view(-1, 2)
+    shared = torch.randn(1, classes, dtype=torch.float64)
+    shared[0, -1] = -math.inf
+    only = draw(st.none() | st.lists(st.booleans(), min_size=rows, max_size=rows).map(torch.tensor))
+    added, constant = torch.randn(len(entries), dtype=torch.float64), torch.randn(rows, dtype=torch.float64) * 3
+    return Corrections(shared, places[:, 0], places[:, 1], added, only, constant), rows
+
+
+@pytest.mark.parametrize("slots", [False, True])
+@given(some_corrections(), st.integers(0, 2**31))
+@settings(max_examples=60)
+def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[Corrections, int], seed: int) -> None:
+    """In training and in search, value and gradient; with slots, whose masses know nothing of `constant`."""
+    corrections, n = drawn
+    output, _, _ = make()
+    torch.manual_seed(seed)
+    hidden = torch.randn(n, WIDTH, dtype=torch.float64, requires_grad=True)
+    log_share = torch.zeros(n, dtype=torch.float64)
+    targets = torch.randint(0, 7, (n,))
+    given_slots = None
+    if slots:
+        of_slots = torch.randn(n, 2, dtype=torch.float64)
+        given_slots = SlotScores(of_slots, torch.randn(n, 2, dtype=torch.float64), torch.randint(0, 7, (n,)))
+    found, expected = (
+        output.target_log_prob(hidden, targets, mass, log_share, slots=given_slots)
+        for mass in (corrections, corrections.dense(n))
+    )
+    torch.testing.assert_close(found, expected)
+    assert not found.isnan().any()
+    possible = ~expected.isneginf()
+    leaves = [hidden, output.weight, output.bias]
+    ours, theirs = (torch.autograd.grad(x[possible].sum(), leaves, allow_unused=True) for x in (found, expected))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b)
+        assert a is None or torch.isfinite(a).all(), "no NaN, where all is forbidden, either"
+    scores = output.class_scores(hidden)
+    found, expected = output.class_log_probs(scores, corrections), output.class_log_probs(scores, corrections.dense(n))
+    torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+def test_gradcheck_with_corrections() -> None:
+    torch.manual_seed(2)
+    hidden, rows = (torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    bias = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    scores = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    corrections = Corrections(
+        shared=bias.detach().unsqueeze(0),
+        rows=torch.tensor([0, 0, 1, 1, 3]),
+        classes=torch.tensor([1, 1, 2, 3, 0]),
+        added=torch.randn(5, dtype=torch.float64),
+        only=torch.tensor([False, True, False, True]),
+        constant=torch.randn(4, dtype=torch.float64),
+    )
+    target = torch.tensor([1, 2, 5, 0])
+    for slots in ([], [scores]):
+        classes = target if slots else target.clamp_max(3)
+        assert torch.autograd.gradcheck(
+            lambda h, r, b, *s, t=classes: class_log_prob(h, r, b, t, *(s or [None]), corrections=corrections),
+            (hidden, rows, bias, *slots),
+        )
 
 
 def test_gradcheck_through_the_composition() -> None:
