@@ -17,7 +17,9 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
+from fairseq_llrnn.core.backgrounds.along import Along
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.core.backgrounds.corrections import Corrections
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.core.evidence.slots import SlotRows
 from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
@@ -106,7 +108,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             features_only: return the hidden states (B, T, H) instead of the class scores (B, T, S + J).
 
         Returns:
-            hidden states or scores, and {"attn": …, "log_mass": …} with log_mass broadcasting to (B, T, S + J).
+            hidden states or scores, and the rest of what the output needs: {"attn": …, "background": …, "composed": …,
+            "slots": … where there are any}, for a whole batch "along" (Along), in a search "state" and "masses".
         """
         hidden, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         if features_only:
@@ -127,6 +130,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         background, state = given.background, None
         if incremental_state is not None:
             state = self._advance(given, prev_output_tokens, incremental_state)
+            background = self._limited(background, prev_output_tokens, incremental_state)
         read = background.readable(prev_output_tokens, state)
         with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
             hidden, attention = self.hidden(read, encoder_out, incremental_state)
@@ -139,9 +143,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         if isinstance(background, EvidenceMixture):
             extra["slots"] = self._kept(incremental_state, "slot rows", lambda: self._rows_of_slots(given, encoder_out))
         if state is None:
-            extra |= {"previous": prev_output_tokens, "log_mass": background.log_mass_along(prev_output_tokens)}
+            extra["along"] = Along(background, prev_output_tokens)
         else:
-            extra |= {"state": state, "log_mass": background.log_mass(state).unsqueeze(1)}
+            extra |= {"state": state, "masses": background.corrections(state) or background.log_mass(state)}
         return hidden.to(torch.bfloat16) if self._reduced else hidden, extra
 
     @property
@@ -153,11 +157,14 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     ) -> Given:
         """b(C; ·) of the batch's sources. A search keeps it: its states, which it reorders, know the sentence."""
         if encoder_out is None:
-            return Given(self.background, None)
+            whole = incremental_state is None and self.training
+            return Given(self.background.held_out(previous) if whole else self.background, None)
         source = encoder_out["src_tokens"][0]
         if incremental_state is None:
+            if not self.training:
+                return Given(self.background.given(source), None)
             # all words of the target are among those before its positions
-            return Given(self.background.given(source, previous if self.training else None), None)
+            return Given(self.background.given(source, previous).held_out(previous), None)
 
         def see_once() -> Given:  # a beam search repeats every sentence for its hypotheses
             sentences, row = torch.unique_consecutive(source, return_inverse=True, dim=0)
@@ -172,6 +179,15 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         state = self.get_incremental_state(incremental_state, "background")
         assert given is not None and state is not None
         return given["value"].background, state["state"]
+
+    def limit_length(self, incremental_state: IncrementalState, most: int) -> None:
+        """Tell a search that its hypotheses may have at most so many tokens, `</s>` included, in all."""
+        self.set_incremental_state(incremental_state, "most", {"value": most})
+
+    def _limited(self, background: Background, tokens: Tensor, incremental_state: IncrementalState) -> Background:
+        """The background for the step after `tokens` (B, t) of a search, whose first symbol starts the sentence."""
+        most = self.get_incremental_state(incremental_state, "most")
+        return background if most is None else background.within(most["value"] - (tokens.size(1) - 1))
 
     def _rows_of_slots(self, given: Given, encoder_out: EncoderOut | None) -> tuple[Tensor, Tensor]:
         """Rows (B, J, H) and biases (B, J) of the slots of every sentence, like those of LogLinearOutput.composed."""
@@ -226,24 +242,22 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
         −inf for a target that the background forbids, padding included: the caller masks it.
         """
-        log_mass, static = extra["log_mass"], self.background.num_classes
-        background, previous = extra["background"], extra["previous"]
-        share = background.log_share_along(previous, targets)
-        log_weights = slots = None
-        if self.output.formula == "plain":
-            weights = log_mass[..., self.output.class_of] + background.log_shares_along(previous)
-            log_weights = weights.expand(*targets.shape, -1).flatten(0, 1)
+        along: Along = extra["along"]
+        masses, static, slots = along.masses, self.background.num_classes, None
         if "slots" in extra:
             slots = SlotScores(
                 self._slot_scores(hidden, extra).flatten(0, 1),
-                log_mass[..., static:].expand(*targets.shape, -1).flatten(0, 1),
-                background.classes_along(targets).flatten(),
+                along.log_mass[..., static:].expand(*targets.shape, -1).flatten(0, 1),
+                along.background.classes_along(targets).flatten(),
             )
+        log_weights = None
+        if self.output.formula == "plain":
+            log_weights = along.log_weights().expand(*targets.shape, -1).flatten(0, 1)
         flat = self.output.target_log_prob(
             hidden.flatten(0, 1),
             targets.flatten(),
-            _rows(log_mass[..., :static], targets),
-            share.flatten(),
+            masses if isinstance(masses, Corrections) else _rows(masses[..., :static], targets),
+            along.log_share(targets).flatten(),
             log_weights,
             extra["composed"],
             slots,
@@ -256,7 +270,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         Towards words only: </s> has much background, and smoothed towards it, every sentence would end too early.
         """
         special = self.background.class_of.new_tensor([self.dictionary.eos(), self.dictionary.unk()])
-        log_mass = extra["log_mass"].index_fill(-1, self.background.class_of[special], NEGATIVE_INFINITY)
+        log_mass = extra["along"].log_mass.index_fill(-1, self.background.class_of[special], NEGATIVE_INFINITY)
         slots = None
         if "slots" in extra:
             classes = extra["background"].classes_along(targets)
@@ -301,11 +315,14 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         Only a scorer hands over its sample; it would leave impossible targets out of its perplexity.
         """
         scores, extra = net_output
-        background, classes = extra["background"], self.output.class_log_probs(scores, extra["log_mass"])
+        background = extra["background"]
         if "state" in extra:
-            result = background.word_log_probs(classes[:, -1], extra["state"]).unsqueeze(1)
+            classes = self.output.class_log_probs(scores[:, -1], extra["masses"])
+            result = background.word_log_probs(classes, extra["state"]).unsqueeze(1)
         else:
-            result = background.word_log_probs_along(classes, extra["previous"])
+            along: Along = extra["along"]
+            classes = self.output.class_log_probs(scores, along.log_mass)
+            result = background.word_log_probs_along(classes, along.previous)
         if sample is not None and sample.get("target") is not None:
             target = sample["target"]
             self.refuse_impossible(result.gather(2, target.unsqueeze(2)).squeeze(2), target, sample["id"])

@@ -80,7 +80,7 @@ class CandidateModel(EnsembleModel):
         scores, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=incremental_states[0])
         background, state = extra["background"], extra["state"]
         # shape: (N, S); the features are tempered, the background is not
-        classes = decoder.output.class_log_probs(scores[:, -1] / temperature, extra["log_mass"][:, -1])
+        classes = decoder.output.class_log_probs(scores[:, -1] / temperature, extra["masses"])
         self._last = classes, background, state
         values, words = decoder.output.top_k(classes, background, state, self.wanted)
         values = values.masked_fill(words < self.specials, NEGATIVE_INFINITY)
