@@ -1,0 +1,204 @@
+"""The background of an automaton: laws, brute force, limits, extremes of weight, precision."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import laws
+import numpy as np
+import pytest
+import torch
+from automata import WORDS, log_weight_by_hand, ngram_like, random_automaton
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_llrnn.core.automaton.automaton import END, ROOT, Automaton
+from fairseq_llrnn.core.automaton.trimming import NO_END, steps_to_end
+from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.core.backgrounds.contract import Background, class_log_sums
+from fairseq_llrnn.core.backgrounds.static import StaticBackground
+
+CLASSES = 6
+Make = Callable[[int], tuple[Automaton, np.ndarray]]
+MAKERS = pytest.mark.parametrize("make", [random_automaton, ngram_like])
+
+
+def classes(seed: int, num_words: int) -> torch.Tensor:
+    """Class 5 has no member, some others one."""
+    return torch.randint(0, CLASSES - 1, (num_words,), generator=torch.Generator().manual_seed(seed))
+
+
+def background_of(
+    automaton: Automaton, root: np.ndarray, seed: int = 0, dtype: torch.dtype = torch.float64
+) -> AutomatonBackground:
+    class_of = classes(seed, automaton.num_symbols)
+    return AutomatonBackground(class_of, CLASSES, torch.from_numpy(root).to(dtype), automaton)
+
+
+def all_states(background: AutomatonBackground) -> torch.Tensor:
+    return torch.arange(len(background.chain)).unsqueeze(1)
+
+
+def weights_by_hand(automaton: Automaton, root: np.ndarray) -> torch.Tensor:
+    """log b of every state and word: (Q, V)."""
+    pairs = itertools.product(range(automaton.num_states), range(automaton.num_symbols))
+    flat = [log_weight_by_hand(automaton, root, q, x)[0] for q, x in pairs]
+    return torch.tensor(flat, dtype=torch.float64).view(automaton.num_states, -1)
+
+
+@MAKERS
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_obeys_the_laws(make: Make, seed: int) -> None:
+    automaton, root = make(seed)
+    for dtype in (torch.float64, torch.float32):
+        laws.check_background(background_of(automaton, root, seed, dtype), automaton.num_symbols, seed)
+
+
+@MAKERS
+@pytest.mark.parametrize("seed", range(8))
+def test_weights_and_steps_are_those_of_the_definition(make: Make, seed: int) -> None:
+    automaton, root = make(seed)
+    background = background_of(automaton, root, seed)
+    expected = weights_by_hand(automaton, root)
+    torch.testing.assert_close(background.log_weights(all_states(background)), expected)
+    mass = class_log_sums(expected, background.class_of, CLASSES)
+    torch.testing.assert_close(background.log_mass(all_states(background)), mass)
+    for state, word in itertools.product(range(automaton.num_states), range(automaton.num_symbols)):
+        weight, after = log_weight_by_hand(automaton, root, state, word)
+        moved = background.advance(torch.tensor([[state]]), torch.tensor([word]))
+        assert moved.tolist() == [[after]]
+        share = background.log_share(torch.tensor([[state]]), torch.tensor([word])).item()
+        if math.isinf(weight):
+            assert share == -math.inf
+        else:
+            assert share == pytest.approx(weight - mass[state, background.class_of[word]].item(), abs=1e-9)
+
+
+@MAKERS
+@pytest.mark.parametrize("seed", range(8))
+def test_members_are_those_of_the_slow_defaults(make: Make, seed: int) -> None:
+    automaton, root = make(seed)
+    background = background_of(automaton, root, seed)
+    state = all_states(background)
+    generator = torch.Generator().manual_seed(seed)
+    for remaining in (None, 1, 2, 3):
+        limited = background if remaining is None else background.within(remaining)
+        torch.testing.assert_close(limited.best_share(state), Background.best_share(limited, state))
+        asked = torch.randint(0, CLASSES, (len(state), 3), generator=generator)
+        for k in (1, 2, 20):
+            values, tokens = limited.best_members(state, asked, k)
+            expected, _ = Background.best_members(limited, state, asked, k)
+            torch.testing.assert_close(values, expected)
+            each = limited.log_shares(state).unsqueeze(1).expand(-1, 3, -1).gather(2, tokens)
+            torch.testing.assert_close(torch.where(values.isneginf(), values, each), values)
+    words = torch.stack([torch.randperm(automaton.num_symbols, generator=generator)[:5] for _ in state])
+    for taken in (torch.rand(words.shape, generator=generator) < 0.5, torch.ones_like(words, dtype=torch.bool)):
+        found = background.log_mass_without(state, words, taken)
+        torch.testing.assert_close(found, Background.log_mass_without(background, state, words, taken))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_memory_gives_the_states_that_steps_give(seed: int) -> None:
+    automaton, root = ngram_like(seed)
+    background = background_of(automaton, root, seed)
+    generator = torch.Generator().manual_seed(seed)
+    previous = torch.randint(1, automaton.num_symbols, (7, 12), generator=generator)  # with </s> and <pad> inside
+    assert background.memory == 2
+    expected = Background.states_along(background, previous)
+    assert torch.equal(torch.stack(expected), torch.stack(background.states_along(previous)))
+    background.memory = None
+    assert torch.equal(torch.stack(expected), torch.stack(background.states_along(previous)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_distance_to_the_end_by_search(seed: int) -> None:
+    automaton, root = random_automaton(seed)
+    steps = [NO_END] * automaton.num_states
+    step = [[log_weight_by_hand(automaton, root, q, x) for x in range(WORDS)] for q in range(automaton.num_states)]
+    for _ in range(automaton.num_states):
+        for q, row in enumerate(step):
+            possible = [(x, after) for x, (weight, after) in enumerate(row) if weight > -math.inf]
+            lengths = [1 if x == END else steps[after] + 1 for x, after in possible]
+            steps[q] = min([*lengths, NO_END])
+    assert steps_to_end(automaton, root).tolist() == steps
+    background = background_of(automaton, root)
+    assert background.steps_to_end(all_states(background)).tolist() == steps
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_limit_leaves_what_can_end_in_time(seed: int) -> None:
+    """Brute force over all strings: a word stays if and only if some string within the limit begins with it."""
+    automaton, root = random_automaton(seed, num_words=6, num_states=6)
+    background = background_of(automaton, root)
+
+    def can_end(state: int, remaining: int) -> bool:
+        return remaining > 0 and any(going_on(state, x, remaining) for x in range(6))
+
+    def going_on(state: int, word: int, remaining: int) -> bool:
+        weight, after = log_weight_by_hand(automaton, root, state, word)
+        return not math.isinf(weight) and (word == END or can_end(after, remaining - 1))
+
+    for remaining in range(1, 5):
+        shares = background.within(remaining).log_shares(all_states(background))
+        expected = [[going_on(q, x, remaining) for x in range(6)] for q in range(automaton.num_states)]
+        assert (~shares.isneginf()).tolist() == expected
+
+
+def test_a_limit_far_away_costs_nothing() -> None:
+    automaton, root = ngram_like(0)
+    background = background_of(automaton, root)
+    assert background.within(2) is background
+    assert background.within(1) is not background
+
+
+def test_nothing_is_left_of_a_class_that_arcs_nearly_empty() -> None:
+    """Of a class with nearly all of its weight on an arc, what is left keeps its digits."""
+    root = np.array([-np.inf, -np.inf, 0.0, 0.0, -40.0, -np.inf])
+    class_of = torch.tensor([0, 0, 1, 2, 2, 2])
+    states = [{3: (-60.0, 0)}, {3: (-90.0, 0)}]
+    automaton = Automaton.from_states(
+        states, 6, fail=[ROOT, 0], back_off=[-1.0, -2.0], root_next=[-1, -1, 0, 0, 0, -1]
+    )
+    automaton.check(root)
+    background = AutomatonBackground(class_of, 3, torch.from_numpy(root), automaton)
+    mass = background.log_mass(all_states(background))[:, 2]
+    # exp(−60) + exp(−1 − 40), and exp(−90) + exp(−3 − 40)
+    torch.testing.assert_close(mass, torch.tensor([-41 + 5.6e-9, -43.0], dtype=torch.float64), rtol=0, atol=1e-9)
+
+
+def test_extreme_weights_neither_overflow_nor_vanish() -> None:
+    root = np.array([-np.inf, -np.inf, -800.0, 700.0, -700.0, 5.0])
+    states = [{3: (-800.0, 0), 4: (900.0, 0)}, {2: (0.0, 0), 3: (1000.0, 0), 4: (1000.0, 0), 5: (-1000.0, 0)}]
+    automaton = Automaton.from_states(
+        states, 6, fail=[ROOT, 0], back_off=[500.0, -500.0], root_next=[-1, -1, 0, 0, 0, 0]
+    )
+    class_of = torch.tensor([0, 0, 0, 1, 1, 1])
+    background = AutomatonBackground(class_of, 2, torch.from_numpy(root), automaton)
+    expected = class_log_sums(weights_by_hand(automaton, root), class_of, 2)
+    torch.testing.assert_close(background.log_mass(all_states(background)), expected)
+    assert torch.isfinite(expected).all()
+
+
+def test_an_automaton_that_only_fails_is_its_root() -> None:
+    _, root = random_automaton(1)
+    after = [-1, -1, *[0] * (WORDS - 2)]
+    automaton = Automaton.from_states([{}], WORDS, fail=[ROOT], root_next=after, memory=0)
+    background = background_of(automaton, root)
+    static = StaticBackground(background.class_of, CLASSES, torch.from_numpy(root))
+    state = background.start(3)
+    previous = torch.tensor([[2, 4, 2, 5]])
+    assert torch.equal(background.log_mass(state), static.log_mass(state).expand(3, -1))
+    assert torch.equal(background.best_share(state), static.best_share(state).expand(3, -1))
+    torch.testing.assert_close(background.log_shares(state), static.log_shares(state).expand(3, -1))
+    assert torch.equal(background.flat_states(previous), torch.zeros(4, 1, dtype=torch.long))
+
+
+def test_half_precision_does_not_touch_the_tables() -> None:
+    automaton, root = ngram_like(3)
+    background = background_of(automaton, root, dtype=torch.float32)
+    mass, best = background.log_mass(all_states(background)), background.best_share(all_states(background))
+    background.half()
+    assert background.added.dtype == background.root.class_log_mass.dtype == torch.float32
+    assert torch.equal(background.log_mass(all_states(background)), mass)
+    assert torch.equal(background.best_share(all_states(background)), best)
