@@ -1,0 +1,77 @@
+"""Strings as rows of symbols: all of Unicode is the alphabet, of which a model knows the characters that it has seen.
+
+Sizes: A symbols (the end, the beginning, and A − 2 known characters), P positions of all strings together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+# The scalar values of Unicode: all code points but the surrogates, which are no characters.
+NUM_CHARACTERS = 0x110000 - 0x800
+END, BEGIN, OTHER = 0, 1, -1  # symbols; OTHER is any character that is not known
+FIRST = 2  # the first symbol that is a character
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The symbols of some strings behind each other: every one begins with BEGIN and stops with END."""
+
+    symbols: np.ndarray  # (P,) int64
+    depth: np.ndarray  # (P,) int64, how many symbols of its string stand before
+    string: np.ndarray  # (P,) int64, the number of its string
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """The characters that a model knows, of all `num_characters` that there are (Unicode, unless a test says less)."""
+
+    characters: np.ndarray  # (A − 2,) int64 code points, rising
+    num_characters: int = NUM_CHARACTERS
+
+    @classmethod
+    def of(cls, strings: Sequence[str], num_characters: int = NUM_CHARACTERS) -> Alphabet:
+        """The characters of some strings."""
+        return cls(np.array(sorted({ord(c) for string in strings for c in string}), dtype=np.int64), num_characters)
+
+    @property
+    def size(self) -> int:
+        """A"""
+        return len(self.characters) + FIRST
+
+    @cached_property
+    def _symbol_of(self) -> np.ndarray:
+        """(0x110000,) the symbol of every code point"""
+        table = np.full(0x110000, OTHER, dtype=np.int64)
+        table[self.characters] = np.arange(FIRST, self.size)
+        return table
+
+    @property
+    def log_uniform(self) -> float:
+        """log of the uniform distribution over all characters and the end."""
+        return -float(np.log(self.num_characters + 1))
+
+    def rows(self, strings: Sequence[str]) -> Rows:
+        """The strings as symbols."""
+        lengths = np.fromiter((len(string) for string in strings), dtype=np.int64, count=len(strings)) + 2
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        string = np.repeat(np.arange(len(strings)), lengths)
+        depth = np.arange(starts[-1]) - starts[:-1][string]
+        symbols = np.full(starts[-1], END, dtype=np.int64)
+        symbols[starts[:-1]] = BEGIN
+        points = np.frombuffer("".join(strings).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
+        symbols[(depth > 0) & (depth < lengths[string] - 1)] = self._symbol_of[points]
+        return Rows(symbols, depth, string)
+
+    def text(self, symbols: Sequence[int]) -> str:
+        """Symbols of known characters as a string."""
+        return "".join(chr(int(self.characters[symbol - FIRST])) for symbol in symbols)
+
+
+def is_text(string: str) -> bool:
+    """Whether a string is not empty and all of its code points are characters."""
+    return len(string) > 0 and not any("\ud800" <= c <= "\udfff" for c in string)
