@@ -36,9 +36,11 @@ def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> T
     index = class_of.expand_as(log_weights)
     top = log_weights.new_full((log_weights.size(0), num_classes), NEGATIVE_INFINITY)
     top = top.scatter_reduce(1, index, log_weights, reduce="amax", include_self=True)
-    finite_top = top.masked_fill(top == NEGATIVE_INFINITY, 0.0)
+    empty = top == NEGATIVE_INFINITY
+    finite_top = top.masked_fill(empty, 0.0).detach()  # the sum does not depend on it
     sums = torch.zeros_like(top).scatter_add(1, index, (log_weights - finite_top.gather(1, index)).exp())
-    return sums.log() + finite_top
+    # the logarithm of an empty class would have the gradient 0 · ∞
+    return (sums.masked_fill(empty, 1.0).log() + finite_top).masked_fill(empty, NEGATIVE_INFINITY)
 
 
 class Background(nn.Module):

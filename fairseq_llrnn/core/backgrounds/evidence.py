@@ -68,7 +68,7 @@ class EvidenceMixture(Background):
         self.base, self.slots = base, slots
         self.static = owner.num_classes  # S
         self.vocabulary = len(owner.class_of)  # V
-        self.unk = owner.unk
+        self.pad, self.unk = owner.pad, owner.unk
         self.constant = base.constant
         inside = slots.exist & (slots.words < self.vocabulary)  # shape: (B, J)
         self.inside = inside
@@ -183,6 +183,17 @@ class EvidenceMixture(Background):
         share = self.base.log_share(base.repeat_interleave(many, 0), words.flatten()).view_as(words)
         own = torch.where(inside & ~share.isneginf(), before + share, NEGATIVE_INFINITY)
         return before, after, own
+
+    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+        """As the contract's; words that are slots have left their classes before, and leave an empty slot."""
+        sentence = state[:, 0]
+        which, is_slot = self.slot(sentence.unsqueeze(1).expand_as(words), words)
+        others = words.masked_fill(is_slot, self.pad)
+        out = torch.cat([self.inside[sentence], taken & ~is_slot], dim=1)
+        rest = self.base.log_mass_without(self._base(state), torch.cat([self.place[sentence], others], dim=1), out)
+        rest = rest[:, -words.size(1) :] + (words == self.unk) * self.unk_keeps[sentence].unsqueeze(1)
+        own = self.log_mass_of_slots(state).gather(1, which).masked_fill(taken, NEGATIVE_INFINITY)
+        return torch.where(is_slot, own, rest)
 
     def log_mass_along(self, previous: Tensor) -> Tensor:
         return self._masses.unsqueeze(1) if self.constant else super().log_mass_along(previous)

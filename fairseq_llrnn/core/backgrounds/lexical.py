@@ -214,7 +214,11 @@ class LexicalMixture(Background):
         sentence = state.expand_as(words)
         base = self.lexicon.log_mass_without(state, words, taken) + self.log_rest[sentence]
         place, found = self._place(sentence, words)
-        out = torch.zeros_like(self.keys, dtype=torch.bool).index_put((place[found & taken],), taken.new_ones(()))
+        hits = torch.bincount(place[found & taken], minlength=len(self.keys))
+        hypotheses = torch.bincount(state.squeeze(1), minlength=self.num_sentences + 1)
+        if bool(((hits > 0) & (hits != hypotheses[self.keys // len(self.class_of)])).any()):
+            return super().log_mass_without(state, words, taken)  # hypotheses of one sentence disagree
+        out = hits > 0
         left = self.entry_weights.masked_fill(out[:-1], 0.0)
         sums = left.new_zeros(self.num_sentences * self.num_classes).index_add(0, self.entry_classes, left)
         said = sums[sentence * self.num_classes + self.class_of[words]]
