@@ -1,4 +1,4 @@
-"""A handful of words, a prior's features over them, and backgrounds: static, lexical, one that looks at the last word."""
+"""A handful of words, a prior's features over them, and backgrounds: static, lexical, by the last word."""
 
 import math
 from dataclasses import dataclass, field, replace
