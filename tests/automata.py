@@ -17,7 +17,7 @@ def random_root(seed: int, num_words: int = WORDS) -> np.ndarray:
 
 
 def random_automaton(seed: int, num_words: int = WORDS, num_states: int = 9) -> tuple[Automaton, np.ndarray]:
-    """States of all kinds: chains of failure to ROOT, explicit ones, without arcs, with all words; two folds."""
+    """States of all kinds: chains of failure to ROOT, explicit ones, without arcs, with all words; three blocks of them."""
     rng = np.random.default_rng(seed)
     root = random_root(seed, num_words)
     fail = [int(rng.choice([NOTHING, ROOT]))]
@@ -35,9 +35,10 @@ def random_automaton(seed: int, num_words: int = WORDS, num_states: int = 9) -> 
             }
         )
     back_off = np.where(np.array(fail) == NOTHING, 0.0, rng.normal(-0.5, 1.0, num_states))
-    after = rng.integers(num_states, size=num_words)
+    block = num_states // 3
+    after = rng.integers(block, size=num_words)
     after[:2], after[END] = -1, 0
-    starts = (0, *rng.integers(num_states, size=2).tolist())
+    starts = (0, *(block * k + int(rng.integers(block)) for k in (1, 2)))
     automaton = Automaton.from_states(
         states, num_words, starts=starts, fail=fail, back_off=back_off.tolist(), root_next=after.tolist()
     )
@@ -87,7 +88,7 @@ def ngram_like(seed: int, num_words: int = 8, order: int = 3) -> tuple[Automaton
 
 def log_weight_by_hand(automaton: Automaton, root: np.ndarray, state: int, token: int) -> tuple[float, int]:
     """log b(q, x) and the next state, by the definition; −inf and the start where it is forbidden."""
-    cost = 0.0
+    cost, block = 0.0, state // automaton.block_size * automaton.block_size
     while state >= 0:
         row = automaton.row(state)
         if token in row:
@@ -95,4 +96,6 @@ def log_weight_by_hand(automaton: Automaton, root: np.ndarray, state: int, token
         cost += float(automaton.back_off[state])
         state = int(automaton.fail[state])
     weight = -math.inf if state == NOTHING else cost + float(root[token])
-    return weight, int(automaton.starts[0] if math.isinf(weight) else automaton.root_next[token])
+    if math.isinf(weight) or token == END:
+        return weight, int(automaton.starts[0])
+    return weight, block + int(automaton.root_next[token])

@@ -17,6 +17,8 @@ from fairseq_llrnn.core.automaton.trimming import NO_END, steps_to_end
 from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.core.backgrounds.contract import Background, class_log_sums
 from fairseq_llrnn.core.backgrounds.static import StaticBackground
+from fairseq_llrnn.core.ngram.folds import folds_of
+from fairseq_llrnn.core.ngram.sentences import Sentences
 
 CLASSES = 6
 Make = Callable[[int], tuple[Automaton, np.ndarray]]
@@ -48,7 +50,7 @@ def weights_by_hand(automaton: Automaton, root: np.ndarray) -> torch.Tensor:
 
 @MAKERS
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_obeys_the_laws(make: Make, seed: int) -> None:
     automaton, root = make(seed)
     for dtype in (torch.float64, torch.float32):
@@ -143,6 +145,59 @@ def test_a_limit_leaves_what_can_end_in_time(seed: int) -> None:
         shares = background.within(remaining).log_shares(all_states(background))
         expected = [[going_on(q, x, remaining) for x in range(6)] for q in range(automaton.num_states)]
         assert (~shares.isneginf()).tolist() == expected
+
+
+def test_held_out_sentences_begin_in_their_folds() -> None:
+    """Each sentence of a row is read from the start of its fold, by its own words alone."""
+    automaton, root = random_automaton(3)
+    background = background_of(automaton, root)
+    generator = torch.Generator().manual_seed(1)
+    previous = torch.randint(2, WORDS, (20, 12), generator=generator)
+    previous[:, 0] = END
+    previous[::2, 6] = END
+    held_out = background.held_out(previous)
+    found = torch.stack(held_out.states_along(previous), dim=1).squeeze(2)
+    assert torch.equal(held_out.start(20).squeeze(1), found[:, 0])
+    used = set()
+    for row, words in enumerate(previous.tolist()):
+        cuts = [i for i, x in enumerate(words) if x == END]
+        for begin, end in zip(cuts, [*cuts[1:], len(words)], strict=True):
+            sentence = words[begin + 1 : end]
+            fold = int(folds_of(Sentences.of([sentence]), 2)[0])
+            used.add(fold)
+            state = int(automaton.starts[1 + fold])
+            for place, word in enumerate([*sentence, None]):
+                assert found[row, begin + place] == state
+                if word is not None:
+                    state = log_weight_by_hand(automaton, root, state, word)[1]
+    assert used == {0, 1}
+
+
+def test_held_out_states_are_the_same_with_a_memory() -> None:
+    one, root = ngram_like(2)
+    # the same model in three blocks, as folds have it
+    many = Automaton(
+        one.num_symbols,
+        np.array([one.starts[0] + k * one.num_states for k in range(3)]),
+        np.concatenate([[0], np.tile(np.diff(one.offsets), 3).cumsum()]),
+        np.tile(one.tokens, 3),
+        np.concatenate([np.where(one.tokens == END, one.starts[0], one.nexts + k * one.num_states) for k in range(3)]),
+        np.tile(one.log_weights, 3),
+        np.concatenate([np.where(one.fail >= 0, one.fail + k * one.num_states, one.fail) for k in range(3)]),
+        np.tile(one.back_off, 3),
+        one.root_next,
+        one.memory,
+    )
+    many.check(root)
+    background, single = background_of(many, root), background_of(one, root)
+    previous = torch.randint(2, one.num_symbols, (9, 10), generator=torch.Generator().manual_seed(0))
+    held_out = background.held_out(previous)
+    states = held_out.flat_states(previous)
+    assert torch.equal(states % one.num_states, single.flat_states(previous))
+    assert (states >= one.num_states).all()
+    background.memory = None
+    assert torch.equal(states, background.held_out(previous).flat_states(previous))
+    assert single.held_out(previous) is single
 
 
 def test_a_limit_far_away_costs_nothing() -> None:

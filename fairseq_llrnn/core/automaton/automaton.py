@@ -10,6 +10,9 @@ Allauzen, Mohri & Roark 2003, "Generalized Algorithms for Constructing Statistic
 `</s>` is a symbol like others: a state is final if it has weight on it. After it a new sentence begins, in starts[0].
 A chain of failures that ends in NOTHING has one step only: `flatten` writes longer ones out as arcs. So a state either
 has all of its words on arcs, or gives every word that b₀ gives.
+
+An automaton may hold the same model F times, as estimated from all of a text and without each of its folds
+(core/ngram/folds.py). Then its states are F blocks of Q / F, block k has starts[k], and `root_next` counts in a block.
 """
 
 from __future__ import annotations
@@ -32,19 +35,24 @@ class Automaton:
     """Arrays of a deterministic automaton with failure arcs (module docstring). `check` says whether they are sound."""
 
     num_symbols: int  # V
-    starts: np.ndarray  # (F,) int64; starts[0] is the one of use, the others are held-out folds
+    starts: np.ndarray  # (F,) int64; starts[0] is the one of use, the others are of held-out folds
     offsets: np.ndarray  # (Q + 1,) int64, the arcs of state q are offsets[q] … offsets[q + 1] − 1
     tokens: np.ndarray  # (A,) int64, rising inside a state
     nexts: np.ndarray  # (A,) int64
     log_weights: np.ndarray  # (A,) float64, finite
     fail: np.ndarray  # (Q,) int64, a state, NOTHING or ROOT
     back_off: np.ndarray  # (Q,) float64, log weight that failing costs; 0 for NOTHING
-    root_next: np.ndarray  # (V,) int64, state after a word that the root gave; −1 where b₀ forbids it or nobody asks
+    root_next: np.ndarray  # (V,) int64, state of the block after a word that the root gave; −1 where nobody asks
     memory: int | None = None  # the state depends on so many last words only (n-gram order − 1); None: on all
 
     @property
     def num_states(self) -> int:
         return len(self.fail)
+
+    @property
+    def block_size(self) -> int:
+        """States of one of the F models."""
+        return self.num_states // len(self.starts)
 
     @property
     def num_arcs(self) -> int:
@@ -184,8 +192,11 @@ class Automaton:
         for name, pointers, least in (("starts", self.starts, 0), ("nexts", self.nexts, 0), ("fail", self.fail, ROOT)):
             if len(pointers) and not (pointers.min() >= least and pointers.max() < states):
                 raise ValueError(f"the automaton's {name} name a state outside 0 … {states - 1}")
-        if not (self.root_next.min() >= -1 and self.root_next.max() < states):
-            raise ValueError(f"the automaton's root_next name a state outside 0 … {states - 1}")
+        block = states // len(self.starts)
+        if states % len(self.starts) or (self.starts // block != np.arange(len(self.starts))).any():
+            raise ValueError(f"the automaton's {states} states are no blocks for each of {len(self.starts)} starts")
+        if not (self.root_next.min() >= -1 and self.root_next.max() < block):
+            raise ValueError(f"the automaton's root_next name a state outside 0 … {block - 1}")
         if not (np.isfinite(self.log_weights).all() and np.isfinite(self.back_off).all()):
             raise ValueError("the automaton has a weight that is not finite")
         if arcs and (np.diff(self.keys) <= 0).any():

@@ -1,15 +1,15 @@
 """What an automaton changes of the masses of signatures: one sparse row per state, computed once.
 
-Sizes: V words, S signatures, Q states, A arcs, D steps of the longest chain of failures, E entries (pairs of a state and a
-class that one of its own arcs is in). Weights are natural logarithms in float64.
+Sizes: V words, S signatures, Q states, A arcs, D steps of the longest chain of failures, E entries (pairs of a state
+and a class that one of its own arcs is in). Weights are natural logarithms in float64.
 
 With β_q the cost of failing, and f what q fails to,
 
     B_q(σ)  =  β_q B_f(σ) + Σ_{arcs x ∈ σ} (b(q, x) − β_q b(f, x))        where the chain ends in ROOT
     B_q(σ)  =  Σ_{arcs x ∈ σ} b(q, x)                                      where it ends in NOTHING
 
-Kept is what is to be added to log B_f(σ) + log β_q, or to log B₀(σ): a number for each entry, none for other classes. The
-shares s = b(f, x) / B_f(σ) of the words on arcs are summed, and 1 − Σ s is the share of those that are not. Where
+Kept is what is to be added to log B_f(σ) + log β_q, or to log B₀(σ): a number for each entry, none for other classes.
+The shares s = b(f, x) / B_f(σ) of the words on arcs are summed, and 1 − Σ s is the share of those that are not. Where
 little is left of it, its digits are gone, and the members without an arc are summed themselves.
 """
 
@@ -131,14 +131,15 @@ class _Masses:
         begins = np.concatenate([[0], many.cumsum()[:-1]])
         rest = 1.0 - np.add.reduceat(shares, begins)
         some = many < self.support[classes]
-        for part in np.array_split(np.flatnonzero(some & (rest < LITTLE)), self._parts(classes, some & (rest < LITTLE))):
+        little = np.flatnonzero(some & (rest < LITTLE))
+        for part in np.array_split(little, self._parts(classes[little])):
             rest[part] = self._sum_rest(states[part], classes[part], below[part])
         with np.errstate(divide="ignore"):
             return np.where(some, np.log(np.maximum(rest, 0.0)), -np.inf)
 
-    def _parts(self, classes: np.ndarray, needed: np.ndarray) -> int:
-        members = int(np.diff(self.class_offsets)[classes[needed]].sum())
-        return 1 + members // AT_ONCE
+    def _parts(self, classes: np.ndarray) -> int:
+        """In how many goes the members of these classes are summed."""
+        return 1 + int(np.diff(self.class_offsets)[classes].sum()) // AT_ONCE
 
     def _sum_rest(self, states: np.ndarray, classes: np.ndarray, below: np.ndarray) -> np.ndarray:
         """The share in B_f of the members without an arc, summed one by one."""

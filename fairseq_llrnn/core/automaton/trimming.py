@@ -39,7 +39,7 @@ def steps_to_end(automaton: Automaton, log_weights: np.ndarray | None = None) ->
 
 
 def reachable(automaton: Automaton) -> np.ndarray:
-    """(Q,) bool: the states that some start leads to, by words or by failing."""
+    """(Q,) bool: the states that the start leads to, by words or by failing; of an automaton with one start."""
     seen = np.zeros(automaton.num_states, dtype=bool)
     ends = automaton.chain_end
     frontier = np.unique(automaton.starts)
@@ -61,14 +61,16 @@ def reachable(automaton: Automaton) -> np.ndarray:
 def trim(automaton: Automaton) -> Automaton:
     """The same language without states that no start leads to, or from which no end is in reach.
 
-    A state that gives every word cannot lose an arc: the root would give the word instead. What only such an arc leads to
-    stays, and searches are told of it (`steps_to_end`).
+    A state that gives every word cannot lose an arc: the root would give the word instead. What only such an arc leads
+    to stays, and searches are told of it (`steps_to_end`).
 
     Raises:
-        ValueError: the automaton accepts no string.
+        ValueError: the automaton accepts no string, or has several starts, whose states lie in blocks.
     """
+    if len(automaton.starts) > 1:
+        raise ValueError(f"expected an automaton with one start, found {len(automaton.starts)}")
     steps = steps_to_end(automaton)
-    if not (steps[automaton.starts] < NO_END).all():
+    if steps[automaton.starts[0]] == NO_END:
         raise ValueError("the automaton accepts no string: no path from its start ends")
     rooted = automaton.chain_end == ROOT
     going_on = (automaton.tokens == END) | (steps[automaton.nexts] < NO_END) | rooted[automaton.arc_states]

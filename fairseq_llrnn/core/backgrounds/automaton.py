@@ -1,11 +1,12 @@
 """The background of a weighted automaton: n-grams, grammars, dictionaries of strings.
 
-Sizes: V words, S signatures, Q states, D steps of the longest chain of failures, A arcs, E entries, N hypotheses, B batch,
-T time, M pairs looked up.
+Sizes: V words, S signatures, Q states, D steps of the longest chain of failures, A arcs, E entries, N hypotheses,
+B batch, T time, M pairs looked up.
 
-core/automaton/automaton.py defines b(q, x), core/automaton/tables.py what a state changes of the masses. A word is looked
-up in all states of its chain at once, by one binary search over the keys state · V + token; a class likewise, over the
-keys state · S + class. A hypothesis' state is the number of its state, (N, 1). A word without weight leads to the start.
+core/automaton/automaton.py defines b(q, x), core/automaton/tables.py what a state changes of the masses. A word is
+looked up in all states of its chain at once, by one binary search over the keys state · V + token; a class likewise,
+over the keys state · S + class. What a hypothesis carries is the number of a state, (N, 1). A word without weight
+leads to the start.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from fairseq_llrnn.core.automaton.automaton import END, Automaton
 from fairseq_llrnn.core.automaton.tables import class_tables
@@ -24,13 +26,16 @@ from fairseq_llrnn.core.automaton.trimming import NO_END, steps_to_end
 from fairseq_llrnn.core.backgrounds import automaton_members
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background, Corrections
 from fairseq_llrnn.core.backgrounds.static import StaticBackground
+from fairseq_llrnn.core.dictionary import PAD, SPECIALS
+from fairseq_llrnn.core.ngram.folds import folds_along
 
+PADDING = SPECIALS.index(PAD)
 LAST_KEY = np.iinfo(np.int64).max  # behind all keys, so that what is looked up and not found has a place
 LITTLE_LEFT = 0.1  # of a class' mass: as a difference it would lose a digit
 
 
 class AutomatonBackground(Background):
-    """b(q, x) of an automaton over the static weights b₀. Tables are computed in float64, kept in the weights' dtype."""
+    """b(q, x) of an automaton over the static weights b₀. Tables are summed in float64, kept in the weights' dtype."""
 
     sparse = True
     chain: Tensor  # (Q, D) the state, what it fails to, …; −1 behind the last
@@ -55,7 +60,7 @@ class AutomatonBackground(Background):
         exact = log_weights.double().cpu().numpy()
         tables = class_tables(automaton, class_of.cpu().numpy(), num_classes, exact)
         self.root = StaticBackground(class_of, num_classes, log_weights)
-        self.memory = automaton.memory
+        self.memory, self.block_size = automaton.memory, automaton.block_size
         steps = steps_to_end(automaton, exact)
         root_next = np.where(automaton.root_next >= 0, automaton.root_next, automaton.starts[0])
         ints = {
@@ -105,8 +110,13 @@ class AutomatonBackground(Background):
         by_root = self.root.word_log_weight[tokens] + self.costs[states, -1]
         by_root = by_root.masked_fill(~self.rooted[states], NEGATIVE_INFINITY)
         weight = torch.where(some, by_arc, by_root)
-        after = torch.where(some, self.arc_nexts[arc], self.root_next[tokens])
+        after = torch.where(some, self.arc_nexts[arc], self.after_root(states, tokens))
         return weight, torch.where(weight.isneginf(), self.starts[0], after)
+
+    def after_root(self, states: Tensor, tokens: Tensor) -> Tensor:
+        """The state after a word that the root gave: in the same of the F models, but behind </s>."""
+        block = states // self.block_size * self.block_size
+        return self.root_next[tokens] + block.masked_fill(tokens == END, 0)
 
     def mass(self, states: Tensor, classes: Tensor) -> Tensor:
         """log B_q(σ) of pairs: (M,), (M,) -> (M,)."""
@@ -145,7 +155,9 @@ class AutomatonBackground(Background):
         batch, time = previous.shape
         ends = previous == END
         ends[:, 0] = True  # the start symbol, whichever it is
-        starts = self.starts[0].expand(batch, time) if self.sentence_starts is None else self.sentence_starts
+        starts = self.starts[:1].expand(batch, time)
+        if self.sentence_starts is not None:
+            starts = self.sentence_starts[:, :time]
         if self.memory is None:
             states = [starts[:, 0]]
             for t in range(1, time):
@@ -217,7 +229,8 @@ class AutomatonBackground(Background):
         """log b(q, x) of all words, and the states after them: (N, V) each."""
         weights = self.root.word_log_weight + self.costs[states, -1:]
         weights = weights.masked_fill(~self.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
-        after = self.root_next.expand_as(weights).clone()
+        words = torch.arange(weights.size(1), device=weights.device)
+        after = self.after_root(states.unsqueeze(1), words).clone()
         for level in reversed(range(self.chain.size(1))):  # what fails less comes later, and stays
             rows, arcs = self.expand(self.chain[states, level : level + 1], self.arc_offsets)
             words = self.arc_keys[arcs] % len(self.class_of)
@@ -225,7 +238,7 @@ class AutomatonBackground(Background):
             after[rows, words] = self.arc_nexts[arcs]
         return weights, torch.where(weights.isneginf(), self.starts[0], after)
 
-    # ---- members of classes (search, slots) ---------------------------------------------------------------------------
+    # ---- members of classes (search, slots) -------------------------------------------------------------------------
 
     def best_share(self, state: Tensor) -> Tensor:
         if self.remaining is not None:
@@ -261,6 +274,16 @@ class AutomatonBackground(Background):
 
     def steps_to_end(self, state: Tensor) -> Tensor:
         return self.steps[state.squeeze(1)]
+
+    def held_out(self, tokens: Tensor) -> Background:
+        """Every sentence is read from the start of the fold that it is in; tokens: (B, T) as in the contract."""
+        if len(self.starts) == 1:
+            return self
+        text = functional.pad(tokens[:, 1:], (0, 1), value=END)
+        folds = folds_along(text, END, PADDING, len(self.starts) - 1)
+        held_out = copy.copy(self)
+        held_out.sentence_starts = self.starts[1 + folds]
+        return held_out
 
     def within(self, remaining: int) -> Background:
         if remaining > self.farthest and self.farthest < NO_END:

@@ -77,7 +77,8 @@ def members(background: AutomatonBackground, states: Tensor, classes: Tensor, k:
     weight = background.costs[states, -1:] + root.word_log_weight[words]
     weight = weight.masked_fill(~inside | _overruled(background, chain, words), NEGATIVE_INFINITY)
     if background.remaining is not None:
-        weight = weight.masked_fill(background.out_of_reach(words, background.root_next[words]), NEGATIVE_INFINITY)
+        after = background.after_root(states.unsqueeze(1), words)
+        weight = weight.masked_fill(background.out_of_reach(words, after), NEGATIVE_INFINITY)
     return torch.cat([*weights, weight], 1), torch.cat([*tokens, words], 1)
 
 
