@@ -19,7 +19,6 @@ from fairseq.search import Search
 from fairseq.sequence_generator import (
     EnsembleModel,
     EnsembleModelWithAlignment,
-    SequenceGenerator,
     SequenceGeneratorWithAlignment,
 )
 from fairseq.sequence_scorer import SequenceScorer
@@ -29,6 +28,7 @@ from torch.nn import functional
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.completing import Completing, WithLimit, WrappedSearch, may_not_end
 from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder, known_words
 
 
@@ -52,15 +52,8 @@ def with_unknown_slots(answer: Tensor, bound: EvidenceMixture, sentence: Tensor)
     return wide
 
 
-class SlotSearch(Search):
+class SlotSearch(WrappedSearch):
     """A search of the host over columns, with tokens in its answer: `words` (N, columns) of the model says which."""
-
-    def __init__(self, dictionary: Dictionary, search: Search, model: Any) -> None:
-        super().__init__(dictionary)
-        self.search = search
-        self.columns_of = [model]  # in a list: no sub-module, it is the generator's already
-        self.supports_constraints = search.supports_constraints
-        self.stop_on_max_len = search.stop_on_max_len
 
     def step(
         self,
@@ -73,24 +66,12 @@ class SlotSearch(Search):
         """As the host's: (batch, beam, columns) log probabilities -> scores, tokens and beams of the candidates."""
         batch, beam, self.search.vocab_size = lprobs.shape  # by which constrained searches number their candidates
         values, columns, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
-        words = self.columns_of[0].words.view(batch, beam, -1)
+        words = self.of_model[0].words.view(batch, beam, -1)
         sentence = torch.arange(batch, device=words.device).unsqueeze(1)
         return values, words[sentence, beams, columns], beams
 
-    def set_src_lengths(self, src_lengths: Tensor) -> None:
-        self.search.set_src_lengths(src_lengths)
 
-    def init_constraints(self, batch_constraints: Tensor | None, beam_size: int) -> None:
-        self.search.init_constraints(batch_constraints, beam_size)
-
-    def prune_sentences(self, batch_idxs: Tensor) -> None:
-        self.search.prune_sentences(batch_idxs)
-
-    def update_constraints(self, active_hypos: Tensor) -> None:
-        self.search.update_constraints(active_hypos)
-
-
-class ColumnEnsemble(EnsembleModelWithAlignment):
+class ColumnEnsemble(WithLimit, EnsembleModelWithAlignment):
     """Models of which one at least offers slots. It remembers the tokens of its last answer's columns."""
 
     def __init__(self, models: Sequence[BaseFairseqModel]) -> None:
@@ -115,6 +96,7 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
         temperature: float = 1.0,
     ) -> tuple[Tensor, Tensor | None]:
         """Log probabilities (N, V + J) of the mean over the models, and the mean attention (N, L) if there is any."""
+        self.set_limits(incremental_states)
         answers, attentions = [], []
         for i, model in enumerate(self.models):
             read = tokens if has_slots(model) else known_words(tokens, model.decoder.dictionary)
@@ -133,6 +115,9 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
             for model, answer in zip(self.models, answers, strict=True)
         ]
         mean = torch.stack(wide).logsumexp(0) - math.log(len(wide)) if len(wide) > 1 else wide[0]
+        if may_not_end(self.models[self.first]):
+            mean = mean.masked_fill(wide[self.first].isneginf(), NEGATIVE_INFINITY)
+        self.remember_end(mean)
         return mean, torch.stack(attentions).mean(0) if attentions else None
 
     def forward_align(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> Tensor:
@@ -154,7 +139,7 @@ class ColumnEnsemble(EnsembleModelWithAlignment):
         return columns.squeeze(1)
 
 
-class ForcingGenerator(SequenceGenerator):
+class ForcingGenerator(Completing):
     """The host's generator where what it searches is columns, and prefixes are words.
 
     Its model has `force(words, log_probs)`, which finds the columns of the words (N,), and may change both.
@@ -188,6 +173,8 @@ class ColumnGenerator(ForcingGenerator):
         blocker: nn.Module | None = self.repeat_ngram_blocker
         if blocker is not None:
             self.repeat_ngram_blocker: nn.Module | None = RepeatBlocker(blocker, self.model)
+        if any(map(may_not_end, models)):
+            self.complete()
 
     def _generate(
         self,

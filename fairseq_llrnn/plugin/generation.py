@@ -17,7 +17,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.search import Search
-from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
+from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
@@ -27,6 +27,12 @@ from fairseq_llrnn.plugin.columns import (
     ForcingGenerator,
     SlotSearch,
     has_slots,
+)
+from fairseq_llrnn.plugin.completing import (
+    LimitedGenerator,
+    LimitedGeneratorWithAlignment,
+    WithLimit,
+    may_not_end,
 )
 from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
 
@@ -50,10 +56,12 @@ def generator_class(
         return CandidateGenerator
     if any(map(has_slots, models)):
         return ColumnGeneratorWithAlignment if getattr(args, "print_alignment", None) else ColumnGenerator
+    if any(map(may_not_end, models)):
+        return LimitedGeneratorWithAlignment if getattr(args, "print_alignment", None) else LimitedGenerator
     return None
 
 
-class CandidateModel(EnsembleModel):
+class CandidateModel(WithLimit):
     """One model of ours that answers with columns. It remembers its last answer, for the search to read."""
 
     def __init__(self, model: BaseFairseqModel, specials: int) -> None:
@@ -77,6 +85,7 @@ class CandidateModel(EnsembleModel):
         """Log probabilities of the columns (N, C), and the attention on the source (N, L) if there is any."""
         decoder: LogLinearDecoder = self.single_model.decoder
         encoder_out = encoder_outs[0] if self.has_encoder() else None
+        self.set_limits(incremental_states)
         scores, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=incremental_states[0])
         background, state = extra["background"], extra["state"]
         # shape: (N, S); the features are tempered, the background is not
@@ -91,7 +100,9 @@ class CandidateModel(EnsembleModel):
         special = torch.arange(self.specials, device=tokens.device).expand(len(words), -1)
         self.words = torch.cat([special, words], dim=1)
         attention = None if extra["attn"] is None else extra["attn"][0][:, -1]
-        return torch.cat([self.log_probs_of(special), values], dim=1), attention
+        log_probs = torch.cat([self.log_probs_of(special), values], dim=1)
+        self.remember_end(log_probs)
+        return log_probs, attention
 
     def log_probs_of(self, words: Tensor) -> Tensor:
         """log p of some words (N, K) for each hypothesis at the last step: (N, K)."""
@@ -128,3 +139,5 @@ class CandidateGenerator(ForcingGenerator):
         model.wanted = 2 * self.beam_size + tgt_dict.nspecial
         self.vocab_size = model.columns
         self.search: Search = SlotSearch(tgt_dict, self.search, model)
+        if may_not_end(models[0]):
+            self.complete()

@@ -21,6 +21,7 @@ from torch.nn import functional
 from fairseq_llrnn.core.prior import Prior, load_prior
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.columns import ColumnGeneratorWithAlignment, ColumnScorer, has_slots
+from fairseq_llrnn.plugin.completing import LimitedGeneratorWithAlignment
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.generation import generator_class
 
@@ -150,7 +151,7 @@ class PriorTask(FairseqTask):
         by_index = any((extra_gen_cls_kwargs or {}).get(name) for name in ("lm_model", "tokens_to_suppress"))
         if seq_gen_cls is None:
             seq_gen_cls = generator_class(models, args, prefix_allowed_tokens_fn is None and not by_index)
-        if seq_gen_cls is ColumnGeneratorWithAlignment:
+        if seq_gen_cls in (ColumnGeneratorWithAlignment, LimitedGeneratorWithAlignment):
             extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": args.print_alignment}
         generator = super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
         if isinstance(generator, SequenceScorer) and any(map(has_slots, models)):
