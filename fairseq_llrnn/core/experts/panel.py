@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fairseq_llrnn.core.dictionary import BOS, PAD
 from fairseq_llrnn.core.experts.expert import Expert, Firing
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import DataError
@@ -117,6 +118,9 @@ class Panel:
         for name, value in named.items():
             if not isinstance(value, numbers.Real) or not math.isfinite(value):
                 raise DataError(f"{where}: expected finite numbers, found {value!r} for {name!r}; mend the class")
+        for word in firing.exceptions:
+            if word in (BOS, PAD):
+                raise DataError(f"{where}: expected exceptions that can be the next word, found {word!r}; leave it out")
         for name in firing.groups:
             if name not in self._feature:
                 raise DataError(
