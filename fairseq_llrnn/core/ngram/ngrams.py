@@ -1,0 +1,101 @@
+"""A back-off n-gram model as one flat trie.
+
+Sizes: W words of the model, E n-grams of all orders, N the order of the model, L look-ups. Natural logarithms.
+
+    log p(w | h)  =  log_probs[e]                      where the n-gram e = h w is in the model
+                     back_offs[h] + log p(w | h')      otherwise; h' is h without its first word
+
+An n-gram is its number. Unigram e is the word e; the others follow by order, each order sorted by its history (the
+number of the n-gram without its last word) and last word. So one binary search finds an n-gram. A history that the
+model does not have costs nothing to leave: the longest suffix that it has is as good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+EMPTY = -1  # the history of no words
+
+
+@dataclass(frozen=True)
+class NGrams:
+    """Every n-gram's history is one of the n-grams; its suffix need not be."""
+
+    words: tuple[str, ...]  # W
+    starts: np.ndarray  # (N + 1,) int64: the n-grams of order n are starts[n − 1] … starts[n] − 1
+    histories: np.ndarray  # (E,) int64, EMPTY for unigrams
+    last: np.ndarray  # (E,) int64, the last word
+    log_probs: np.ndarray  # (E,) float64; −inf only for unigrams that never come next: <s>, <pad>
+    back_offs: np.ndarray  # (E,) float64; 0 for the highest order
+
+    @property
+    def order(self) -> int:
+        return len(self.starts) - 1
+
+    def __len__(self) -> int:
+        return len(self.last)
+
+    @property
+    def orders(self) -> np.ndarray:
+        """(E,) how many words an n-gram has."""
+        return np.repeat(np.arange(1, self.order + 1), np.diff(self.starts))
+
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """(E,) int64, rising."""
+        return trie_keys(self.histories, self.last, len(self.words))
+
+    def find(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """The n-gram of each history (or EMPTY) and word: (L,), (L,) -> (L,); −1 where there is none."""
+        wanted = trie_keys(histories, words, len(self.words))
+        places = np.minimum(np.searchsorted(self.keys, wanted), len(self) - 1)
+        return np.where(self.keys[places] == wanted, places, -1)
+
+    @cached_property
+    def suffixes(self) -> np.ndarray:
+        """(E,) the longest proper suffix of every n-gram that is one itself; EMPTY for unigrams."""
+        suffixes = np.full(len(self), EMPTY, dtype=np.int64)
+        for n in range(1, self.order):
+            span = slice(self.starts[n], self.starts[n + 1])
+            here = suffixes[self.histories[span]]
+            suffixes[span] = found = self.find(here, self.last[span])
+            while (missing := found < 0).any():  # every word is a unigram: EMPTY ends it
+                here = np.where(missing, suffixes[here], here)
+                found = np.where(missing, self.find(here, self.last[span]), found)
+                suffixes[span] = found
+        return suffixes
+
+    def log_prob(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """log p(w | h): (L,), (L,) -> (L,). Histories are n-grams or EMPTY."""
+        here, total = histories.copy(), np.zeros(len(histories))
+        entries = self.find(here, words)
+        while (missing := entries < 0).any():
+            total[missing] += self.back_offs[here[missing]]
+            here[missing] = self.suffixes[here[missing]]
+            entries[missing] = self.find(here[missing], words[missing])
+        return total + self.log_probs[entries]
+
+    def advance(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """The history after one more word, as long as the model can use it: (L,), (L,) -> (L,)."""
+        here = histories.copy()
+        entries = self.find(here, words)
+        while (missing := entries < 0).any():
+            here[missing] = self.suffixes[here[missing]]
+            entries[missing] = self.find(here[missing], words[missing])
+        return np.where(entries >= self.starts[-2], self.suffixes[entries], entries)
+
+    def spelled(self, entries: np.ndarray, order: int) -> np.ndarray:
+        """The words of n-grams of one order: (L,) -> (L, order)."""
+        columns = []
+        for _ in range(order):
+            columns.append(self.last[entries])
+            entries = self.histories[entries]
+        return np.stack(columns[::-1], axis=1)
+
+
+def trie_keys(histories: np.ndarray, words: np.ndarray, num_words: int) -> np.ndarray:
+    """One number for each n-gram, which rises with its order, history and word."""
+    return (histories + 1) * np.int64(num_words) + words
