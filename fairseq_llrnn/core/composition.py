@@ -39,6 +39,22 @@ class SparseRows(nn.Module):
             include_last_offset=True,
         )
 
+    def compose_some(self, weight: Tensor, some: Tensor) -> Tensor:
+        """As `compose`, of the rows `some` (K,) alone: (F, H) -> (K, H)."""
+        starts, sizes = self.offsets[some], self.offsets[some + 1] - self.offsets[some]
+        offsets = functional.pad(sizes.cumsum(0), (1, 0))
+        # the entries of row k stand at starts[k], starts[k] + 1, …
+        step = torch.arange(int(offsets[-1]), device=some.device)
+        entries = step + (starts - offsets[:-1]).repeat_interleave(sizes)
+        return functional.embedding_bag(
+            self.indices[entries],
+            weight,
+            offsets,
+            mode="sum",
+            per_sample_weights=self.values[entries].to(weight.dtype),
+            include_last_offset=True,
+        )
+
     def dense(self) -> Tensor:
         """Φ as a dense (S, F) matrix: for oracles and small tables only."""
         row = torch.repeat_interleave(torch.arange(self.num_rows, device=self.offsets.device), self.offsets.diff())
