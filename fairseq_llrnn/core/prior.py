@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceBackground
 from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
@@ -36,9 +37,12 @@ from fairseq_llrnn.core.backgrounds.static import StaticBackground
 from fairseq_llrnn.core.dictionary import PAD, UNK, hash_symbols
 from fairseq_llrnn.core.evidence.features import check_slot_features
 from fairseq_llrnn.core.evidence.rules import EvidenceRules
-from fairseq_llrnn.core.evidence.table import EvidenceTable
+from fairseq_llrnn.core.evidence.table import EvidenceTable, OpenWords
 from fairseq_llrnn.core.lexical_table import LexicalTranslation, is_word, speaks
+from fairseq_llrnn.core.open_vocabulary.table import OpenTable
+from fairseq_llrnn.core.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
 from fairseq_llrnn.core.prior_arrays import read_array, read_lexical, read_signatures
+from fairseq_llrnn.core.prior_automaton import PriorAutomaton, read_prior_automaton
 from fairseq_llrnn.core.prior_description import (
     FORMAT,
     REBUILD,
@@ -69,6 +73,8 @@ class Prior:
     source_symbols: tuple[str, ...] = ()  # U; () where nothing is known of the source language
     lexical: LexicalTranslation | None = None
     evidence: EvidenceRules | None = None
+    automaton: PriorAutomaton | None = None  # over log_weights, which are its root; None: b(x) is the same everywhere
+    open_vocabulary: OpenVocabulary | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -97,8 +103,19 @@ class Prior:
         """What source tokens offer. The one table of this prior: an unknown string has one id for all who ask."""
         return EvidenceTable(self)
 
+    @cached_property
+    def open_table(self) -> OpenTable | None:
+        """The words outside the dictionary that were met: the one table of this prior; None without open classes."""
+        if self.open_vocabulary is None:
+            return None
+        words = OpenWords(self.symbols) if self.evidence is None else self.evidence_table.target
+        return OpenTable(self.open_vocabulary, words)
+
     def _background_without_evidence(self) -> Background:
         class_of, weights = torch.from_numpy(self.output.class_of.copy()), torch.from_numpy(self.log_weights.copy())
+        if self.automaton is not None:
+            known_words = self.automaton.automaton
+            return AutomatonBackground(class_of, self.output.num_classes, weights, known_words).float()
         if self.lexical is None:
             return StaticBackground(class_of, self.output.num_classes, weights).float()
         words, counted = torch.from_numpy(is_word(self.symbols)), torch.from_numpy(speaks(self.source_symbols))
@@ -121,6 +138,10 @@ class Prior:
         if self.lexical is not None:
             counts["source words"] = int((np.diff(self.lexical.table.offsets) > 0).sum())
             counts["translations"] = len(self.lexical.table.targets)
+        if self.automaton is not None:
+            counts |= self.automaton.counts()
+        if self.open_vocabulary is not None:
+            counts["open classes"] = len(self.open_vocabulary.names)
         return counts
 
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -135,7 +156,9 @@ class Prior:
             table = self.lexical.table
             arrays["lexical_offsets"], arrays["lexical_targets"] = table.offsets, table.targets
             arrays["lexical_probabilities"], arrays["lexical_links"] = table.probabilities, table.links
-        return arrays
+        if self.automaton is not None:
+            arrays |= self.automaton.arrays()
+        return arrays if self.open_vocabulary is None else arrays | self.open_vocabulary.arrays()
 
     def save(self, directory: Path | str) -> None:
         """Write the directory: to a temporary name beside it, then renamed, so that no half-written prior stays behind.
@@ -184,6 +207,10 @@ class Prior:
         for part, known in (("lexical", self.lexical), ("evidence", self.evidence)):
             if known is not None:
                 description[part] = {**known.description(), SOURCE_HASH: hash_symbols(self.source_symbols)}
+        if self.open_vocabulary is not None:
+            description["open_vocabulary"] = self.open_vocabulary.description()
+        if self.automaton is not None:
+            description["automaton"] = self.automaton.description()
         text = json.dumps(description, ensure_ascii=False, indent=1)
         (directory / JSON_FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
 
@@ -270,6 +297,11 @@ def load_prior(directory: Path | str) -> Prior:
             read = output if same else read_signatures(arrays, "input", description["input_features"])
             log_weights = read_array(arrays, "log_weights", np.float64)
             lexical = read_lexical(arrays, description["lexical"]) if "lexical" in description else None
+            known = description.get("automaton")
+            automaton = None if known is None else read_prior_automaton(arrays, known, log_weights)
+            known = description.get("open_vocabulary")
+            names = output.features.names
+            opened = None if known is None else read_open_vocabulary(arrays, known, names, len(symbols))
     except (ValueError, KeyError, TypeError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise PriorError(f"{directory / ARRAYS_FILE}: not the arrays of a prior ({error}); {REBUILD}") from None
     if {len(symbols), len(log_weights), output.num_words, read.num_words} != {len(symbols)}:
@@ -277,6 +309,10 @@ def load_prior(directory: Path | str) -> Prior:
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
         raise PriorError(f"{directory}: expected weights of which some are positive and all are finite; {REBUILD}")
     try:
+        if opened is not None and np.bincount(output.class_of)[output.class_of[symbols.index(UNK)]] > 1:
+            raise ValueError("the open vocabulary needs <unk> alone in its signature")
+        if automaton is not None and lexical is not None:
+            raise ValueError("its background is an automaton and lexical translations at once")
         evidence = EvidenceRules.described(description["evidence"]) if "evidence" in description else None
         check_source_hash(description, hash_symbols(source_symbols))
         if lexical is not None:
@@ -290,7 +326,10 @@ def load_prior(directory: Path | str) -> Prior:
                 raise ValueError(f"the source words of the evidence lack {UNK}")
     except ValueError as error:
         raise PriorError(f"{directory}: {error}; {REBUILD}") from None
-    return Prior(symbols, output, read, log_weights, description["settings"], source_symbols, lexical, evidence)
+    settings = description["settings"]
+    return Prior(
+        symbols, output, read, log_weights, settings, source_symbols, lexical, evidence, automaton, opened
+    )
 
 
 def _read_words(path: Path) -> tuple[str, ...]:
