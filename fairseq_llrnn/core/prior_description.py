@@ -10,7 +10,8 @@ from typing import Any
 from fairseq_llrnn.errors import PriorError
 
 FORMAT = "fairseq_llrnn prior"
-VERSION = 2
+VERSION = 3
+READABLE = (2, 3)  # of version 2 is what knows neither an automaton nor an open vocabulary
 JSON_FILE = "prior.json"
 REBUILD = "build it again with `llrnn prior`"
 SOURCE_HASH = "source_dictionary_sha256"  # in the parts that know source words
@@ -34,10 +35,14 @@ def read_description(directory: Path) -> dict[str, Any]:
         raise PriorError(f"{path}: expected JSON, found damage ({error}); {REBUILD}") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise PriorError(f"{path}: expected the description of a {FORMAT}, found something else; {REBUILD}")
-    if description.get("version") != VERSION:
-        raise PriorError(
-            f"{path}: expected version {VERSION}, found {description.get('version')}; {REBUILD} of this version"
-        )
+    version = description.get("version")
+    if version not in READABLE:
+        known = " or ".join(map(str, READABLE))
+        if isinstance(version, int) and version > VERSION:
+            mend = "it comes from a newer fairseq_llrnn: use that one"
+        else:
+            mend = f"{REBUILD} of this version"
+        raise PriorError(f"{path}: expected version {known}, found {version}; {mend}")
     missing = {"settings", "dictionary_sha256", "arrays_sha256", "output_features", "input_features"} - set(description)
     if missing:
         raise PriorError(f"{path}: expected the entries {', '.join(sorted(missing))}, found none; {REBUILD}")

@@ -157,9 +157,16 @@ def test_not_a_prior(tmp_path: Path, saved: Path) -> None:
 
 
 def test_another_version(saved: Path) -> None:
-    damage_json(saved, version=99)
-    with pytest.raises(PriorError, match="expected version 2, found 99; build it again"):
-        load_prior(saved)
+    for version, mend in ((99, "comes from a newer fairseq_llrnn"), (1, "build it again"), ("3", "build it again")):
+        damage_json(saved, version=version)
+        with pytest.raises(PriorError, match=f"expected version 2 or 3, found {version}; .*{mend}"):
+            load_prior(saved)
+
+
+def test_a_prior_of_version_2_is_the_same_prior(saved: Path) -> None:
+    before = load_prior(saved).fingerprint
+    damage_json(saved, version=2)
+    assert load_prior(saved).fingerprint == before
 
 
 def test_missing_entries(saved: Path) -> None:
