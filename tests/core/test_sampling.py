@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fairseq_llrnn.core.backgrounds.corrections import Corrections
 from fairseq_llrnn.core.composition import SparseRows
 from fairseq_llrnn.core.features import FeatureTable
+from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.core.sampled_output import SampledOutput
 from fairseq_llrnn.core.sampling import ClassSampler, Sample, inclusion_probabilities, sampled_log_prob
+from fairseq_llrnn.core.signatures import group_equal_rows
 
 S, WIDTH, N = 8, 3, 4
 TARGETS = torch.tensor([0, 3, 5, 3])
@@ -190,3 +194,54 @@ def test_some_rows_are_composed_as_among_all() -> None:
     both = [torch.autograd.grad(x.square().sum(), weight)[0] for x in (found, expected)]
     torch.testing.assert_close(*both)
     assert rows.compose_some(weight, some[:0]).shape == (0, 2)
+
+
+# ---- with an output layer -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("masses", ["one row", "rows", "groups", "corrections"])
+@pytest.mark.parametrize("slots", [False, True])
+def test_a_sampled_output_of_all_classes_is_the_output(masses: str, slots: bool) -> None:
+    """In value and gradient, however the masses are given; and of some classes, it is its definition."""
+    generator = torch.Generator().manual_seed(2)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    signatures = group_equal_rows(FeatureTable.from_rows([{"a": 1.0, "b": i / 7} for i in range(S)]))
+    output = LogLinearOutput(signatures.features, torch.from_numpy(signatures.class_of), WIDTH).double()
+    torch.nn.init.normal_(output.weight, generator=generator)
+    hidden, targets = normal(N, WIDTH).requires_grad_(), TARGETS
+    log_mass: Tensor | Corrections = normal({"one row": 1, "rows": N, "groups": 2, "corrections": 1}[masses], S)
+    if masses == "corrections":
+        rows, classes = torch.tensor([0, 0, 1, 2, 2, 2, 3]), torch.tensor([0, 4, 3, 5, 6, 5, 3])
+        only = torch.tensor([False, True, True, False])
+        log_mass = Corrections(normal(1, S), rows, classes, normal(7), only, normal(N))
+    sparse = isinstance(log_mass, Corrections)
+    dense = log_mass.dense(N) if sparse else log_mass.repeat_interleave(N // len(log_mass), 0)
+    share, of_slots = normal(N), None
+    if slots:
+        of_slots = SlotScores(normal(N, 2).requires_grad_(), normal(N, 2), torch.tensor([0, S, S + 1, 3]))
+    leaves = [hidden, output.weight, output.bias, *([of_slots.scores] if of_slots else [])]
+
+    def sampled(sample: Sample) -> Tensor:
+        return SampledOutput(output, sample).target_log_prob(hidden, targets, log_mass, share, of_slots)
+
+    found = sampled(Sample(torch.arange(S), torch.zeros(S)))
+    exact = output.target_log_prob(hidden, targets, log_mass, share, slots=of_slots)
+    torch.testing.assert_close(found, exact)
+    for one, other in zip(
+        torch.autograd.grad(found.sum(), leaves), torch.autograd.grad(exact.sum(), leaves), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+
+    drawn, log_weights = torch.tensor([0, 3, 6]), torch.tensor([0.0, 0.7, 1.1], dtype=torch.float64)
+    weights = (output.class_scores(hidden) + dense).exp()
+    for n, estimate in enumerate(sampled(Sample(drawn, log_weights))):
+        target = int(of_slots.targets[n]) if of_slots else int(targets[n])
+        extra = (of_slots.scores + of_slots.log_mass)[n].exp() if of_slots else weights[n, :0]
+        own = weights[n, target] if target < S else extra[target - S]
+        of_drawn = zip(drawn.tolist(), log_weights.tolist(), strict=True)
+        rest = sum(float(weights[n, c]) * math.exp(w) for c, w in of_drawn if c != target)
+        z = float(extra.sum()) + rest + (float(own) if target < S else 0.0)
+        assert float(estimate) == pytest.approx(math.log(float(own) / z) + float(share[n]))

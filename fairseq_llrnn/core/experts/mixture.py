@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background, Corrections
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.core.evidence.slots import NO_WORD
 from fairseq_llrnn.core.experts.contexts import Contexts
@@ -30,13 +30,14 @@ class ExpertMixture(Background):
         self.base, self.contexts = base, contexts
         self.reach = base if reach is None else reach
         self.evidence = base if isinstance(base, EvidenceMixture) else None
-        self.below = base.num_classes  # C
+        self.num_below = base.num_classes  # C
         self.constant = base.constant and not contexts.panel.looks_at_prefix
         self._base_shape: torch.Size | None = None
         self._grow()
 
     def _grow(self) -> None:
-        self.num_classes = self.below + self.contexts.width
+        self.num_classes = self.num_below + self.contexts.width
+        self.sparse = self.base.sparse and not self.contexts.width
 
     # ---- states ---------------------------------------------------------------------------------------------------
 
@@ -46,8 +47,8 @@ class ExpertMixture(Background):
         return self._joined(self.contexts.start(n).to(self.class_of.device), base)
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        base = self.base.advance(self._below(state), tokens)
-        contexts = self.contexts.advance(self._contexts(state), tokens)
+        base = self.base.advance(self.below(state), tokens)
+        contexts = self.contexts.advance(self.contexts_of(state), tokens)
         self._grow()
         return self._joined(contexts, base)
 
@@ -61,10 +62,12 @@ class ExpertMixture(Background):
     def _joined(self, contexts: Tensor, base: Tensor) -> Tensor:
         return torch.cat([contexts.to(base.dtype).unsqueeze(1), base.reshape(len(base), -1)], dim=1)
 
-    def _contexts(self, state: Tensor) -> Tensor:
+    def contexts_of(self, state: Tensor) -> Tensor:
+        """The contexts of the hypotheses: (N,)."""
         return state[:, 0].long()
 
-    def _below(self, state: Tensor) -> Tensor:
+    def below(self, state: Tensor) -> Tensor:
+        """The state of the background below."""
         if self._base_shape is None:
             self._base_shape = self.base.start(self.contexts.rows).shape[1:]
         return state[:, 1:].reshape(len(state), *self._base_shape)
@@ -74,13 +77,13 @@ class ExpertMixture(Background):
         return self if reach is self.base else ExpertMixture(self.base, self.contexts, reach)
 
     def steps_to_end(self, state: Tensor) -> Tensor:
-        return self.base.steps_to_end(self._below(state))
+        return self.base.steps_to_end(self.below(state))
 
     # ---- classes ----------------------------------------------------------------------------------------------------
 
     def exceptions(self, state: Tensor) -> Tensor:
         """The words of the classes from C on: (N, J), NO_WORD where a context has fewer."""
-        words = self.contexts.exceptions(self._contexts(state))
+        words = self.contexts.exceptions(self.contexts_of(state))
         return self._possible(words, None if self.evidence is None else state[:, 1].unsqueeze(1))
 
     def _possible(self, words: Tensor, sentence: Tensor | None) -> Tensor:
@@ -93,7 +96,7 @@ class ExpertMixture(Background):
     def former_classes(self, state: Tensor) -> Tensor:
         """The classes that the exceptions have left: (N, J), those of padding where there is no exception."""
         words, _ = self._places(state)
-        each = self._below(state).repeat_interleave(words.size(1), 0)
+        each = self.below(state).repeat_interleave(words.size(1), 0)
         return self.base.classes(each, words.flatten()).view_as(words)
 
     def _places(self, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,7 +116,7 @@ class ExpertMixture(Background):
 
     def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
         which, is_exception = self._which(state, tokens)
-        return torch.where(is_exception, self.below + which, self.base.classes(self._below(state), tokens))
+        return torch.where(is_exception, self.num_below + which, self.base.classes(self.below(state), tokens))
 
     def classes_along(self, tokens: Tensor) -> Tensor:
         previous = functional.pad(tokens, (1, 0), value=self.contexts.panel.eos)[:, :-1]
@@ -122,22 +125,25 @@ class ExpertMixture(Background):
         same = words == tokens.unsqueeze(-1)
         if not words.size(2):
             return self.base.classes_along(tokens)
-        return torch.where(same.any(-1), self.below + same.long().argmax(-1), self.base.classes_along(tokens))
+        return torch.where(same.any(-1), self.num_below + same.long().argmax(-1), self.base.classes_along(tokens))
 
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
-        base = self.base.only_member(self._below(state), classes.clamp_max(self.below - 1))
+        base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.contexts.width:
             return base
-        word = self.exceptions(state).gather(1, (classes - self.below).clamp_min(0)).clamp_min(0)
-        return torch.where(classes >= self.below, word, base)
+        word = self.exceptions(state).gather(1, (classes - self.num_below).clamp_min(0)).clamp_min(0)
+        return torch.where(classes >= self.num_below, word, base)
 
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        return self.base.readable(tokens, None if state is None else self._below(state))
+        return self.base.readable(tokens, None if state is None else self.below(state))
+
+    def corrections(self, state: Tensor) -> Corrections | None:
+        return self.base.corrections(self.below(state)) if self.sparse else None
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
     def log_mass(self, state: Tensor) -> Tensor:
-        below = self.base.log_mass(self._below(state))
+        below = self.base.log_mass(self.below(state))
         if not self.contexts.width:
             return below
         below = below.expand(len(state), -1)
@@ -171,7 +177,7 @@ class ExpertMixture(Background):
         once); the class' log mass before and after; and their own.
         """
         words, real = self._places(state)
-        below = self._below(state)
+        below = self.below(state)
         classes = self.former_classes(state)
         beside = (classes.unsqueeze(2) == classes.unsqueeze(1)) & real.unsqueeze(1)  # shape: (N, J, J)
         writes = real & ~beside.tril(-1).any(2)
@@ -198,12 +204,12 @@ class ExpertMixture(Background):
     def _own_shares(self, state: Tensor) -> Tensor:
         """The log share of each exception in its class, of which it is the only member: 0, or −inf without mass."""
         words, real = self._places(state)
-        each = self._below(state).repeat_interleave(words.size(1), 0)
+        each = self.below(state).repeat_interleave(words.size(1), 0)
         share = self.reach.log_share(each, words.flatten()).view_as(words)
         return share.masked_fill(real & ~share.isneginf(), 0.0).masked_fill(~real, NEGATIVE_INFINITY)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
-        below = self._below(state)
+        below = self.below(state)
         share = self.reach.log_share(below, tokens)
         if not self.contexts.width:
             return share
@@ -218,7 +224,7 @@ class ExpertMixture(Background):
         return self.log_share(self.flat_states(previous), targets.flatten()).view_as(targets)
 
     def best_share(self, state: Tensor) -> Tensor:
-        best = self.reach.best_share(self._below(state))
+        best = self.reach.best_share(self.below(state))
         if not self.contexts.width:
             return best
         best = best.expand(len(state), -1)
@@ -230,10 +236,10 @@ class ExpertMixture(Background):
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.contexts.width:
-            return self.reach.best_members(self._below(state), classes, k)
-        is_exception = classes >= self.below
+            return self.reach.best_members(self.below(state), classes, k)
+        is_exception = classes >= self.num_below
         shares, words = self._staying(state, classes.masked_fill(is_exception, 0), k)
-        which = (classes - self.below).clamp_min(0)
+        which = (classes - self.num_below).clamp_min(0)
         own = self._own_shares(state).gather(1, which).unsqueeze(2)  # shape: (N, C', 1)
         word = self.exceptions(state).gather(1, which).clamp_min(0).unsqueeze(2)
         alone = functional.pad(own, (0, k - 1), value=NEGATIVE_INFINITY)
@@ -244,7 +250,7 @@ class ExpertMixture(Background):
     def _staying(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best members of classes below C that are no exceptions: (N, C') -> log shares and words (N, C', k)."""
         leaving = self.exceptions(state)
-        shares, words = self.reach.best_members(self._below(state), classes, k + leaving.size(1))
+        shares, words = self.reach.best_members(self.below(state), classes, k + leaving.size(1))
         gone = (words.unsqueeze(3) == leaving[:, None, None]).any(3)
         values, which = shares.masked_fill(gone, NEGATIVE_INFINITY).topk(k, dim=2)
         return values + self._lift_of(state, classes).unsqueeze(2), words.gather(2, which)
@@ -252,19 +258,19 @@ class ExpertMixture(Background):
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
-        return self.base.log_weights(self._below(state))
+        return self.base.log_weights(self.below(state))
 
     def log_shares(self, state: Tensor) -> Tensor:
-        shares = self.reach.log_shares(self._below(state))
+        shares = self.reach.log_shares(self.below(state))
         if not self.contexts.width:
             return shares
         return self._with_exceptions(self._lifted(shares, state), self._own_shares(state), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
-        words = self.reach.word_log_probs(classes[:, : self.below], self._below(state))
+        words = self.reach.word_log_probs(classes[:, : self.num_below], self.below(state))
         if not self.contexts.width:
             return words
-        of_exceptions = classes[:, self.below :] + self._own_shares(state)
+        of_exceptions = classes[:, self.num_below :] + self._own_shares(state)
         return self._with_exceptions(self._lifted(words, state), of_exceptions, state)
 
     def word_log_probs_along(self, classes: Tensor, previous: Tensor) -> Tensor:
@@ -276,7 +282,7 @@ class ExpertMixture(Background):
     def _lifted(self, columns: Tensor, state: Tensor) -> Tensor:
         """Values of the columns (N, ≥ V) of words, with the gain of those that stay."""
         gain, of = self._lift(state)
-        lift = gain.new_zeros(len(state), self.below).scatter_add(1, of, gain)[:, self.class_of]
+        lift = gain.new_zeros(len(state), self.num_below).scatter_add(1, of, gain)[:, self.class_of]
         if self.evidence is not None:  # words that are slots have left the class before
             lift = lift.scatter(1, self.evidence.place[state[:, 1]], 0.0)
         return columns + functional.pad(lift, (0, columns.size(1) - lift.size(1)))
@@ -284,7 +290,7 @@ class ExpertMixture(Background):
     def _with_exceptions(self, columns: Tensor, of_exceptions: Tensor, state: Tensor) -> Tensor:
         """The values (N, J) of exceptions put into their columns (N, ≥ V)."""
         words, real = self._places(state)
-        column = words if self.evidence is None else self.evidence.column_of(words, self._below(state))
+        column = words if self.evidence is None else self.evidence.column_of(words, self.below(state))
         # an extra column takes what no exception writes
         wide = functional.pad(columns.expand(len(state), -1), (0, 1))
         return wide.scatter(1, column.masked_fill(~real, columns.size(1)), of_exceptions)[:, :-1]
