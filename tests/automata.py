@@ -17,7 +17,7 @@ def random_root(seed: int, num_words: int = WORDS) -> np.ndarray:
 
 
 def random_automaton(seed: int, num_words: int = WORDS, num_states: int = 9) -> tuple[Automaton, np.ndarray]:
-    """States of all kinds: chains of failure to ROOT, explicit ones, without arcs, with all words; three blocks of them."""
+    """States of all kinds: with chains of failure, explicit, without arcs, with all words; in three blocks."""
     rng = np.random.default_rng(seed)
     root = random_root(seed, num_words)
     fail = [int(rng.choice([NOTHING, ROOT]))]

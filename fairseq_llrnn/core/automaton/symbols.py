@@ -1,0 +1,80 @@
+"""The dictionary as readers of automata see it: which names are symbols, and what is done about those that are none.
+
+Sizes: V symbols.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from fairseq_llrnn.core.dictionary import EOS, UNK, WordList
+from fairseq_llrnn.core.readers.text_lines import shown
+from fairseq_llrnn.errors import DataError, OptionError
+
+EMPTY_NAMES = ("<eps>", "<epsilon>")  # an arc that reads nothing; OpenFst's label 0
+UNKNOWN = ("error", "drop")  # what is done about symbols that are not in the dictionary
+DROPPED = "arcs on symbols that the dictionary lacks, dropped"
+
+
+class Symbols:
+    """Ids of the symbols that may be on an arc: all that is ever predicted, but for </s>."""
+
+    def __init__(self, words: WordList, unknown: str = "error", log_weights: np.ndarray | None = None) -> None:
+        """The symbols of a dictionary.
+
+        Args:
+            unknown: "error", or "drop": what speaks of symbols that the dictionary lacks is left out, and counted in
+                `notes`.
+            log_weights: log b₀ (V,), the static weights below the automaton; a word without any can be on no arc.
+
+        Raises:
+            OptionError: another word for `unknown`.
+        """
+        if unknown not in UNKNOWN:
+            raise OptionError(f"unknown symbols: expected one of {', '.join(UNKNOWN)}, found {unknown!r}")
+        self.names = words.symbols
+        self.notes: Counter[str] = Counter()
+        self.drops = unknown == "drop"
+        self.index = {name: i for i, name in enumerate(words.symbols)}
+        self.possible = words.predictable.copy()
+        self.weightless = np.zeros(len(words), dtype=bool)
+        if log_weights is not None:
+            self.weightless = self.possible & ~np.isfinite(log_weights)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def any_word(self) -> np.ndarray:
+        """(·,) ids of what `any word` means: all but </s> and <unk>."""
+        words = self.possible & ~self.weightless
+        words[[self.index[EOS], self.index[UNK]]] = False
+        return np.flatnonzero(words)
+
+    def find(self, name: str, where: str) -> int | None:
+        """The id of a symbol; None where it is dropped.
+
+        Raises:
+            DataError: a symbol that is unknown or can be on no arc, with the place that `where` names.
+        """
+        found = self.index.get(name)
+        if found is None:
+            if self.drops:
+                self.notes[DROPPED] += 1
+                return None
+            raise DataError(
+                f"{where}: symbol {shown(name)} is not in the dictionary; write it as the text has it, remove it, or "
+                "let unknown symbols be dropped"
+            )
+        if name == EOS:
+            raise DataError(f"{where}: {EOS} is written by final states alone; make the state final")
+        if not self.possible[found]:
+            raise DataError(f"{where}: symbol {shown(name)} is never predicted; remove it")
+        if self.weightless[found]:
+            raise DataError(
+                f"{where}: symbol {shown(name)} has no weight in the static background, which the automaton stands on; "
+                "choose a smoothing that leaves some, or remove the symbol"
+            )
+        return found
