@@ -8,7 +8,8 @@ sentence is in depends on its words alone: wherever it comes from, and in whatev
 sentences go together.
 
 The fold is a hash: Σ_i mix(C₁ · token + C₂ · place) over the words without <s>, </s> and <pad>, places counted from 1
-in the sentence, in wrapping 64-bit integers; then mixed again, its upper bits modulo K. numpy and torch agree bit by bit.
+in the sentence, in wrapping 64-bit integers; then mixed again, its upper bits modulo K. numpy and torch agree bit for
+bit.
 `mix` is the finaliser of SplitMix64 (Steele, Lea & Flood 2014) with one shift less.
 
 All models stand on the same b₀, and have the same states in the same order: state q of fold k is (1 + k) · Q + q. So

@@ -25,6 +25,8 @@ import numpy as np
 
 from fairseq_llrnn.core.automaton.automaton import Automaton
 
+LITTLE = 1e-8  # a share that is summed from its words: as a difference it would have lost half of its digits
+
 
 def mixed(automaton: Automaton, log_root: np.ndarray, weight: float) -> Automaton:
     """Interpolation of every state with the state it fails to (module docstring); λ = `weight`."""
@@ -90,17 +92,35 @@ def log_totals(automaton: Automaton, log_root: np.ndarray) -> tuple[np.ndarray, 
     for states, arcs, below in _levels(automaton, log_root):
         failing = automaton.fail[states]
         rest = np.where(failing >= 0, totals[failing], root_total)
-        # what is left below once the arcs' words are taken out, as a share of all of it; rounding may make it negative
+        # what is left below once the arcs' words are taken out, as a share of all of it
         place = np.searchsorted(states, owner[arcs])
         left = 1.0 - np.bincount(place, np.exp(below - rest[place]), len(states))
-        with np.errstate(divide="ignore"):
-            failed = automaton.back_off[states] + rest + np.log(np.maximum(left, 0.0))
+        log_left = np.log(np.maximum(left, LITTLE))
+        for i in np.flatnonzero(left < LITTLE):
+            log_left[i] = _log_left(automaton, log_root, int(states[i])) - rest[i]
+        failed = automaton.back_off[states] + rest + log_left
         own = automaton.log_weights[arcs]
         top = failed.copy()
         np.maximum.at(top, place, own)
         total = np.bincount(place, np.exp(own - top[place]), len(states)) + np.exp(failed - top)
         totals[states] = top + np.log(total)
     return totals, root_total
+
+
+def _log_left(automaton: Automaton, log_root: np.ndarray, state: int) -> float:
+    """log Σ b(q', x) over the words x that are on no arc of the state q, summed one by one."""
+    weights, cost, chain = log_root.copy(), 0.0, []
+    here = int(automaton.fail[state])
+    while here >= 0:
+        chain.append((here, cost))
+        cost += float(automaton.back_off[here])
+        here = int(automaton.fail[here])
+    weights += cost
+    for here, cost in reversed(chain):  # what fails less comes later, and stays
+        arcs = slice(automaton.offsets[here], automaton.offsets[here + 1])
+        weights[automaton.tokens[arcs]] = cost + automaton.log_weights[arcs]
+    weights[automaton.tokens[automaton.offsets[state] : automaton.offsets[state + 1]]] = -np.inf
+    return float(np.logaddexp.reduce(weights))
 
 
 def _levels(automaton: Automaton, log_root: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

@@ -10,10 +10,10 @@ Which words are whose:
 
 * Words of the model outside the dictionary are dropped with all n-grams that hold them. Their probability is lost:
   what remains of p(· | h) sums to less than one, in every state by what that state gave to them.
-* Dictionary words that the model lacks, the dictionary's own <unk> among them, read as the model's <unk> in a history.
-  As a next word each of the K (and <unk> itself) gets p(<unk>) / (K + 1) in b₀. An n-gram that ends in <unk> stays
-  with the dictionary's <unk> alone: in such a history the other K have their back-off part besides, so that p(· | h)
-  then sums to more than one by that. (Models with such n-grams come from texts in which words were made <unk>.)
+* Dictionary words that the model lacks, K of them, share p(<unk>) in b₀: each of them, and <unk> itself, gets
+  p(<unk>) / (K + 1). After one of them the history is <unk>, and nothing before it. An n-gram that ends in <unk> stays
+  with the dictionary's <unk> alone: in such a history the other K have their back-off part besides, and p(· | h) sums
+  to more than one by that. (Models with such n-grams come from texts in which words were made <unk>.)
 
 `reweighing.normalised` then makes every state a distribution again, which changes no ratio inside a state.
 """
