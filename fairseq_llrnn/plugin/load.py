@@ -21,7 +21,6 @@ from torch import Tensor
 
 from fairseq_llrnn.core.prior import JSON_FILE
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.plugin.task import prior_folder
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,11 @@ class Places:
 
 
 RECORDED = Places()
+
+
+def prior_folder(prior: str | None, data: str) -> str:
+    """The folder of --prior, or `prior` in the first of the data folders."""
+    return prior or os.path.join(utils.split_paths(data)[0], "prior")
 
 
 def take_places(path: str, task: Any, dictionaries: Sequence[str], places: Places) -> None:

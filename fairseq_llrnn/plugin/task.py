@@ -24,6 +24,7 @@ from fairseq_llrnn.plugin.columns import ColumnGeneratorWithAlignment, ColumnSco
 from fairseq_llrnn.plugin.completing import LimitedGeneratorWithAlignment
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.generation import generator_class
+from fairseq_llrnn.plugin.load import prior_folder
 
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.
 NOT_AUTOREGRESSIVE = {
@@ -43,11 +44,6 @@ class PriorConfig(FairseqDataclass):
         default=None,
         metadata={"help": "directory that `llrnn prior` wrote (default: the folder `prior` inside the data directory)"},
     )
-
-
-def prior_folder(prior: str | None, data: str) -> str:
-    """The folder of --prior, or `prior` in the first of the data folders."""
-    return prior or os.path.join(utils.split_paths(data)[0], "prior")
 
 
 def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictionary_file: str) -> Prior:

@@ -18,33 +18,41 @@ class TinyModel(nn.Module):
         self.output = nn.Linear(6, WORDS)
         self.calls = 0
 
-    def forward(self, previous: Tensor) -> Tensor:
+    def forward(self, previous: Tensor, last: bool) -> Tensor:
         self.calls += 1
         hidden, _ = self.network(self.embedding(previous))
+        hidden = hidden[:, -1:] if last else hidden
         return self.output(hidden).log_softmax(-1)
 
 
-def background(forbidden: int | None = None) -> tuple[ModelBackground, TinyModel]:
+def background(forbidden: int | None = None, temperature: float = 1.0) -> tuple[ModelBackground, TinyModel]:
     torch.manual_seed(1)
     model = TinyModel()
     weights = torch.zeros(WORDS)
     if forbidden is not None:
         weights[forbidden] = float("-inf")
     class_of = torch.tensor([0, 1, 1, 2, 2, 2, 3, 1, 0])
-    return ModelBackground(class_of, CLASSES, weights, 2, model), model
+    return ModelBackground(class_of, CLASSES, weights, 2, model, temperature), model
 
 
 def test_it_obeys_the_laws() -> None:
     laws.check_background(background()[0], WORDS)
     laws.check_background(background(forbidden=4)[0], WORDS)
+    laws.check_background(background(forbidden=4, temperature=2.0)[0], WORDS)
 
 
 def test_its_weights_are_the_models_and_forbidden_words_stay_forbidden() -> None:
     found, model = background(forbidden=4)
     state = found.advance(found.start(3), torch.tensor([1, 5, 8]))
-    expected = model(torch.tensor([[2, 1], [2, 5], [2, 8]]))[:, -1]
+    expected = model(torch.tensor([[2, 1], [2, 5], [2, 8]]), last=False)[:, -1]
     expected[:, 4] = float("-inf")
     torch.testing.assert_close(found.log_weights(state), expected)
+
+
+def test_a_temperature_divides_the_logarithms() -> None:
+    plain, warm = background()[0], background(temperature=2.0)[0]
+    state = plain.start(1)
+    torch.testing.assert_close(warm.log_weights(state), plain.log_weights(state) / 2)
 
 
 def test_a_batch_of_training_is_one_call() -> None:

@@ -1,0 +1,193 @@
+"""A trained language model as a background, ours and the host's (plugin/general_model.py)."""
+
+import shutil
+from pathlib import Path
+
+import laws
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
+from host_commands import HostCommands
+from tiny_world import MODEL, TRAINING, USER_DIR, World, read_checkpoint
+from torch import Tensor
+
+from fairseq_llrnn.core.backgrounds.model import ModelBackground
+from fairseq_llrnn.core.dictionary import load_dictionary
+from fairseq_llrnn.core.model_files import ModelFiles
+from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.plugin.general_model import compare_words, find_model_files, load_general_model
+from fairseq_llrnn.plugin.load import RECORDED, Places
+
+LONGEST = 12
+STOCK = ("--task", "language_modeling", "--cpu", "--criterion", "cross_entropy", "--tokens-per-sample", LONGEST)
+ARCHITECTURES: dict[str, tuple[object, ...]] = {
+    "lstm_lm": ("--decoder-embed-dim", 8, "--decoder-hidden-size", 8, "--decoder-out-embed-dim", 8),
+    "transformer_lm": (
+        *("--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1),
+        *("--decoder-attention-heads", 2),
+    ),
+    "llrnn_lm": MODEL,
+}
+
+
+@pytest.fixture(scope="module")
+def general(host: HostCommands, world: World) -> dict[str, Path]:
+    """Language models over a dictionary that says `chien` for `chat`, and lacks `mer`."""
+    place = world.place / "general"
+    place.mkdir()
+    text = (world.place / "train.txt").read_text(encoding="utf-8").replace("chat", "chien").replace(" mer ", " lune ")
+    (place / "train.txt").write_text(text.replace(" mer\n", " lune\n"), encoding="utf-8")
+    data = place / "data-bin"
+    host.run(
+        "fairseq-preprocess", "--only-source", "--trainpref", place / "train.txt", "--validpref", place / "train.txt",
+        "--destdir", data, "--workers", 1,
+    )  # fmt: skip
+    features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
+    host.run("llrnn", "prior", "--dict", data / "dict.txt", *features, "--out", data / "prior")
+    ours = ("--task", "llrnn_language_modeling", "--cpu", "--user-dir", USER_DIR)
+    for arch, sizes in ARCHITECTURES.items():
+        kind = ours if arch == "llrnn_lm" else STOCK
+        host.run(
+            "fairseq-train", data, "--arch", arch, *sizes, *TRAINING, *kind, "--save-dir", place / arch,
+            "--no-epoch-checkpoints", "--max-update", 8,
+        )  # fmt: skip
+    return {arch: place / arch / "checkpoint_last.pt" for arch in ARCHITECTURES}
+
+
+def kept(checkpoint: Path, place: Path, places: Places = RECORDED) -> ModelFiles:
+    """The model's files as a prior in `place` holds them."""
+    files = find_model_files(str(checkpoint), places, 1.0)
+    files.write(place)
+    return ModelFiles.described(files.description(), place)
+
+
+def own_words(world: World) -> tuple[tuple[str, ...], np.ndarray]:
+    words = load_dictionary(world.data / "dict.txt")
+    return words.symbols, words.predictable
+
+
+def ids(symbols: tuple[str, ...], line: str) -> Tensor:
+    return torch.tensor([[symbols.index(word) for word in ("</s>", *line.split())]])
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_it_says_what_the_host_says_of_that_model(
+    arch: str, general: dict[str, Path], world: World, tmp_path: Path
+) -> None:
+    symbols, allowed = own_words(world)
+    model = load_general_model(kept(general[arch], tmp_path), symbols, allowed)
+    (alone,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(general[arch])])
+    dictionary: Dictionary = task.source_dictionary
+    # `chat` and `mer` are no words of the general model, which reads <unk>
+    read = torch.tensor([[dictionary.index(word) for word in "</s> le chat voit la mer".split()]])
+    with torch.no_grad():
+        expected = alone.eval().get_normalized_probs(alone(read), log_probs=True)[0]  # shape: (6, G)
+    found = model(ids(symbols, "le chat voit la mer"), last=False)[0]
+    for word in ("voit", "le", "</s>"):
+        torch.testing.assert_close(found[:, symbols.index(word)], expected[:, dictionary.index(word)])
+    third = expected[:, dictionary.unk()] - np.log(3)
+    for word in ("chat", "mer", "<unk>"):
+        torch.testing.assert_close(found[:, symbols.index(word)], third)
+    torch.testing.assert_close(model(ids(symbols, "le chat voit la mer"), last=True)[0, 0], found[-1])
+    sums = found[:, torch.from_numpy(allowed)].exp().sum(1)
+    dropped = expected[:, dictionary.index("chien")].exp()
+    assert bool((sums + dropped < 1 + 1e-5).all())
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_as_a_background_it_obeys_the_laws(arch: str, general: dict[str, Path], world: World, tmp_path: Path) -> None:
+    symbols, allowed = own_words(world)
+    model = load_general_model(kept(general[arch], tmp_path), symbols, allowed)
+    class_of = torch.arange(len(symbols)) % 7
+    weights = torch.zeros(len(symbols)).masked_fill(~torch.from_numpy(allowed), float("-inf"))
+    laws.check_background(ModelBackground(class_of, 7, weights, symbols.index("</s>"), model), len(symbols))
+
+
+def test_it_is_frozen(general: dict[str, Path], world: World, tmp_path: Path) -> None:
+    symbols, allowed = own_words(world)
+    model = load_general_model(kept(general["lstm_lm"], tmp_path), symbols, allowed)
+    assert not model.model.training and not any(p.requires_grad for p in model.model.parameters())
+
+
+def test_its_words_are_counted(general: dict[str, Path], world: World) -> None:
+    symbols, allowed = own_words(world)
+    files = find_model_files(str(general["lstm_lm"]), RECORDED, 1.0)
+    shared = compare_words(files, symbols, allowed)
+    ordinary = int(allowed.sum()) - 2
+    assert (shared.known, shared.lacking, shared.dropped) == (ordinary - 2, 2, 1)
+
+
+def test_a_string_outside_our_dictionary_is_unknown(general: dict[str, Path], world: World, tmp_path: Path) -> None:
+    symbols, allowed = own_words(world)
+    model = load_general_model(kept(general["lstm_lm"], tmp_path), symbols, allowed)
+    outside = torch.tensor([[symbols.index("</s>"), len(symbols) + 3]])
+    torch.testing.assert_close(model(outside, last=True), model(ids(symbols, "<unk>"), last=True))
+
+
+def test_more_tokens_than_it_can_read(general: dict[str, Path], world: World, tmp_path: Path) -> None:
+    symbols, allowed = own_words(world)
+    model = load_general_model(kept(general["transformer_lm"], tmp_path), symbols, allowed)
+    with pytest.raises(DataError, match=f"reads at most {LONGEST} tokens, found {LONGEST + 1} in a sentence"):
+        model(ids(symbols, "la " * LONGEST), last=False)
+
+
+# ---- what it refuses ------------------------------------------------------------------------------------------------
+
+
+def changed(checkpoint: Path, place: Path, **options: object) -> Path:
+    """A copy of a checkpoint, whose task has other options."""
+    state = read_checkpoint(checkpoint)
+    state["cfg"]["task"].update(options)
+    torch.save(state, place)
+    return place
+
+
+def test_a_model_that_is_no_language_model(general: dict[str, Path], tmp_path: Path) -> None:
+    path = changed(general["lstm_lm"], tmp_path / "translator.pt", _name="translation", task="translation")
+    said = r"--background model:.*translator.pt: expected a language model of the task .* of task 'translation'"
+    with pytest.raises(DataError, match=said):
+        find_model_files(str(path), RECORDED, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("add_bos_token", True, "found one trained with --add-bos-token"),
+        ("self_target", True, "found one trained with --self-target"),
+        ("output_dictionary_size", 20, "found one trained with --output-dictionary-size"),
+    ],
+)
+def test_a_model_that_predicts_something_else(
+    option: str, value: object, said: str, general: dict[str, Path], tmp_path: Path
+) -> None:
+    path = changed(general["lstm_lm"], tmp_path / "changed.pt", **{option: value})
+    with pytest.raises(DataError, match=said):
+        find_model_files(str(path), RECORDED, 1.0)
+
+
+def test_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected a checkpoint, found no such file"):
+        find_model_files(str(tmp_path / "nowhere.pt"), RECORDED, 1.0)
+    (tmp_path / "text.pt").write_text("no checkpoint")
+    with pytest.raises(DataError, match="expected a checkpoint that fairseq saved, found a damaged one"):
+        find_model_files(str(tmp_path / "text.pt"), RECORDED, 1.0)
+
+
+def test_its_data_are_no_longer_there(general: dict[str, Path], world: World, tmp_path: Path) -> None:
+    data = world.place / "general" / "data-bin"
+    moved = tmp_path / "moved"
+    shutil.copytree(data, moved)
+    path = changed(general["llrnn_lm"], tmp_path / "changed.pt", data="nowhere")
+    with pytest.raises(OptionError, match="give the folder with --background-data DATA-BIN"):
+        find_model_files(str(path), Places(prefix="background-"), 1.0)
+    found = find_model_files(str(path), Places(data=str(moved), prefix="background-"), 1.0)
+    assert found.identity == find_model_files(str(path), Places(data=str(data)), 1.0).identity
+
+
+def test_a_dictionary_without_a_word_of_ours(general: dict[str, Path], tmp_path: Path) -> None:
+    files = kept(general["lstm_lm"], tmp_path)
+    symbols = ("<s>", "<pad>", "</s>", "<unk>", "house", "tree")
+    with pytest.raises(PriorError, match="expected a model over words of the dictionary, found none among its"):
+        load_general_model(files, symbols, np.ones(6, dtype=bool))
