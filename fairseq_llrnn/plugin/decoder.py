@@ -4,6 +4,8 @@ Sizes: B batch, T time, L source length, V words, S signatures, J slots, H hidde
 the decoder's output holds aᵀφ(σ), (B, T, S), which the host may divide by a temperature; log b rides in the second
 element and is never tempered. Where the sources offer evidence there are J classes more, and ids beyond V, which the
 background knows (core/backgrounds/evidence.py): the output is (B, T, S + J); for all words there are V + J columns.
+With an open vocabulary, <unk> stands for all strings outside the dictionary (core/open_vocabulary/mixture.py), and
+targets may be ids of such strings, beyond V.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
+from torch.nn import functional
 
 from fairseq_llrnn.core.backgrounds.along import Along
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
@@ -23,6 +26,7 @@ from fairseq_llrnn.core.backgrounds.corrections import Corrections
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.core.evidence.slots import SlotRows
 from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.core.open_vocabulary.mixture import OpenMixture, class_mass, log_spelling
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 
@@ -69,6 +73,13 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             if output.formula == "plain":
                 raise OptionError("--output-formula plain: not supported with a prior that has evidence; use signature")
             self.slot_rows = SlotRows(encoder_size, output.weight.size(1))
+        self.opened, self.open_table = None, prior.open_table
+        if prior.open_vocabulary is not None:
+            if output.formula == "plain":
+                raise OptionError(
+                    "--output-formula plain: not supported with a prior that has an open vocabulary; use signature"
+                )
+            self.opened = OpenMixture(prior.open_vocabulary, int(output.class_of[dictionary.unk()]))
         self.unsupported = prior.settings.get("unsupported")  # kinds of words that need evidence, if any
         self.bf16_products = bf16_products
         # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (as floating
@@ -115,6 +126,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         if features_only:
             return hidden, extra
         scores = self.output.class_scores(hidden, extra["composed"])
+        if self.opened is not None:
+            scores = self.opened.with_unk(scores, self.opened.scores(hidden, extra["open"]))
         if "slots" in extra:
             scores = torch.cat([scores, self._slot_scores(hidden, extra)], dim=2)
         return scores, extra
@@ -126,6 +139,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         incremental_state: IncrementalState | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Hidden states (B, T, H), and the background along the positions. (B, 1, …) with `incremental_state`."""
+        if self.opened is not None and self.slot_rows is None:  # a background with slots knows such ids itself
+            prev_output_tokens = known_words(prev_output_tokens, self.dictionary)
         given = self._given(encoder_out, prev_output_tokens, incremental_state)
         background, state = given.background, None
         if incremental_state is not None:
@@ -138,8 +153,10 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             "attn": None if attention is None else [attention],
             "background": background,
             # here, inside `forward`, so that torch's DistributedDataParallel sees the output's parameters used
-            "composed": self._kept(incremental_state, "output rows", self.output.composed),
+            "composed": self._kept(incremental_state, "output rows", self._composed),
         }
+        if self.opened is not None:
+            extra["open"] = self._kept(incremental_state, "open rows", self._open_rows)
         if isinstance(background, EvidenceMixture):
             extra["slots"] = self._kept(incremental_state, "slot rows", lambda: self._rows_of_slots(given, encoder_out))
         if state is None:
@@ -147,6 +164,14 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         else:
             extra |= {"state": state, "masses": background.corrections(state) or background.log_mass(state)}
         return hidden.to(torch.bfloat16) if self._reduced else hidden, extra
+
+    def _composed(self) -> tuple[Tensor, Tensor]:
+        composed = self.output.composed()
+        return composed if self.opened is None else self.opened.without_unk(composed)
+
+    def _open_rows(self) -> tuple[Tensor, Tensor]:
+        assert self.opened is not None
+        return self.opened.composed(self.output.weight, self.output.bias)
 
     @property
     def _reduced(self) -> bool:
@@ -244,25 +269,48 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """
         along: Along = extra["along"]
         masses, static, slots = along.masses, self.background.num_classes, None
+        words = targets if "slots" in extra else known_words(targets, self.dictionary)
+        classes = along.background.classes_along(words).flatten()
         if "slots" in extra:
             slots = SlotScores(
                 self._slot_scores(hidden, extra).flatten(0, 1),
                 along.log_mass[..., static:].expand(*targets.shape, -1).flatten(0, 1),
-                along.background.classes_along(targets).flatten(),
+                classes,
             )
+        opened = None
+        if self.opened is not None:
+            opened = self.opened.scores(hidden, extra["open"]).flatten(0, 1)
+            mass = class_mass(masses, self.opened.unk_class)
+            mass = mass if isinstance(masses, Corrections) else mass.expand(targets.shape).flatten()
+            slots = self.opened.as_slot(opened, mass, classes, slots, static)
         log_weights = None
         if self.output.formula == "plain":
             log_weights = along.log_weights().expand(*targets.shape, -1).flatten(0, 1)
         flat = self.output.target_log_prob(
             hidden.flatten(0, 1),
-            targets.flatten(),
+            words.flatten(),
             masses if isinstance(masses, Corrections) else _rows(masses[..., :static], targets),
-            along.log_share(targets).flatten(),
+            along.log_share(words).flatten(),
             log_weights,
             extra["composed"],
             slots,
         )
+        if opened is not None:
+            flat = self._spelt(flat, opened, targets.flatten(), classes)
         return flat.view(targets.shape)
+
+    def _spelt(self, log_prob: Tensor, opened: Tensor, targets: Tensor, classes: Tensor) -> Tensor:
+        """log p of the targets (N,), where that of <unk> stands for strings outside the dictionary that are no slots.
+
+        Args:
+            opened: scores of the open classes, (N, O). classes: of the targets, (N,).
+        """
+        assert self.opened is not None and self.open_table is not None
+        places = ((targets >= len(self.dictionary)) & (classes == self.opened.unk_class)).nonzero().squeeze(1)
+        if len(places) == 0:
+            return log_prob
+        log_strings = torch.from_numpy(self.open_table.log_probs(targets[places].cpu().numpy())).to(opened.device)
+        return log_prob.index_add(0, places, log_spelling(opened[places], log_strings).to(log_prob.dtype))
 
     def smoothing_gain(self, hidden: Tensor, extra: dict[str, Any], targets: Tensor) -> Tensor:
         """What label smoothing adds to the log-probabilities, in units of its ε (LogLinearOutput): (B, T).
@@ -275,6 +323,15 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         if "slots" in extra:
             classes = extra["background"].classes_along(targets)
             slots = SlotScores(self._slot_scores(hidden, extra), log_mass, classes)
+        if self.opened is not None:
+            targets = known_words(targets, self.dictionary)
+            classes = self.output.class_of[targets] if slots is None else slots.targets
+            column = self.opened.scores(hidden, extra["open"]).logsumexp(-1, keepdim=True)
+            if slots is not None:
+                column = torch.cat([slots.scores, column], dim=-1)
+            last = self.background.num_classes + column.size(-1) - 1
+            log_mass = functional.pad(log_mass, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
+            slots = SlotScores(column, log_mass, classes.masked_fill(classes == self.opened.unk_class, last))
         return self.output.smoothing_gain(hidden, targets, log_mass, extra["composed"], slots)
 
     def refuse_impossible(self, log_prob: Tensor, targets: Tensor, ids: Tensor) -> None:

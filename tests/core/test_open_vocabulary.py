@@ -261,7 +261,7 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
             torch.randn(N, dtype=torch.float64),
         )  # fmt: skip
     dense = masses.dense(N) if isinstance(masses, Corrections) else masses
-    torch.testing.assert_close(class_mass(masses, UNK, N), dense[:, UNK])
+    torch.testing.assert_close(class_mass(masses, UNK), dense[:, UNK])
     of_slots = torch.randn(N, J, dtype=torch.float64) if with_slots else None
     slot_mass = torch.randn(N, J, dtype=torch.float64)
     targets = torch.tensor([UNK, UNK, 2, UNK, 0, 1])  # the last two of <unk> are strings
@@ -271,7 +271,7 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
     composed, open_composed = output.composed(), mixture.composed(output.weight, output.bias)
     scores = mixture.scores(hidden, open_composed)
     slots = None if of_slots is None else SlotScores(of_slots, slot_mass, targets)
-    columns = mixture.as_slot(scores, masses, targets, slots, S)
+    columns = mixture.as_slot(scores, class_mass(masses, UNK), targets, slots, S)
     zeros = torch.zeros(N, dtype=torch.float64)
     found = output.target_log_prob(
         hidden, targets, masses, zeros, composed=mixture.without_unk(composed), slots=columns

@@ -243,7 +243,9 @@ def find(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def _at(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The values at some places; 0 where the place is −1."""
-    return np.append(values, values.dtype.type(0))[places]
+    if len(values) == 0:
+        return np.zeros(places.shape, dtype=values.dtype)
+    return np.where(places < 0, 0, values[np.maximum(places, 0)])
 
 
 def _counts(

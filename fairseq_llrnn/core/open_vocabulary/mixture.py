@@ -63,25 +63,25 @@ class OpenMixture(nn.Module):
 
 
     def as_slot(
-        self, scores: Tensor, masses: Tensor | Corrections, classes: Tensor, slots: SlotScores | None, static: int
+        self, scores: Tensor, mass: Tensor, classes: Tensor, slots: SlotScores | None, static: int
     ) -> SlotScores:
         """The slots of N positions, and <unk> as one slot more, for LogLinearOutput.target_log_prob.
 
         Args:
-            scores: of the open classes, (N, O). masses: log B of the signatures, (N, S) at least, or corrections.
+            scores: of the open classes, (N, O). mass: log b(K, <unk>), (N,).
             classes: of the targets, (N,); those of slots from S on. slots: what there is besides. static: S.
         """
         column = scores.logsumexp(-1, keepdim=True)
-        mass = class_mass(masses, self.unk_class, len(scores)).to(column.dtype).unsqueeze(1)
+        mass = mass.to(column.dtype).unsqueeze(1)
         if slots is not None:
             column, mass = torch.cat([slots.scores, column], dim=1), torch.cat([slots.log_mass, mass], dim=1)
         return SlotScores(column, mass, classes.masked_fill(classes == self.unk_class, static + column.size(1) - 1))
 
 
-def class_mass(masses: Tensor | Corrections, of_class: int, num_rows: int) -> Tensor:
-    """log B of one class: (N, S), or corrections of N rows -> (N,)."""
+def class_mass(masses: Tensor | Corrections, of_class: int) -> Tensor:
+    """log B of one class: (…, S) -> (…), or corrections of N rows -> (N,)."""
     if not isinstance(masses, Corrections):
-        return masses[:, of_class]
+        return masses[..., of_class]
     here = masses.classes == of_class
     rows = masses.rows[here]
     mass = masses.shared[:, of_class] + masses.constant
