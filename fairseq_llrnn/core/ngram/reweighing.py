@@ -75,7 +75,7 @@ def tempered(automaton: Automaton, log_root: np.ndarray, temperature: float) -> 
 def normalised(automaton: Automaton, log_root: np.ndarray) -> tuple[Automaton, np.ndarray]:
     """Every state and b₀ as distributions that sum to one: the automaton and its root."""
     totals, root_total = log_totals(automaton, log_root)
-    below = np.where(automaton.fail >= 0, totals[automaton.fail], root_total)
+    below = np.where(automaton.fail >= 0, totals[np.maximum(automaton.fail, 0)], root_total)
     result = replace(
         automaton,
         log_weights=automaton.log_weights - totals[automaton.arc_states],
@@ -91,7 +91,7 @@ def log_totals(automaton: Automaton, log_root: np.ndarray) -> tuple[np.ndarray, 
     owner = automaton.arc_states
     for states, arcs, below in _levels(automaton, log_root):
         failing = automaton.fail[states]
-        rest = np.where(failing >= 0, totals[failing], root_total)
+        rest = np.where(failing >= 0, totals[np.maximum(failing, 0)], root_total)
         # what is left below once the arcs' words are taken out, as a share of all of it
         place = np.searchsorted(states, owner[arcs])
         left = 1.0 - np.bincount(place, np.exp(below - rest[place]), len(states))
