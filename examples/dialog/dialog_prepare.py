@@ -1,0 +1,169 @@
+"""RNNLG's files as a bitext of acts and sentences, with what the prior needs.
+
+    act        inform name @name_red_door_cafe goodformeal @goodformeal_lunch kidsallowed=yes
+    sentence   @name_red_door_cafe is good for @goodformeal_lunch and allows #kid -s
+
+A value is one token on both sides, which begins with `@` and the slot's name: evidence by the patterns in
+patterns.toml. What is said of a slot with yes or no begins with `#`: evidence by the table mapping.tsv
+(`kidsallowed=yes` offers `#kid` and `#child`). Without evidence both are forbidden (`--unsupported urls=0`: to the
+rules of evidence they look like @names and #tags), so that no sentence can say a value, or speak of a slot, that its
+act does not have.
+
+Files in the folder OUT:
+
+    train valid test  .act .sent      pairs; of training and validation only those that say what their act has, no more
+    valid test        .acts           the different acts of a part, to write sentences for
+    counted.sent                      the training sentences without their values: what words are frequent
+    dict.act.txt dict.sent.txt        dictionaries; both have the values of all acts, the *ontology*
+    patterns.toml mapping.tsv         evidence
+    top-words                         how many words have an identity of their own: all but values
+    delexicalised/                    the same for a plain softmax: `@name_1` for the first name, and so on
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from dialog_acts import ASKED, SPECIAL, Act, read_examples
+from dialog_scores import KEYWORDS
+from dialog_words import MARK, mark, normalise, token
+
+from fairseq_llrnn.core.whole_file import whole_file
+from fairseq_llrnn.errors import DataError
+
+SPLITS = ("train", "valid", "test")
+TAG = "#"  # begins a word that speaks of a slot of KEYWORDS
+SLOT_OF = {word: slot for slot, words in KEYWORDS.items() for word in words}
+
+
+def find(folder: Path, split: str) -> Path:
+    """A split's file. Raises DataError where there is none."""
+    for name in (f"{split}.json.gz", f"{split}.json"):
+        if (folder / name).exists():
+            return folder / name
+    raise DataError(
+        f"{folder}: expected {split}.json of RNNLG, or {split}.json.gz, found neither; is it the right folder?"
+    )
+
+
+def source_of(act: Act) -> list[str]:
+    """The tokens of an act."""
+    words = [act.kind]
+    texts = set(act.texts)
+    for slot, value in act.pairs:
+        words += [slot, token(slot, value)] if (slot, value) in texts else [f"{slot}={value.replace(' ', '_')}"]
+    return words
+
+
+def target_of(act: Act, sentence: str) -> list[str]:
+    """The tokens of a raw sentence for an act."""
+    return [f"{TAG}{word}" if word in SLOT_OF else word for word in mark(normalise(sentence), act).split()]
+
+
+def read_back(words: Iterable[str]) -> str:
+    """A sentence as dialog_words.mark has it, from tokens that a model wrote."""
+    return " ".join(word.removeprefix(TAG) for word in words)
+
+
+def different(acts: Iterable[Act], delexicalised: bool = False) -> list[list[str]]:
+    """The different sources of the acts, in the order in which they come first."""
+    make = delexicalised_source if delexicalised else source_of
+    return [list(source) for source in dict.fromkeys(tuple(make(act)) for act in acts)]
+
+
+def offered(act: Act) -> set[str]:
+    """All tokens of a sentence for the act that need evidence."""
+    keywords = {f"{TAG}{word}" for slot, _ in act.pairs for word in KEYWORDS.get(slot, ())}
+    return keywords | {token(*pair) for pair in act.texts}
+
+
+def is_supported(act: Act, words: Sequence[str]) -> bool:
+    """Whether what needs evidence has it: no slot is spoken of that the act lacks."""
+    return {word for word in words if word[0] in (MARK, TAG)} <= offered(act)
+
+
+def prepare(data: Path, out: Path) -> dict[str, int]:
+    """Write the files of one domain; returns how many pairs each part has, and how many were left out of it."""
+    out.mkdir(parents=True, exist_ok=True)
+    examples = {split: read_examples(find(data, split)) for split in SPLITS}
+    whole = {split: [example.act for example in examples[split]] for split in SPLITS}
+    acts = list(itertools.chain.from_iterable(whole.values()))
+    facts: dict[str, int] = {}
+    kept: dict[str, list[tuple[Act, list[str]]]] = {}
+    for split in SPLITS:
+        pairs = [(example.act, target_of(example.act, example.sentence)) for example in examples[split]]
+        kept[split] = [pair for pair in pairs if split == "test" or is_supported(*pair)]
+        facts |= {split: len(kept[split]), f"{split} left out": len(pairs) - len(kept[split])}
+        _write(out / f"{split}.act", (source_of(act) for act, _ in kept[split]))
+        _write(out / f"{split}.sent", (words for _, words in kept[split]))
+        if split != "train":
+            _write(out / f"{split}.acts", different(whole[split]))
+    values = sorted({token(*pair) for act in acts for pair in act.texts})
+    spoken_of = sorted({slot for act in acts for slot, _ in act.pairs} & KEYWORDS.keys())
+    sentences = [words for _, words in kept["train"]]
+    ordinary = Counter(word for words in sentences for word in words if not word.startswith(MARK))
+    _write_dictionary(out / "dict.act.txt", Counter(w for act, _ in kept["train"] for w in source_of(act)), values)
+    _write_dictionary(out / "dict.sent.txt", Counter(w for words in sentences for w in words), values)
+    _write(out / "counted.sent", ([word for word in words if not word.startswith(MARK)] for words in sentences))
+    _write(out / "top-words", [[str(len(ordinary))]])
+    slots = sorted({slot for act in acts for slot, _ in act.texts})
+    _write(out / "patterns.toml", [["[patterns]"], *([f"{slot} = '{MARK}{slot}_.*'"] for slot in slots)])
+    _write(out / "mapping.tsv", _mapping(spoken_of, {word for words in sentences for word in words}))
+    _write_delexicalised(out / "delexicalised", kept, whole)
+    return facts | {"values": len(values), "slots": len(slots), "words": len(ordinary)}
+
+
+def _mapping(slots: Iterable[str], known: Container[str]) -> list[list[str]]:
+    """What slots of KEYWORDS offer, whatever their value: of their words those that training has."""
+    tags = {slot: [TAG + word for word in KEYWORDS[slot] if TAG + word in known] for slot in slots}
+    values = [*sorted(set(SPECIAL.values())), ASKED]
+    return [[f"{slot}={value}\t{' '.join(words)}"] for slot, words in tags.items() if words for value in values]
+
+
+def _write(path: Path, lines: Iterable[Sequence[str]]) -> None:
+    with whole_file(path) as file:
+        file.writelines(f"{' '.join(words)}\n" for words in lines)
+
+
+def _write_dictionary(path: Path, counts: Counter[str], more: Iterable[str]) -> None:
+    """Words by frequency, then those that the training text lacks, with the count 1."""
+    with whole_file(path) as file:
+        known = sorted(counts, key=lambda word: (-counts[word], word))
+        file.writelines(f"{word} {counts[word]}\n" for word in known)
+        file.writelines(f"{word} 1\n" for word in more if word not in counts)
+
+
+# ---- for a plain softmax ---------------------------------------------------------------------------------------------
+
+
+def numbered(act: Act) -> dict[str, str]:
+    """The token of a value -> the one that stands for it: `@area_1`, `@area_2` in the order of the act."""
+    seen: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    for slot, value in act.texts:
+        if token(slot, value) not in names:
+            seen[slot] += 1
+            names[token(slot, value)] = f"{MARK}{slot}_{seen[slot]}"
+    return names
+
+
+def delexicalised_source(act: Act) -> list[str]:
+    """The tokens of an act without its values."""
+    names = numbered(act)
+    return [names.get(word, word) for word in source_of(act)]
+
+
+def _write_delexicalised(
+    folder: Path, kept: Mapping[str, Sequence[tuple[Act, list[str]]]], whole: Mapping[str, Sequence[Act]]
+) -> None:
+    folder.mkdir(exist_ok=True)
+    for split, pairs in kept.items():
+        _write(folder / f"{split}.act", (delexicalised_source(act) for act, _ in pairs))
+        names = [numbered(act) for act, _ in pairs]
+        lines = ([of.get(word, word) for word in words] for of, (_, words) in zip(names, pairs, strict=True))
+        _write(folder / f"{split}.sent", lines)
+        if split != "train":
+            _write(folder / f"{split}.acts", different(whole[split], delexicalised=True))

@@ -1,0 +1,130 @@
+"""The best sentences of an n-best list, and their scores.
+
+A system gives many hypotheses for an act, and the best five are kept: those with the fewest slot errors, of these
+those with the highest mean log-probability of a token. What is counted is in the act and in the hypothesis; no
+reference is looked at. RNNLG does so, too (generator/net.py): of 20 hypotheses, and it counts errors in values said in
+so many letters only (`keywords=False` here).
+
+Hypotheses with `<unk>` go last, and doubles go: two strings of tokens may be one sentence.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialog_acts import Act
+from dialog_prepare import SLOT_OF, TAG, numbered, offered, read_back
+from dialog_scores import SlotErrors, bleu, slot_errors
+from dialog_words import MARK, carry, mark, normalise, unmark
+
+from fairseq_llrnn.errors import DataError
+
+KEPT = 5  # of the hypotheses
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One sentence that a system offers for an act."""
+
+    score: float  # the higher the better
+    marked: str  # as dialog_words.mark has it
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of one system on one test set."""
+
+    bleu: float  # of the best five
+    errors: SlotErrors  # of the best five
+    first_bleu: float  # of the best one
+    first_errors: SlotErrors
+    unsupported: int  # words of the best five that say a value, or speak of a slot, that the act lacks
+
+
+def read_hypotheses(path: Path) -> dict[int, list[tuple[float, list[str]]]]:
+    """fairseq's output, the number of a sentence -> its hypotheses' scores and tokens, best first.
+
+    Raises:
+        DataError: a line `H-…` of another shape, or none at all.
+    """
+    found: dict[int, list[tuple[float, list[str]]]] = defaultdict(list)
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.startswith("H-"):
+                continue
+            cells = line.rstrip("\n").split("\t")
+            try:
+                found[int(cells[0][2:])].append((float(cells[1]), cells[2].split()))
+            except (ValueError, IndexError):
+                raise DataError(
+                    f"{path}, line {number}: expected `H-number<TAB>score<TAB>sentence` of fairseq-interactive, found "
+                    f"{line[:60]!r}; write the list again"
+                ) from None
+    if not found:
+        raise DataError(f"{path}: expected lines `H-…` of fairseq-interactive, found none; its log says why")
+    return dict(found)
+
+
+def hypotheses_of(act: Act, found: Sequence[tuple[float, Sequence[str]]]) -> list[Hypothesis]:
+    """What a system wrote for an act, with the values that its tokens stand for."""
+    values = {name: value for value, name in numbered(act).items()}  # for a system over delexicalised text
+    sentences: dict[str, Hypothesis] = {}
+    for score, words in found:
+        marked = read_back(values.get(word, word) for word in words)
+        sentences.setdefault(unmark(marked, act), Hypothesis(score, marked))
+    return list(sentences.values())
+
+
+def best(act: Act, hypotheses: Sequence[Hypothesis], keywords: bool = True) -> list[Hypothesis]:
+    """The best five, best first.
+
+    Args:
+        keywords: count the errors in slots that are said with words of their own (dialog_scores.KEYWORDS), too.
+    """
+
+    def cost(one: Hypothesis) -> tuple[bool, int, float]:
+        errors = slot_errors(act, one.marked)
+        return "<unk>" in one.marked.split(), errors.errors if keywords else errors.of_texts, -one.score
+
+    return sorted(hypotheses, key=cost)[:KEPT]
+
+
+def references(acts: Sequence[Act], sentences: Sequence[str]) -> list[list[str]]:
+    """All references of every act: the sentences of all acts that are alike, with its values."""
+    alike: dict[tuple[str, ...], list[tuple[Act, str]]] = defaultdict(list)
+    for act, sentence in zip(acts, sentences, strict=True):
+        alike[act.alike].append((act, mark(normalise(sentence), act)))
+    return [[unmark(carry(marked, of, act), act) for of, marked in alike[act.alike]] for act in acts]
+
+
+def score(acts: Sequence[Act], sentences: Sequence[str], found: Sequence[Sequence[Hypothesis]]) -> Scores:
+    """Scores of one system.
+
+    Args:
+        acts, sentences: of the test set, as often as it has them. found: for every one of them, best first.
+    """
+    texts = [[unmark(one.marked, act) for one in some] for act, some in zip(acts, found, strict=True)]
+    counted = [[slot_errors(act, one.marked) for one in some] for act, some in zip(acts, found, strict=True)]
+    answers = list(zip(texts, references(acts, sentences), strict=True))
+    return Scores(
+        bleu(answers),
+        sum((errors for some in counted for errors in some), SlotErrors()),
+        bleu([(some[:1], those) for some, those in answers]),
+        sum((some[0] for some in counted), SlotErrors()),
+        sum(_unsupported(act, one) for act, some in zip(acts, found, strict=True) for one in some),
+    )
+
+
+def _unsupported(act: Act, hypothesis: Hypothesis) -> int:
+    """How many words of a hypothesis say a value or speak of a slot that the act lacks."""
+    words = [f"{TAG}{word}" if word in SLOT_OF else word for word in hypothesis.marked.split()]
+    return sum(word[0] in (MARK, TAG) and word not in offered(act) for word in words)
+
+
+def reference_errors(acts: Sequence[Act], sentences: Sequence[str]) -> SlotErrors:
+    """Of the references themselves: what people left out, added, or wrote in another way."""
+    counted = (slot_errors(act, mark(normalise(text), act)) for act, text in zip(acts, sentences, strict=True))
+    return sum(counted, SlotErrors())

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# From dialog acts to sentences: values of the act are evidence slots, and without evidence no value can be said.
+#
+#   bash examples/dialog/run.sh [WORK-DIRECTORY [DATA]]        (default: runs/dialog-toy, a made-up data set)
+#
+# DATA: a folder of RNNLG with train, valid and test.json (.gz), say …/rnnlg/restaurant.
+# Run it again and it goes on where it stopped; delete the work directory to start afresh.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export PATH="$PWD/.venv/bin:$PATH"
+work=${1:-runs/dialog-toy}
+data=${2:-$work/toy}
+export OMP_NUM_THREADS=1 # the matrices are small: several threads wait for each other more than they compute
+mkdir -p "$work"
+dialog=examples/dialog/dialog.py
+text=$work/text
+sizes=(--encoder-bidirectional --encoder-embed-dim 64 --encoder-hidden-size 64 --decoder-embed-dim 128
+    --decoder-hidden-size 128 --decoder-layers 1 --dropout 0.3)
+recipe=(--optimizer adam --lr 0.004 --clip-norm 1 --max-tokens 600 --max-epoch 30 --patience 4 --seed "${SEED:-1}" --cpu
+    --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple --log-interval 1000)
+
+say() { printf '\n== %s\n' "$*"; }
+
+run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an error
+    local log=$1
+    shift
+    if ! "$@" >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        echo "run.sh: error: $1 failed; all that it said is in $log" >&2
+        exit 1
+    fi
+}
+
+preprocess() { # preprocess TEXTS OUT OPTION…
+    [ -e "$2/dict.sent.txt" ] || run "$work/preprocess.log" fairseq-preprocess -s act -t sent --trainpref "$1/train" \
+        --validpref "$1/valid" --testpref "$1/test" --destdir "$2" "${@:3}"
+}
+
+train() { # train NAME DATA OPTION…
+    local folder=$work/$1
+    if [ -e "$folder/done" ]; then
+        echo "$1: trained already, in $folder"
+        return
+    fi
+    mkdir -p "$folder"
+    run "$folder/train.log" fairseq-train "$2" --save-dir "$folder" --user-dir fairseq_llrnn --source-lang act \
+        --target-lang sent "${sizes[@]}" "${recipe[@]}" "${@:3}"
+    grep -o 'valid on .*ppl [0-9.]*' "$folder/train.log" | sed "s/.*ppl/$1: validation perplexity/" | tail -n 1
+    touch "$folder/done"
+}
+
+generate() { # generate NAME DATA ACTS OPTION…: ten hypotheses for each act
+    local folder=$work/$1
+    [ -e "$folder/test.nbest" ] || run "$folder/test.part" fairseq-interactive "$2" --path "$folder/checkpoint_best.pt" \
+        --user-dir fairseq_llrnn --source-lang act --target-lang sent --beam 10 --nbest 10 --max-len-b 60 --cpu \
+        --max-tokens 1000 --buffer-size 1000 --required-batch-size-multiple 1 --input "$3" "${@:4}"
+    [ -e "$folder/test.nbest" ] || mv "$folder/test.part" "$folder/test.nbest"
+}
+
+say "1/5 the data"
+[ $# -ge 2 ] || [ -e "$data/test.json" ] || python $dialog toy --out "$data"
+[ -e "$text/done" ] || { python $dialog prepare --data "$data" --out "$text" && touch "$text/done"; }
+
+say "2/5 fairseq-preprocess, and the prior: values and #words have no background but as slots"
+preprocess "$text" "$work/data-bin" --srcdict "$text/dict.act.txt" --tgtdict "$text/dict.sent.txt"
+preprocess "$text/delexicalised" "$work/delexicalised-bin"
+[ -e "$work/data-bin/prior" ] || llrnn prior --dict "$work/data-bin/dict.sent.txt" --count-text "$text/counted.sent" \
+    --top-words "$(cat "$text/top-words")" --patterns "$text/patterns.toml" --evidence patterns \
+    --evidence-map "$text/mapping.tsv" --unsupported urls=0 --out "$work/data-bin/prior"
+
+say "3/5 training"
+ours=(--task llrnn_translation --prior "$work/data-bin/prior")
+train log-linear "$work/data-bin" "${ours[@]}" --arch llrnn_lstm --criterion log_linear --report-group none \
+    --evidence-dropout 0.1
+train softmax "$work/delexicalised-bin" --task translation --arch lstm --decoder-out-embed-dim 128 \
+    --criterion cross_entropy
+
+say "4/5 ten sentences for each act of the test set"
+generate log-linear "$work/data-bin" "$text/test.acts" "${ours[@]}"
+generate softmax "$work/delexicalised-bin" "$text/delexicalised/test.acts" --task translation
+
+say "5/5 BLEU, and slots that are missing or added"
+python $dialog score --data "$data" --system log-linear="$work/log-linear/test.nbest" \
+    --delexicalised softmax="$work/softmax/test.nbest"

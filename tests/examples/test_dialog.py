@@ -1,0 +1,256 @@
+"""The example of dialog acts: what of a sentence is a value, what counts as an error, and run.sh in small."""
+
+import gzip
+import importlib
+import json
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from host_commands import HostCommands
+from sacrebleu.metrics.bleu import BLEU
+
+from fairseq_llrnn.errors import DataError
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "dialog"
+
+
+def load(name: str) -> ModuleType:
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+acts, wording, scoring, prepare, rank, dialog = map(
+    load, [*(f"dialog_{name}" for name in ("acts", "words", "scores", "prepare", "rank")), "dialog"]
+)
+ACT = acts.parse_act("inform(name='red door cafe';area='hayes valley or soma';kidsallowed=yes;type=restaurant;near)")
+
+
+# ---- acts ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_act_has_texts_special_values_and_what_is_asked() -> None:
+    assert ACT.kind == "inform"
+    assert ACT.texts == (("name", "red door cafe"), ("area", "hayes valley or soma"))
+    assert dict(ACT.pairs)["kidsallowed"] == "yes" and dict(ACT.pairs)["near"] == "?"
+    assert acts.parse_act("?select(food=dont_care;price range='')").pairs == (("food", "dontcare"), ("pricerange", "?"))
+    assert acts.parse_act("goodbye()").pairs == ()
+
+
+def test_acts_are_alike_but_for_texts() -> None:
+    one, two, other = map(acts.parse_act, ("i(a='x';b=yes)", "i(b='true';a='y')", "i(a='x';b=no)"))
+    assert one.alike == two.alike != other.alike
+
+
+@pytest.mark.parametrize("text", ["inform", "inform(name='x'", "inform(1='x')", ""])
+def test_what_is_no_act_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a (dialog act|slot's name)"):
+        acts.parse_act(text)
+
+
+def test_files_of_rnnlg_plain_and_packed(tmp_path: Path) -> None:
+    raw = "# a comment\n" + json.dumps([["goodbye()", "bye", "-"]])
+    (tmp_path / "test.json").write_text(raw, encoding="utf-8")
+    (tmp_path / "train.json.gz").write_bytes(gzip.compress(raw.encode()))
+    for split in ("test", "train"):
+        assert [example.sentence for example in acts.read_examples(prepare.find(tmp_path, split))] == ["bye"]
+    with pytest.raises(DataError, match="expected valid.json of RNNLG, or valid.json.gz, found neither"):
+        prepare.find(tmp_path, "valid")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "expected a file of RNNLG .* found one that cannot be read"),
+        (b"\xff", "found one that cannot be read"),
+        (b"{}", r"expected a list of \[act, sentence, …\], found '{}'"),
+        (b'[["goodbye()"]]', r"entry 1: expected \[act, sentence, …\]"),
+        (b'[["goodbye()", "bye"], ["goodbye", "bye"]]', r"entry 2: expected a dialog act kind\(slot=value;…\)"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "x.json").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        acts.read_examples(tmp_path / "x.json")
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raw", "tokens"),
+    [
+        ("Red Door Cafe allows kids .", "red door cafe allows kid -s"),
+        ("it doesn't , we're sorry", "it does not , we are sorry"),
+        ("call (415) 282-8283 ;  it's open/cheap?yes", "call 4152828283 , it is open and cheap ? yes"),
+        ("the inn's rooms: 22.5 euro, at 7th st", "the inn 's rooms 22.5 euro , at 7th street"),
+        ("room 12 34 x", "room 1234 x"),
+        ("the inn 's rooms", "the inn s rooms"),
+    ],
+)
+def test_normal_words(raw: str, tokens: str) -> None:
+    assert wording.normalise(raw) == tokens
+
+
+def test_values_are_marked_once_in_any_order_and_read_back() -> None:
+    marked = wording.mark("red door cafe is in soma and hayes valley , red door cafe", ACT)
+    assert marked == "@name_red_door_cafe is in @area_hayes_valley_or_soma , red door cafe"
+    assert wording.unmark(marked, ACT) == "red door cafe is in hayes valley or soma , red door cafe"
+
+
+def test_longer_values_are_found_first() -> None:
+    act = acts.parse_act("inform(area='bay';near='mission bay')")
+    assert wording.mark("near mission bay in bay", act) == "near @near_mission_bay in @area_bay"
+
+
+def test_a_sentence_carries_another_acts_values() -> None:
+    one, two = map(acts.parse_act, ("i(area='a';near='b';area='c')", "i(near='z';area='x';area='y')"))
+    assert one.alike == two.alike
+    assert wording.carry("@area_a not @area_c by @near_b", one, two) == "@area_x not @area_y by @near_z"
+
+
+# ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+def counts(act: str, marked: str) -> tuple[int, int, int]:
+    errors = scoring.slot_errors(acts.parse_act(act), marked)
+    return errors.slots, errors.missing, errors.added
+
+
+def test_slot_errors_are_missing_or_added() -> None:
+    act = "inform(name='x';area='y';kidsallowed=no;type=restaurant;food=dont_care)"
+    assert counts(act, "@name_x in @area_y has no kid -s") == (3, 0, 0)
+    assert counts(act, "@name_x and @name_x has a dog") == (3, 2, 2)  # area, kids; a name, a dog
+    assert counts(act, "@area_y @food_z child kid") == (3, 1, 2)
+    assert counts("?request(kidsallowed)", "any kid -s ?") == (0, 0, 1)  # so RNNLG counts it
+    assert counts("?select(area='y';area='z')", "nothing") == (0, 0, 0)
+    assert counts("inform(area='y';area='z')", "@area_y") == (2, 1, 0)
+
+
+def test_errors_add_up() -> None:
+    both = scoring.SlotErrors(4, 1, 0, 1) + scoring.SlotErrors(6, 0, 2, 0)
+    assert (both, both.errors, both.share(both.errors)) == (scoring.SlotErrors(10, 1, 2, 1), 3, 30.0)
+
+
+def test_bleu_is_that_of_sacrebleu_where_each_act_has_one_hypothesis() -> None:
+    hypotheses = ["the cat sat on the mat", "there is a small dog in the house"]
+    references = [["a cat sat on the mat", "the cat was on the mat today"], ["there is a dog in the house"] * 2]
+    theirs = BLEU(tokenize="none", smooth_method="none").corpus_score(hypotheses, list(zip(*references, strict=True)))
+    ours = scoring.bleu([([one], those) for one, those in zip(hypotheses, references, strict=True)])
+    assert math.isclose(ours, theirs.score / 100, rel_tol=1e-5)
+    assert scoring.bleu([([""], ["a"])]) == 0.0
+
+
+def test_several_hypotheses_count_each() -> None:
+    refs = ["a b c d e"]
+    assert math.isclose(scoring.bleu([(["a b c d e", "a b c d e"], refs)]), 1.0, rel_tol=1e-6)
+    assert scoring.bleu([(["a b c d e", "x y z u v"], refs)]) < 0.6
+
+
+# ---- preparation -----------------------------------------------------------------------------------------------------
+
+
+def test_what_needs_evidence_is_known() -> None:
+    words = prepare.target_of(ACT, "Red Door Cafe allows children .")
+    assert words == ["@name_red_door_cafe", "allows", "#child", "-s"]
+    assert prepare.is_supported(ACT, words) and not prepare.is_supported(ACT, ["a", "#dog"])
+    assert prepare.source_of(ACT) == [
+        *("inform", "name", "@name_red_door_cafe", "area", "@area_hayes_valley_or_soma"),
+        *("kidsallowed=yes", "type=restaurant", "near=?"),
+    ]
+    assert prepare.delexicalised_source(ACT)[:5] == ["inform", "name", "@name_1", "area", "@area_1"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dialog")
+    assert dialog.main(["toy", "--out", str(folder / "toy")]) == 0
+    assert dialog.main(["prepare", "--data", str(folder / "toy"), "--out", str(folder / "text")]) == 0
+    return folder
+
+
+def test_all_values_are_known_and_nothing_unsupported_is_trained_with(world: Path) -> None:
+    text = world / "text"
+    for side in ("act", "sent"):
+        known = {line.split()[0] for line in (text / f"dict.{side}.txt").read_text(encoding="utf-8").splitlines()}
+        values = {word for word in (text / f"test.{side}").read_text(encoding="utf-8").split() if word[0] == "@"}
+        assert values <= known
+    lines = (text / "mapping.tsv").read_text(encoding="utf-8").splitlines()
+    assert "kidsallowed=yes\t#child #kid" in lines
+    assert (text / "patterns.toml").read_text(encoding="utf-8").startswith("[patterns]\naddress = '@address_.*'\n")
+    assert "@" not in (text / "counted.sent").read_text(encoding="utf-8")
+    left = (text / "delexicalised" / "train.sent").read_text(encoding="utf-8").split()
+    assert {word.rpartition("_")[2] for word in left if word.startswith("@")} <= {"1", "2"}
+
+
+# ---- ranking and the whole -------------------------------------------------------------------------------------------
+
+
+def test_the_best_five_have_the_fewest_errors() -> None:
+    act = acts.parse_act("inform(name='x';kidsallowed=yes)")
+    found = [(-0.1, ["hello"]), (-0.2, ["@name_x"]), (-0.3, ["@name_x", "#kid"]), (-0.05, ["@name_x", "<unk>", "#kid"])]
+    found += [(-0.4, ["@name_1", "#kid"])]  # the same again, of a system without values
+    hypotheses = rank.hypotheses_of(act, found)
+    assert [one.marked for one in hypotheses] == ["hello", "@name_x", "@name_x kid", "@name_x <unk> kid"]
+    assert [one.score for one in rank.best(act, hypotheses)] == [-0.3, -0.2, -0.1, -0.05]
+    assert [one.score for one in rank.best(act, hypotheses, keywords=False)] == [-0.2, -0.3, -0.1, -0.05]
+
+
+def test_references_are_those_of_all_acts_alike() -> None:
+    some = [acts.parse_act(f"inform(name='{name}')") for name in ("x", "y y")]
+    found = rank.references(some, ["x is nice .", "go to y y"])
+    assert found == [["x is nice", "go to x"], ["y y is nice", "go to y y"]]
+
+
+def test_lists_of_another_form_are_refused(tmp_path: Path, world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad").write_text("H-x\ty\n", encoding="utf-8")
+    with pytest.raises(DataError, match="bad, line 1: expected `H-number<TAB>score<TAB>sentence`"):
+        rank.read_hypotheses(tmp_path / "bad")
+    (tmp_path / "empty").write_text("S-0\tx\n", encoding="utf-8")
+    with pytest.raises(DataError, match="expected lines `H-…` of fairseq-interactive, found none"):
+        rank.read_hypotheses(tmp_path / "empty")
+    (tmp_path / "few").write_text("H-0\t-1\tx\n", encoding="utf-8")
+    score = ["score", "--data", str(world / "toy"), "--system"]
+    assert dialog.main([*score, f"a={tmp_path / 'few'}"]) == 1
+    assert "found them for 1; write sentences for test.acts again" in capsys.readouterr().err
+    assert dialog.main([*score, "nothing"]) == 1
+    assert "expected NAME=NBEST" in capsys.readouterr().err
+
+
+def test_train_generate_and_score(world: Path, host: HostCommands, capsys: pytest.CaptureFixture[str]) -> None:
+    text, data, prior = world / "text", world / "data-bin", world / "data-bin" / "prior"
+    host.run(
+        "fairseq-preprocess", "-s", "act", "-t", "sent", "--trainpref", text / "train", "--validpref", text / "valid",
+        "--srcdict", text / "dict.act.txt", "--tgtdict", text / "dict.sent.txt", "--destdir", data,
+    )  # fmt: skip
+    host.run(
+        "llrnn", "prior", "--dict", data / "dict.sent.txt", "--count-text", text / "counted.sent",
+        "--top-words", (text / "top-words").read_text().strip(), "--patterns", text / "patterns.toml",
+        "--evidence", "patterns", "--evidence-map", text / "mapping.tsv", "--unsupported", "urls=0", "--out", prior,
+    )  # fmt: skip
+    ours = ("--user-dir", "fairseq_llrnn", "--task", "llrnn_translation", "-s", "act", "-t", "sent", "--prior", prior)
+    sizes = [f"--{part}-{what}" for part in ("encoder", "decoder") for what in ("embed-dim", "hidden-size")]
+    host.run(
+        "fairseq-train", data, *ours, "--arch", "llrnn_lstm", *(word for size in sizes for word in (size, 32)),
+        "--criterion", "log_linear", "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 600, "--max-epoch", 3,
+        "--save-dir", world / "model", "--cpu", "--num-workers", 0, "--required-batch-size-multiple", 1,
+        "--no-epoch-checkpoints",
+    )  # fmt: skip
+    written = host.run(
+        "fairseq-interactive", data, *ours, "--path", world / "model" / "checkpoint_best.pt", "--beam", 6, "--nbest", 6,
+        "--max-len-b", 30, "--cpu", "--max-tokens", 1000, "--buffer-size", 1000, "--input", text / "test.acts",
+    )  # fmt: skip
+    (world / "nbest").write_text(written.out, encoding="utf-8")
+    capsys.readouterr()
+    assert dialog.main(["score", "--data", str(world / "toy"), "--system", f"ll={world / 'nbest'}"]) == 0
+    first, _, _, *rows = capsys.readouterr().out.splitlines()
+    assert "0 missing, 0 added (0.00 %)" in first
+    assert [row[:28].strip() for row in rows] == ["ll, as it comes", "ll, ranked as RNNLG", "ll, ranked"]
+    assert all(row.split()[-1] == "0" for row in rows)  # nothing without evidence, however little it has learnt
+    raw = float(rows[0].split()[-7].rstrip("%"))
+    assert float(rows[2].split()[-7].rstrip("%")) <= raw
