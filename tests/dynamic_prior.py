@@ -74,3 +74,19 @@ def few_words(prior: Prior, words: Sequence[str]) -> Prior:
             log_weights[i] = -math.inf
     kept = {f.name: getattr(prior, f.name) for f in fields(Prior)}
     return type(prior)(**{**kept, "log_weights": log_weights})
+
+
+def by_definition(setting: Setting, prefix: list[int], temperature: float = 1.0) -> Tensor:
+    """log p(· | prefix) over all V words: a = W h + c, then log b + aᵀφ / temperature, normalised. (V,) float64."""
+    decoder, prior = setting.model.decoder, setting.task.prior
+    with torch.no_grad():
+        previous = torch.tensor([[setting.task.dictionary.eos(), *prefix]])
+        hidden, _ = decoder.extract_features(previous)
+        adaptor = (decoder.output.weight @ hidden[0, -1] + decoder.output.bias).double()
+        phi = torch.from_numpy(prior.output.features.dense()[prior.output.class_of]).double()
+        background = decoder.background
+        state = background.start(1)
+        for token in prefix:
+            state = background.advance(state, torch.tensor([token]))
+        log_b = background.log_weights(state)[0].double()
+        return torch.log_softmax(phi @ adaptor / temperature + log_b, dim=0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from dynamic_prior import dynamic, few_words, make
+from dynamic_prior import by_definition, dynamic, few_words, make
 from tiny_world import Setting, World, batch, build, randomise
 from torch import Tensor
 
@@ -35,22 +35,6 @@ def allowed_lines(setting: Setting) -> list[str]:
             state = background.advance(state, token)
         lines.append(" ".join(words))
     return lines
-
-
-def by_definition(setting: Setting, prefix: list[int], temperature: float = 1.0) -> Tensor:
-    """log p(· | prefix) over all V words: a = W h + c, then log b + aᵀφ / temperature, normalised. (V,) float64."""
-    decoder, prior = setting.model.decoder, setting.task.prior
-    with torch.no_grad():
-        previous = torch.tensor([[setting.task.dictionary.eos(), *prefix]])
-        hidden, _ = decoder.extract_features(previous)
-        adaptor = (decoder.output.weight @ hidden[0, -1] + decoder.output.bias).double()
-        phi = torch.from_numpy(prior.output.features.dense()[prior.output.class_of]).double()
-        background = decoder.background
-        state = background.start(1)
-        for token in prefix:
-            state = background.advance(state, torch.tensor([token]))
-        log_b = background.log_weights(state)[0].double()
-        return torch.log_softmax(phi @ adaptor / temperature + log_b, dim=0)
 
 
 def generator_for(setting: Setting, *models: Any, **options: Any) -> Any:

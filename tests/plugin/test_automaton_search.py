@@ -1,0 +1,245 @@
+"""Searches under a grammar end with its strings, whatever the limits, and with the scores that enumeration gives."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from automaton_prior import GRAMMAR, accepted, with_bigrams, with_grammar
+from dynamic_prior import LINES, by_definition
+from tiny_world import Setting, World, batch, build, randomise
+from translation_world import TranslationWorld, assert_steps_agree, pairs
+
+from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.plugin.completing import LimitedGenerator, LimitedGeneratorWithAlignment
+from fairseq_llrnn.plugin.generation import CandidateGenerator, generator_class
+
+GENERATORS = [CandidateGenerator, LimitedGenerator]
+
+
+@pytest.fixture(scope="module")
+def grammatical(world: World) -> Setting:
+    return made(world)
+
+
+def made(world: World, states: list[dict[str, int]] = GRAMMAR) -> Setting:
+    setting = build(world.train_args(), with_grammar(load_prior(world.prior("prior")), states))
+    randomise(setting.model)
+    setting.model.eval()
+    return setting
+
+
+def start(setting: Setting, rows: int = 2) -> dict[str, Any]:
+    eos = setting.task.dictionary.eos()
+    return {"net_input": {"src_tokens": torch.full((rows, 1), eos), "src_lengths": torch.ones(rows)}}
+
+
+def search(setting: Setting, kind: Any, sample: Any = None, prefix: Any = None, **options: Any) -> list[Any]:
+    generator = kind([setting.model], setting.task.target_dictionary, **{"normalize_scores": False, **options})
+    return generator.generate([setting.model], sample or start(setting), prefix_tokens=prefix)
+
+
+def strings(setting: Setting, hypotheses: list[Any]) -> list[str]:
+    """What is written, each with its end."""
+    dictionary = setting.task.target_dictionary
+    assert all(h["tokens"][-1] == dictionary.eos() for h in hypotheses)
+    return [" ".join(dictionary[int(t)] for t in h["tokens"][:-1]) for h in hypotheses]
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_a_wide_beam_finds_the_strings_and_scores_of_enumeration(grammatical: Setting, kind: Any) -> None:
+    dictionary = grammatical.task.dictionary
+    for longest in (2, 4):
+        expected = {}
+        for words in accepted(longest):
+            tokens = [*(dictionary.index(word) for word in words), dictionary.eos()]
+            steps = [by_definition(grammatical, tokens[:i])[t].item() for i, t in enumerate(tokens)]
+            expected[" ".join(words)] = sum(steps)
+        assert len(expected) == {2: 3, 4: 12}[longest]
+        for hypotheses in search(grammatical, kind, beam_size=40, max_len_b=longest):
+            scores = [h["score"].item() for h in hypotheses]
+            assert dict(zip(strings(grammatical, hypotheses), scores, strict=True)) == pytest.approx(expected, abs=1e-3)
+            assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_narrow_beam_ends_with_complete_strings_at_every_limit(grammatical: Setting, kind: Any, beam: int) -> None:
+    allowed = {" ".join(words) for words in accepted(9)}
+    for longest in range(2, 10):
+        for hypotheses in search(grammatical, kind, beam_size=beam, max_len_b=longest):
+            found = strings(grammatical, hypotheses)
+            assert 1 <= len(found) <= beam
+            assert all(line in allowed and len(line.split()) <= longest for line in found)
+            assert all(math.isfinite(h["score"]) for h in hypotheses)
+
+
+def test_candidates_are_those_of_the_whole_vocabulary(grammatical: Setting) -> None:
+    for options in ({"beam_size": 3, "max_len_b": 7}, {"beam_size": 5, "max_len_b": 4, "temperature": 0.5}):
+        ours, whole = (search(grammatical, kind, **options)[0] for kind in GENERATORS)
+        assert strings(grammatical, ours) == strings(grammatical, whole)
+        assert [h["score"].item() for h in ours] == pytest.approx([h["score"].item() for h in whole], abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_no_string_that_short_is_one_clear_error(grammatical: Setting, kind: Any) -> None:
+    message = (
+        "sentence 1 of the search: expected a complete string of at most 1 words that the background allows, found "
+        "none: the shortest one has 2; raise --max-len-b"
+    )
+    with pytest.raises(DataError, match=message):
+        search(grammatical, kind, max_len_b=1)
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_a_string_shorter_than_min_len_may_end_where_it_must(world: World, kind: Any) -> None:
+    only = made(world, [{"bien": 1}, {"</s>": 0}])
+    (found, *_) = search(only, kind, beam_size=2, min_len=5, max_len_b=9)
+    assert strings(only, found) == ["bien"]
+    # where it can go on, it does
+    longer = made(world, [{"bien": 1}, {"</s>": 0, "voit": 1}])
+    for hypotheses in search(longer, kind, beam_size=2, min_len=3, max_len_b=5):
+        assert {len(line.split()) for line in strings(longer, hypotheses)} <= {3, 4, 5}
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_a_forced_beginning(grammatical: Setting, kind: Any) -> None:
+    dictionary = grammatical.task.dictionary
+    la, verte, pad = dictionary.index("la"), dictionary.index("verte"), dictionary.pad()
+    prefix = torch.tensor([[la, verte], [la, pad]])
+    first, second = search(grammatical, kind, prefix=prefix, beam_size=4, max_len_b=3)
+    assert strings(grammatical, first) == ["la verte mer"]
+    assert set(strings(grammatical, second)) == {"la mer", "la verte mer"}
+    long = torch.tensor([[la, verte, verte]])
+    message = "at most 3 words, after the 3 that it must begin with, that the background allows, found none: the"
+    with pytest.raises(DataError, match=f"{message} shortest one has 4; raise"):
+        search(grammatical, kind, start(grammatical, 1), long, max_len_b=3)
+
+
+@pytest.mark.parametrize("options", [{}, {"sampling_topk": 2}, {"sampling_topp": 0.8}])
+def test_samples_are_complete_strings(grammatical: Setting, options: dict[str, Any]) -> None:
+    from fairseq.search import Sampling
+
+    torch.manual_seed(1)
+    allowed = {" ".join(words) for words in accepted(6)}
+    seen = set()
+    for _ in range(20):
+        sampling = Sampling(grammatical.task.dictionary, **options)
+        found = search(grammatical, LimitedGenerator, beam_size=3, max_len_b=6, search_strategy=sampling)
+        seen |= {line for hypotheses in found for line in strings(grammatical, hypotheses)}
+    assert seen <= allowed and len(seen) > 3
+
+
+def test_what_the_search_itself_forbids_is_said(grammatical: Setting) -> None:
+    with pytest.raises(DataError, match="found none of up to 5 words that the other options of the search allow"):
+        search(grammatical, LimitedGenerator, max_len_b=5, tokens_to_suppress=["le", "la"])
+
+
+def test_an_ensemble_with_a_model_that_knows_no_grammar(grammatical: Setting, world: World) -> None:
+    other = build(world.train_args("flat"))
+    randomise(other.model, seed=8)
+    other.model.eval()
+    models = [other.model, grammatical.model]
+    generator = LimitedGenerator(models, grammatical.task.dictionary, beam_size=3, max_len_b=6)
+    allowed = {" ".join(words) for words in accepted(6)}
+    for hypotheses in generator.generate(models, start(grammatical)):
+        assert set(strings(grammatical, hypotheses)) <= allowed
+
+
+def test_who_searches_with_limits(world: World, grammatical: Setting) -> None:
+    from argparse import Namespace
+
+    models = [grammatical.model]
+    assert generator_class(models, Namespace(), True) is CandidateGenerator
+    assert generator_class(models, Namespace(sampling=True), True) is LimitedGenerator
+    assert generator_class(models, Namespace(print_alignment="hard"), True) is LimitedGeneratorWithAlignment
+    bigrams = build(world.train_args(), with_bigrams(load_prior(world.prior("prior")), {"le": {"chat": 0.9}})).model
+    assert generator_class([bigrams], Namespace(sampling=True), True) is None, "every string may end anywhere"
+
+
+# ---- translation ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_translations_are_strings_of_the_grammar(translation: TranslationWorld, arch: str) -> None:
+    prior = with_grammar(load_prior(translation.data / "prior"))
+    setting = build(translation.train_args(arch), prior)
+    randomise(setting.model, scale=0.3)
+    setting.model.eval()
+    sample = pairs(setting.task, LINES)
+    allowed = {" ".join(words) for words in accepted(8)}
+    for options in ({"beam_size": 1, "max_len_b": 5}, {"beam_size": 4, "max_len_b": 8}):
+        ours, whole = (search(setting, kind, sample, **options) for kind in GENERATORS)
+        for one, other in zip(ours, whole, strict=True):
+            assert set(strings(setting, one)) <= allowed
+            assert strings(setting, one) == strings(setting, other)
+            scores = [h["score"].item() for h in other]
+            assert [h["score"].item() for h in one] == pytest.approx(scores, abs=1e-4)
+
+
+@pytest.mark.parametrize("bigrams", [False, True])
+def test_steps_in_any_order_equal_the_whole_sequence(translation: TranslationWorld, bigrams: bool) -> None:
+    prior = load_prior(translation.data / "prior")
+    chain = with_bigrams(prior, {"le": {"chat": 0.6, "roi": 0.1}, "voit": {"la": 0.5}})
+    setting = build(translation.train_args(), chain if bigrams else with_grammar(prior))
+    randomise(setting.model, scale=0.3)
+    setting.model.eval()
+    lines = LINES if bigrams else ["le chat voit la mer", "la verte mer", "le petit petit pont voit bien", "la mer"]
+    assert_steps_agree(setting, pairs(setting.task, lines))
+
+
+def test_alignments_where_there_are_fewer_strings_than_the_beam_is_wide(translation: TranslationWorld) -> None:
+    setting = build(translation.train_args(), with_grammar(load_prior(translation.data / "prior")))
+    randomise(setting.model, scale=0.3)
+    setting.model.eval()
+    found = search(setting, LimitedGeneratorWithAlignment, pairs(setting.task, LINES), beam_size=5, max_len_b=2)
+    assert [len(set(strings(setting, hypotheses))) for hypotheses in found] == [3] * len(LINES)
+    assert all(len(h["alignment"]) > 0 for hypotheses in found for h in hypotheses)
+
+
+# ---- training and search agree --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formula", ["signature", "plain"])
+def test_the_criterion_agrees_with_the_definition(world: World, formula: str) -> None:
+    prior = load_prior(world.prior("prior"))
+    lines = ["le chat voit la mer", "la verte mer", "le petit petit pont voit bien"]
+    bigrams = with_bigrams(prior, {"le": {"chat": 0.6}, "la": {"mer": 0.3, "rose": 0.3}})
+    for changed in (with_grammar(prior), bigrams):
+        setting = build([*world.train_args(), "--output-formula", formula, "--label-smoothing", "0"], changed)
+        randomise(setting.model)
+        setting.model.eval()
+        sample = batch(setting.task.dictionary, lines)
+        with torch.no_grad():
+            losses, _, _ = setting.criterion(setting.model, sample, reduce=False)  # shape: (B, T)
+        for i, row in enumerate(sample["target"].tolist()):
+            tokens = [t for t in row if t != setting.task.dictionary.pad()]
+            for t, token in enumerate(tokens):
+                expected = -by_definition(setting, tokens[:t])[token].item()
+                assert losses[i, t].item() == pytest.approx(expected, abs=1e-4)
+
+
+def test_gradients_are_those_of_dense_masses_and_padding_has_none(world: World) -> None:
+    """The corrections of a grammar against the same masses as a tensor; after padding, where all may be forbidden."""
+    prior = with_grammar(load_prior(world.prior("prior")))
+    gradients = []
+    for sparse in (True, False):
+        setting = build([*world.train_args(), "--label-smoothing", "0.1"], prior, double=True)
+        randomise(setting.model)
+        background = setting.model.decoder.background
+        background.sparse = sparse
+        sample = batch(setting.task.dictionary, ["le chat voit la mer", "la mer"])
+        loss, _, _ = setting.criterion(setting.model, sample)
+        loss.backward()
+        gradients.append([p.grad for p in setting.model.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        assert torch.isfinite(one).all()
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+def test_a_sentence_outside_the_grammar_is_named(world: World) -> None:
+    setting = build(world.train_args(), with_grammar(load_prior(world.prior("prior"))))
+    sample = batch(setting.task.dictionary, ["la mer", "le chat voit un pont"])
+    with pytest.raises(DataError, match="gives word 'un' no mass, but it is the target at position 4 of sample 2"):
+        setting.criterion(setting.model, sample)
