@@ -4,17 +4,23 @@ from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
+from fairseq.data import FairseqDataset
 from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
+from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.open_data import KnownWords, OpenTwins
+from fairseq_llrnn.plugin.open_dictionary import open_words
 from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, load_task_prior
 
 
 @dataclass
 class LLRNNLanguageModelingConfig(PriorConfig, LanguageModelingConfig):
     """Options of the host's task, and the prior."""
+
+    train_subset: str = II("dataset.train_subset")
 
 
 @register_task("llrnn_language_modeling", dataclass=LLRNNLanguageModelingConfig)
@@ -27,7 +33,21 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         _refuse_unsupported(args)
         task: LLRNNLanguageModelingTask = super().setup_task(args)
         task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
+        if task.prior.open_table is not None:
+            task.dictionary = task.output_dictionary = open_words(task.dictionary, task.prior.open_table)
         return task
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """As the host's; with an open vocabulary, training reads a share of the rare words as unknown."""
+        super().load_dataset(split, epoch, combine, **kwargs)
+        table = self.prior.open_table
+        if table is not None and combine and split == self.args.train_subset:  # only who trains combines its parts
+            self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.args.seed, False)
+
+    def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:
+        """As the host's: its scorer looks at the words of the dictionary, of which <unk> is one."""
+        known = dataset if self.prior.open_table is None else KnownWords(dataset, self.dictionary)
+        return super().eval_lm_dataloader(known, *args, **kwargs)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         prefix = prefix_tokens

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from fairseq.data import Dictionary
 
 from fairseq_llrnn.core.evidence.table import EvidenceTable, OpenWords
+from fairseq_llrnn.core.open_vocabulary.table import OpenTable
 
 
 class OpenDictionary(Dictionary):
@@ -46,3 +47,8 @@ def open_source(dictionary: Dictionary, table: EvidenceTable) -> OpenDictionary:
 def open_target(dictionary: Dictionary, table: EvidenceTable) -> OpenDictionary:
     """All unknown words have an id: which of them are slots, only the source can say."""
     return OpenDictionary(dictionary, table.target, table.target.index)
+
+
+def open_words(dictionary: Dictionary, table: OpenTable) -> OpenDictionary:
+    """All unknown words have an id, by which the open classes score them."""
+    return OpenDictionary(dictionary, table.words, table.words.index)

@@ -22,9 +22,10 @@ from fairseq_llrnn.core.prior import Prior, load_prior
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.columns import ColumnGeneratorWithAlignment, ColumnScorer, has_slots
 from fairseq_llrnn.plugin.completing import LimitedGeneratorWithAlignment
-from fairseq_llrnn.plugin.decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.decoder import LogLinearDecoder, known_words
 from fairseq_llrnn.plugin.generation import generator_class
 from fairseq_llrnn.plugin.load import prior_folder
+from fairseq_llrnn.plugin.spelling import spell_unknown
 
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.
 NOT_AUTOREGRESSIVE = {
@@ -168,17 +169,30 @@ class PriorTask(FairseqTask):
     ) -> list[list[dict[str, Tensor]]]:
         """As the host's, but a prefix that the background forbids is said to be one: no search could go on from it.
 
+        With an open vocabulary, unknown words are spelled (plugin/spelling.py).
+
         Raises:
             DataError: with the word, and its place in the batch.
         """
         prefix, source = self.forced(sample, prefix_tokens)
+        written = prefix
+        if self.prior.open_table is not None and not any(map(has_slots, models)):
+            # strings outside the dictionary are <unk> to a search over its words
+            prefix = prefix_tokens = None if prefix is None else known_words(prefix, self.target_dictionary)
+            if sample.get("target") is not None:
+                sample = sample | {"target": known_words(sample["target"], self.target_dictionary)}
         if prefix is not None:
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
                 background = decoder.background if source is None else decoder.background.given(source)
                 share = background.log_share_along(previous, prefix)
                 decoder.refuse_impossible(share, prefix, torch.arange(len(prefix)))
-        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+        found: list[list[dict[str, Tensor]]] = super().inference_step(
+            generator, models, sample, prefix_tokens, constraints
+        )
+        if self.prior.open_table is not None and not isinstance(generator, SequenceScorer):
+            spell_unknown(models, sample, found, written)
+        return found
 
 
 def _in_words(size: Any) -> str:

@@ -22,7 +22,8 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.columns import has_slots
 from fairseq_llrnn.plugin.evidence_data import UnknownTwins
 from fairseq_llrnn.plugin.invented_evidence import InventedEvidence
-from fairseq_llrnn.plugin.open_dictionary import open_source, open_target
+from fairseq_llrnn.plugin.open_data import OpenTwins
+from fairseq_llrnn.plugin.open_dictionary import open_source, open_target, open_words
 from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, criterion_name, load_task_prior
 
 logger = logging.getLogger(__name__)
@@ -84,19 +85,28 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             table.max_slots = cfg.max_slots
             task.src_dict = open_source(task.source_dictionary, table)
             task.tgt_dict = open_target(task.target_dictionary, table)
+        elif task.prior.open_table is not None:
+            task.tgt_dict = open_words(task.target_dictionary, task.prior.open_table)
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """As the host's; where the prior has evidence, training sees unknown words, too.
 
         They are known ones read as unknown (plugin/evidence_data.py), and invented ones (plugin/invented_evidence.py).
+        With an open vocabulary, rare words of the target are unknown, too (plugin/open_data.py).
         """
         super().load_dataset(split, epoch, combine, **kwargs)
-        if self.prior.evidence is None:
-            return
-        self._warn_of_lost_words(split, self.datasets[split])
-        if not combine or split != self.cfg.train_subset:  # only who trains combines the parts of this one
-            return
+        training = combine and split == self.cfg.train_subset  # only who trains combines the parts of this one
+        if self.prior.evidence is not None:
+            self._warn_of_lost_words(split, self.datasets[split])
+            if training:
+                self._offer_unknown_words(split)
+        table = self.prior.open_table
+        if training and table is not None:
+            self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.cfg.seed, True)
+
+    def _offer_unknown_words(self, split: str) -> None:
+        """Read words of the sources of a training set as unknown, and put invented ones into its pairs."""
         if self.cfg.evidence_dropout > 0:
             self.datasets[split] = UnknownTwins(
                 self.datasets[split], self.prior.evidence_table, self.cfg.evidence_dropout, self.cfg.seed
