@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from fairseq_llrnn.cli import prior_source
+from fairseq_llrnn.cli import prior_open, prior_source
 from fairseq_llrnn.cli.show_source import kinds_text
 from fairseq_llrnn.core.backgrounds.smoothing import SMOOTHINGS
 from fairseq_llrnn.core.build import PriorSettings, add_translations, build_prior
@@ -91,6 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     background.add_argument(
         "--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)"
     )
+    prior_open.add_arguments(parser)
     prior_source.add_arguments(parser)
     parser.add_argument(
         "--softmax", action="store_true",
@@ -114,6 +115,7 @@ def _words_or_all(text: str) -> int | Literal["all"]:
 def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     words = load_dictionary(args.dict)
+    prior_open.check(args)
     settings, lexical = _settings(args), prior_source.lexical_settings(args)
     patterns = UserPatterns.load(args.patterns) if args.patterns else None
     evidence = prior_source.evidence_settings(args, patterns)
@@ -125,6 +127,7 @@ def run(args: argparse.Namespace) -> int:
     sources = _sources(args, bitext.files if bitext else ())
     for_source = evidence is not None and "patterns" in evidence.rules.kinds
     prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
+    prior = prior_open.open_vocabulary(args, prior, words, lexicon)
     if evidence is not None and evidence.unsupported:
         prior, more = discount(prior, words, evidence.unsupported)
         notes.update(more)
@@ -178,7 +181,7 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
         *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "features", "input_features"),
         *("top_words", "input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
-        *("pieces", *prior_source.NAMES),
+        *("pieces", *prior_source.NAMES, *prior_open.NAMES),
     )
     for name in others:
         if getattr(args, name) not in (None, False, []):
