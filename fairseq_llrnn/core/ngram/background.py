@@ -23,7 +23,7 @@ from fairseq_llrnn.core.ngram.sentences import Sentences
 from fairseq_llrnn.core.ngram.to_automaton import Converted, ngrams_to_automaton
 from fairseq_llrnn.errors import DataError, OptionError
 
-DEFAULT_FOLDS = 10
+DEFAULT_FOLDS = 5
 TEMPERATURES = 0.01, 100.0
 
 
