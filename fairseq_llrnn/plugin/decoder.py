@@ -10,6 +10,7 @@ targets may be ids of such strings, beyond V.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,12 +24,15 @@ from torch.nn import functional
 from fairseq_llrnn.core.backgrounds.along import Along
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.core.backgrounds.corrections import Corrections
-from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.core.evidence.slots import SlotRows
+from fairseq_llrnn.core.experts.features import ExpertFeatures
 from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
 from fairseq_llrnn.core.open_vocabulary.mixture import OpenMixture, class_mass, log_spelling
 from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.core.sampled_output import SampledOutput
+from fairseq_llrnn.core.sampling import ClassSampler
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.plugin.experts import evidence_of, exception_scores, listen, without_experts
 
 IncrementalState = dict[str, dict[str, Any]]
 EncoderOut = dict[str, list[Tensor]]  # as the host's; "src_tokens" holds the source, (B, L)
@@ -80,6 +84,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
                     "--output-formula plain: not supported with a prior that has an open vocabulary; use signature"
                 )
             self.opened = OpenMixture(prior.open_vocabulary, int(output.class_of[dictionary.unk()]))
+        self.experts: ExpertFeatures | None = None  # set by plugin/experts.py
+        self.sampler: ClassSampler | None = None  # set by a criterion that trains with samples of the classes
         self.unsupported = prior.settings.get("unsupported")  # kinds of words that need evidence, if any
         self.bf16_products = bf16_products
         # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (as floating
@@ -128,7 +134,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         scores = self.output.class_scores(hidden, extra["composed"])
         if self.opened is not None:
             scores = self.opened.with_unk(scores, self.opened.scores(hidden, extra["open"]))
-        if "slots" in extra:
+        if _has_slots(extra):
             scores = torch.cat([scores, self._slot_scores(hidden, extra)], dim=2)
         return scores, extra
 
@@ -149,16 +155,19 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         read = background.readable(prev_output_tokens, state)
         with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
             hidden, attention = self.hidden(read, encoder_out, incremental_state)
-        extra: dict[str, Any] = {
-            "attn": None if attention is None else [attention],
-            "background": background,
-            # here, inside `forward`, so that torch's DistributedDataParallel sees the output's parameters used
-            "composed": self._kept(incremental_state, "output rows", self._composed),
-        }
+        extra: dict[str, Any] = {"attn": None if attention is None else [attention], "background": background}
+        # here, inside `forward`, so that torch's DistributedDataParallel sees the output's parameters used
+        if self.sampler is not None and self.training:
+            extra["sampled"] = SampledOutput(self.output, self.sampler.draw())
+        else:
+            extra["composed"] = self._kept(incremental_state, "output rows", self._composed)
         if self.opened is not None:
             extra["open"] = self._kept(incremental_state, "open rows", self._open_rows)
-        if isinstance(background, EvidenceMixture):
+        if evidence_of(background) is not None:
             extra["slots"] = self._kept(incremental_state, "slot rows", lambda: self._rows_of_slots(given, encoder_out))
+        if self.experts is not None:
+            keep = functools.partial(self._kept, incremental_state)
+            hidden = listen(self.experts, hidden, prev_output_tokens, state, extra, self.opened, keep)
         if state is None:
             extra["along"] = Along(background, prev_output_tokens)
         else:
@@ -182,28 +191,37 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     ) -> Given:
         """b(C; ·) of the batch's sources. A search keeps it: its states, which it reorders, know the sentence."""
         if encoder_out is None:
-            whole = incremental_state is None and self.training
-            return Given(self.background.held_out(previous) if whole else self.background, None)
+            if incremental_state is None:
+                whole = self.background.held_out(previous) if self.training else self.background
+                return Given(self._with_experts(whole, None), None)
+            if self.experts is None:
+                return Given(self.background, None)
+            bound = functools.partial(self._with_experts, self.background)
+            return Given(self._kept(incremental_state, "contexts", bound), None)
         source = encoder_out["src_tokens"][0]
         if incremental_state is None:
             if not self.training:
-                return Given(self.background.given(source), None)
+                return Given(self._with_experts(self.background.given(source), source), None)
             # all words of the target are among those before its positions
-            return Given(self.background.given(source, previous).held_out(previous), None)
+            held_out = self.background.given(source, previous).held_out(previous)
+            return Given(self._with_experts(held_out, source), None)
 
         def see_once() -> Given:  # a beam search repeats every sentence for its hypotheses
             sentences, row = torch.unique_consecutive(source, return_inverse=True, dim=0)
-            return Given(self.background.given(sentences), row)
+            return Given(self._with_experts(self.background.given(sentences), sentences), row)
 
         given: Given = self._kept(incremental_state, "given", see_once)
         return given
 
+    def _with_experts(self, background: Background, sources: Tensor | None = None) -> Background:
+        return background if self.experts is None else self.experts.bind(background, sources)
+
     def search_state(self, incremental_state: IncrementalState) -> tuple[Background, Tensor]:
-        """The background of a search and its hypotheses' states in it, after the last step."""
+        """The background of a search, without experts, and its hypotheses' states in it, after the last step."""
         given = self.get_incremental_state(incremental_state, "given")
         state = self.get_incremental_state(incremental_state, "background")
         assert given is not None and state is not None
-        return given["value"].background, state["state"]
+        return without_experts(given["value"].background, state["state"])
 
     def limit_length(self, incremental_state: IncrementalState, most: int) -> None:
         """Tell a search that its hypotheses may have at most so many tokens, `</s>` included, in all."""
@@ -216,21 +234,26 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def _rows_of_slots(self, given: Given, encoder_out: EncoderOut | None) -> tuple[Tensor, Tensor]:
         """Rows (B, J, H) and biases (B, J) of the slots of every sentence, like those of LogLinearOutput.composed."""
-        assert encoder_out is not None and self.slot_rows is not None and isinstance(given.background, EvidenceMixture)
+        evidence = evidence_of(given.background)
+        assert encoder_out is not None and self.slot_rows is not None and evidence is not None
         states = encoder_out["encoder_out"][0].transpose(0, 1)  # shape: (N, L, E)
         if given.sentence is not None:
             states = states[given.sentence.diff(prepend=given.sentence[:1] - 1) > 0]  # the first hypothesis of each
-        slots = given.background.slots
-        rows: tuple[Tensor, Tensor] = self.slot_rows(slots, self.output.weight, self.output.bias, states)
+        rows: tuple[Tensor, Tensor] = self.slot_rows(evidence.slots, self.output.weight, self.output.bias, states)
         return rows
 
     def _slot_scores(self, hidden: Tensor, extra: dict[str, Any]) -> Tensor:
-        """aᵀφ of the slots: (B, T, H) -> (B, T, J), at least float32."""
-        rows, bias = extra["slots"]
-        if "state" in extra:  # a search, whose hypotheses know their sentence
-            sentence = extra["state"][:, 0]
-            rows, bias = rows[sentence], bias[sentence]
-        return (hidden @ rows.to(hidden.dtype).transpose(1, 2)).to(bias.dtype) + bias.unsqueeze(1)
+        """Scores of the slots, and of the experts' exceptions behind them: (B, T, H) -> (B, T, J), at least float32."""
+        found = []
+        if extra.get("slots") is not None:
+            rows, bias = extra["slots"]
+            if "state" in extra:  # a search, whose hypotheses know their sentence
+                sentence = without_experts(extra["background"], extra["state"])[1][:, 0]
+                rows, bias = rows[sentence], bias[sentence]
+            found.append((hidden @ rows.to(hidden.dtype).transpose(1, 2)).to(bias.dtype) + bias.unsqueeze(1))
+        if extra.get("exceptions") is not None:
+            found.append(exception_scores(hidden, extra["exceptions"]))
+        return torch.cat(found, dim=2) if len(found) > 1 else found[0]
 
     def _kept(self, incremental_state: IncrementalState | None, name: str, make: Callable[[], Any]) -> Any:
         """What `make` returns: made at the first step of a search and used at all others, never reordered."""
@@ -269,9 +292,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """
         along: Along = extra["along"]
         masses, static, slots = along.masses, self.background.num_classes, None
-        words = targets if "slots" in extra else known_words(targets, self.dictionary)
+        words = targets if extra.get("slots") is not None else known_words(targets, self.dictionary)
         classes = along.background.classes_along(words).flatten()
-        if "slots" in extra:
+        if _has_slots(extra):
             slots = SlotScores(
                 self._slot_scores(hidden, extra).flatten(0, 1),
                 along.log_mass[..., static:].expand(*targets.shape, -1).flatten(0, 1),
@@ -283,21 +306,27 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             mass = class_mass(masses, self.opened.unk_class)
             mass = mass if isinstance(masses, Corrections) else mass.expand(targets.shape).flatten()
             slots = self.opened.as_slot(opened, mass, classes, slots, static)
-        log_weights = None
-        if self.output.formula == "plain":
-            log_weights = along.log_weights().expand(*targets.shape, -1).flatten(0, 1)
-        flat = self.output.target_log_prob(
-            hidden.flatten(0, 1),
-            words.flatten(),
-            masses if isinstance(masses, Corrections) else _rows(masses[..., :static], targets),
-            along.log_share(words).flatten(),
-            log_weights,
-            extra["composed"],
-            slots,
-        )
+        each, share = (hidden.flatten(0, 1), words.flatten()), along.log_share(words).flatten()
+        rows = masses if isinstance(masses, Corrections) else _rows(masses[..., :static], targets)
+        if "sampled" in extra:
+            flat = extra["sampled"].target_log_prob(*each, rows, share, slots)
+        else:
+            log_weights = None
+            if self.output.formula == "plain":
+                log_weights = along.log_weights().expand(*targets.shape, -1).flatten(0, 1)
+            flat = self.output.target_log_prob(*each, rows, share, log_weights, extra["composed"], slots)
         if opened is not None:
             flat = self._spelt(flat, opened, targets.flatten(), classes)
         return flat.view(targets.shape)
+
+    def adaptor_norm(self, hidden: Tensor, p: float = 2.0) -> Tensor:
+        """‖a(K)‖ₚ at every position, hidden (B, T, H) of extract_features: (B, T). Experts' weights are part of a."""
+        flat, width = hidden.flatten(0, 1), self.output.weight.size(1)
+        norm = self.output.adaptor_norm(flat[:, :width], p)
+        if self.experts is not None:
+            own = torch.linalg.vector_norm(flat[:, -len(self.experts.panel.experts) :].to(norm.dtype), p, -1)
+            norm = torch.linalg.vector_norm(torch.stack([norm, own], dim=1), p, -1)
+        return norm.view(hidden.shape[:2])
 
     def _spelt(self, log_prob: Tensor, opened: Tensor, targets: Tensor, classes: Tensor) -> Tensor:
         """log p of the targets (N,), where that of <unk> stands for strings outside the dictionary that are no slots.
@@ -320,7 +349,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         special = self.background.class_of.new_tensor([self.dictionary.eos(), self.dictionary.unk()])
         log_mass = extra["along"].log_mass.index_fill(-1, self.background.class_of[special], NEGATIVE_INFINITY)
         slots = None
-        if "slots" in extra:
+        if _has_slots(extra):
             classes = extra["background"].classes_along(targets)
             slots = SlotScores(self._slot_scores(hidden, extra), log_mass, classes)
         if self.opened is not None:
@@ -398,6 +427,11 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
                 "give the prior of its training with --prior"
             )
         return state_dict
+
+
+def _has_slots(extra: dict[str, Any]) -> bool:
+    """Whether there are classes beyond the prior's: slots of evidence, or experts' exceptions."""
+    return extra.get("slots") is not None or extra.get("exceptions") is not None
 
 
 def _rows(along: Tensor, targets: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.composition import SparseRows
 from fairseq_llrnn.core.evidence.slots import Slots
 from fairseq_llrnn.core.experts.contexts import Contexts
 from fairseq_llrnn.core.experts.mixture import ExpertMixture
@@ -61,6 +62,12 @@ class ExpertFeatures(nn.Module):
     def widen_rows(self, rows: Tensor) -> Tensor:
         """[E, column, 0]: rows of classes (S, H) -> (S, H + G + E)."""
         return torch.cat([rows, self._columns_of(rows).T, rows.new_zeros(len(rows), len(self.panel.experts))], dim=1)
+
+    def widen_other_rows(self, rows: Tensor, features: SparseRows) -> Tensor:
+        """As `widen_rows`, of other classes than the prior's, with these features: (O, H) -> (O, H + G + E)."""
+        columns = features.compose(self._pick(rows))
+        columns = torch.cat([torch.ones_like(columns[:, :1]), columns[:, 1:]], dim=1)
+        return torch.cat([rows, columns, rows.new_zeros(len(rows), self._experts)], dim=1)
 
     def widen_slot_rows(self, rows: Tensor, slots: Slots) -> Tensor:
         """As `widen_rows`, of slots of evidence: (B, J₁, H) -> (B, J₁, H + G + E)."""
@@ -122,9 +129,13 @@ class ExpertFeatures(nn.Module):
 
     def _slot_columns(self, like: Tensor, slots: Slots) -> Tensor:
         """The columns of slots: (B, J₁, G)."""
+        columns = slots.compose(self._pick(like))
+        return torch.cat([torch.ones_like(columns[..., :1]), columns[..., 1:]], dim=2)
+
+    def _pick(self, like: Tensor) -> Tensor:
+        """The matrix (F, G) that takes features to columns, but for column 0."""
         pick = like.new_zeros(self.features.num_features, len(self.panel.columns))
         for name, column in self.panel.columns.items():
             if name:
                 pick[self.features.index[name], column] = 1.0
-        columns = slots.compose(pick)
-        return torch.cat([torch.ones_like(columns[..., :1]), columns[..., 1:]], dim=2)
+        return pick

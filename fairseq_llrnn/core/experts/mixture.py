@@ -88,10 +88,10 @@ class ExpertMixture(Background):
 
     def _possible(self, words: Tensor, sentence: Tensor | None) -> Tensor:
         """`words` (…, J) with NO_WORD for strings outside the vocabulary that are no slot of their sentence (…, 1)."""
-        if self.evidence is None or sentence is None:
-            return words
-        _, is_slot = self.evidence.slot(sentence.expand_as(words), words)
-        return words.masked_fill((words >= len(self.class_of)) & ~is_slot, NO_WORD)
+        outside = words >= len(self.class_of)
+        if self.evidence is not None and sentence is not None:
+            outside &= ~self.evidence.slot(sentence.expand_as(words), words)[1]
+        return words.masked_fill(outside, NO_WORD)
 
     def former_classes(self, state: Tensor) -> Tensor:
         """The classes that the exceptions have left: (N, J), those of padding where there is no exception."""
