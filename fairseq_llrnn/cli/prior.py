@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from fairseq_llrnn.cli import prior_open, prior_source
+from fairseq_llrnn.cli import prior_contextual, prior_open, prior_source
 from fairseq_llrnn.cli.show_source import kinds_text
 from fairseq_llrnn.core.backgrounds.smoothing import SMOOTHINGS
 from fairseq_llrnn.core.build import PriorSettings, add_translations, build_prior
+from fairseq_llrnn.core.contextual import add_contextual
 from fairseq_llrnn.core.dictionary import WordList, load_dictionary
 from fairseq_llrnn.core.evidence.building import add_evidence, discount, source_words
 from fairseq_llrnn.core.lexicon import Lexicon
@@ -83,14 +84,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     features.add_argument("--patterns", metavar="FILE", help="TOML file with your own regular expressions")
     background = parser.add_argument_group("background")
     background.add_argument(
-        "--background", metavar="KIND", help="unigram (default), uniform, or a TSV of `word<TAB>weight`"
-    )
+        "--background", metavar="KIND",
+        help="unigram (default); uniform; a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
+        "n-grams of order N estimated from --count-text; or automaton:FILE, a weighted automaton or grammar over the "
+        "words, beside a unigram of what may come next",
+    )  # fmt: skip
     background.add_argument(
         "--smoothing", choices=SMOOTHINGS, help="unigram mass of unseen words (default: absolute)"
     )
     background.add_argument(
         "--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)"
     )
+    prior_contextual.add_arguments(parser)
     prior_open.add_arguments(parser)
     prior_source.add_arguments(parser)
     parser.add_argument(
@@ -117,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
     words = load_dictionary(args.dict)
     prior_open.check(args)
     settings, lexical = _settings(args), prior_source.lexical_settings(args)
+    contextual = prior_contextual.contextual_settings(args)
     patterns = UserPatterns.load(args.patterns) if args.patterns else None
     evidence = prior_source.evidence_settings(args, patterns)
     text = _piece_text(args, words)
@@ -127,6 +133,9 @@ def run(args: argparse.Namespace) -> int:
     sources = _sources(args, bitext.files if bitext else ())
     for_source = evidence is not None and "patterns" in evidence.rules.kinds
     prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
+    if contextual is not None:
+        prior, more = add_contextual(prior, words, contextual, args.count_text)
+        notes.update(more)
     prior = prior_open.open_vocabulary(args, prior, words, lexicon)
     if evidence is not None and evidence.unsupported:
         prior, more = discount(prior, words, evidence.unsupported)
@@ -156,7 +165,8 @@ def _settings(args: argparse.Namespace) -> PriorSettings:
         raise OptionError(
             "--pseudo-count: only additive smoothing adds something; say --smoothing additive, or leave it out"
         )
-    if args.smoothing is not None and args.background not in (None, "unigram"):
+    smoothed = args.background in (None, "unigram") or args.background.startswith("automaton:")
+    if args.smoothing is not None and not smoothed:
         raise OptionError(
             f"--smoothing: only a unigram is smoothed, found --background {args.background}; leave one out"
         )
@@ -181,7 +191,7 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
         *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "features", "input_features"),
         *("top_words", "input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
-        *("pieces", *prior_source.NAMES, *prior_open.NAMES),
+        *("pieces", *prior_contextual.NAMES, *prior_source.NAMES, *prior_open.NAMES),
     )
     for name in others:
         if getattr(args, name) not in (None, False, []):
@@ -232,6 +242,7 @@ def _sources(args: argparse.Namespace, bitext: Sequence[Path]) -> list[str]:
         *(("--values", path) for path in args.values),
         *(("--count-text", path) for path in args.count_text),
         *(("--patterns", path) for path in [args.patterns] if path is not None),
+        *(("--background", path) for path in prior_contextual.files(args)),
         *(("--lexical-translation", path) for path in bitext),
         *(("--evidence-map", path) for path in [args.evidence_map] if path is not None),
     ]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.cli import show_source
+from fairseq_llrnn.cli import show_contextual, show_source
 from fairseq_llrnn.cli.show_source import source_word, source_word_text
 from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, note, percent, printable, probability
 from fairseq_llrnn.core.lexicon import feature_group
@@ -143,6 +143,7 @@ class PriorView:
                 "entropy": float(-(positive * np.log(positive)).sum()) + 0.0,
                 "possible_words": len(positive),
             },
+            **show_contextual.summary(prior),
             **show_source.summary(prior),
             "words_alone_in_their_signature": int((sizes == 1).sum()),
             "largest_signatures": [
@@ -216,6 +217,7 @@ def _summary_text(summary: dict[str, Any]) -> str:
         f"background  {printable(background['kind'])}",
         f"            {many(background['possible_words'], 'possible next word')}, "
         f"entropy {entropy:.3f} nats (perplexity {math.exp(entropy):,.1f})",
+        *show_contextual.summary_lines(summary),
         *show_source.summary_lines(summary),
         "",
         f"signatures  {summary['counts']['output signatures']:,} for {many(words, 'word')}; "

@@ -28,7 +28,7 @@ from fairseq_llrnn.core.signatures import Signatures, group_equal_rows
 from fairseq_llrnn.core.user_patterns import UserPatterns
 from fairseq_llrnn.errors import OptionError
 
-BACKGROUNDS = ("unigram", "uniform")
+BACKGROUNDS = ("unigram", "uniform", "ngram:FILE", "ngram:N", "automaton:FILE")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PriorSettings:
     input_top_words: int | Literal["all"] | None = None  # None: as top_words
     shapes: bool = False
     suffix_floor: int | None = None  # None: no suffix features
-    background: str = "unigram"  # or "uniform", or the path of a TSV
+    background: str = "unigram"  # or "uniform", or the path of a TSV; core/contextual.py: "ngram:…", "automaton:…"
     smoothing: str = "absolute"
     pseudo_count: float = 1.0
     pieces: str | None = None  # a convention of core/pieces.py; None: the dictionary holds words
@@ -193,11 +193,12 @@ def _signatures(
 
 
 def _weights(words: WordList, counts: np.ndarray, settings: PriorSettings) -> np.ndarray:
-    """b(x) for every word: (V,), summing to one."""
+    """b(x) for every word: (V,), summing to one; of n-grams a uniform one, whose place theirs take."""
     allowed = words.predictable
-    if settings.background == "uniform":
+    kind = settings.background.partition(":")[0]
+    if kind in ("uniform", "ngram"):
         return allowed / allowed.sum()
-    if settings.background == "unigram":
+    if kind in ("unigram", "automaton"):
         return unigram_weights(counts, allowed, settings.smoothing, settings.pseudo_count)
     path = Path(settings.background)
     if not path.exists():

@@ -1,0 +1,218 @@
+"""`llrnn prior --background ngram:…` and `automaton:…`, and what `llrnn show` says of them."""
+
+import json
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from small_corpus import Build, Corpus, Done, Llrnn
+
+from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.core.prior_automaton import FLOOR
+
+TEXT = """\
+le chat dort
+la petite table
+le petit chat dort
+le chien dort
+la table
+la chatte dort
+"""
+# an article, perhaps adjectives, a noun; the weights are probabilities
+GRAMMAR = """\
+weights probabilities
+0 1 le 0.5
+0 2 la 0.5
+1 1 petit 0.25
+1 3 chat 0.5
+1 3 chien 0.25
+2 3 table
+3 4 dort 0.5
+3 0.5
+4
+"""
+ARPA = """\
+\\data\\
+ngram 1=6
+ngram 2=2
+
+\\1-grams:
+-1.0\t<unk>
+-99\t<s>\t-0.5
+-0.6\t</s>
+-0.5\tle\t-0.3
+-0.6\tchat
+-0.9\teuro
+
+\\2-grams:
+-0.2\t<s> le
+-0.1\tle chat
+
+\\end\\
+"""
+
+
+@pytest.fixture
+def build(corpus: Corpus, llrnn: Llrnn) -> Build:
+    corpus.write("train.txt", TEXT)
+    corpus.write("grammar.txt", GRAMMAR)
+    corpus.write("small.arpa", ARPA)
+
+    def run(*options: object) -> Done:
+        return llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options)
+
+    return run
+
+
+@pytest.fixture
+def built(build: Build, corpus: Corpus) -> Callable[..., Prior]:
+    def run(*options: object) -> Prior:
+        done = build(*options)
+        assert done.code == 0, done.err
+        return load_prior(corpus.out)
+
+    return run
+
+
+def probabilities(prior: Prior, *words: str) -> dict[str, float]:
+    """What may follow these words, and how probable it is under the background alone."""
+    background = prior.background()
+    state = background.start(1)
+    for word in words:
+        state = background.advance(state, torch.tensor([prior.symbols.index(word)]))
+    p = background.log_weights(state)[0].double().softmax(0)
+    return {symbol: float(p[i]) for i, symbol in enumerate(prior.symbols) if p[i] > 0}
+
+
+def test_n_grams_of_the_training_text(built: Callable[..., Prior], corpus: Corpus) -> None:
+    prior = built("--background", "ngram:3", "--count-text", corpus.place / "train.txt", "--folds", 2)
+    assert prior.automaton is not None and prior.automaton.folds == 2
+    after = probabilities(prior, "le")
+    assert sum(after.values()) == pytest.approx(1, abs=1e-5)
+    assert after["chat"] > after["table"] > 0 and "<pad>" not in after
+    assert np.exp(prior.log_weights).sum() == pytest.approx(1)
+    assert prior.settings["background"] == "ngram:3"
+    plain = built("--background", "ngram:3", "--count-text", corpus.place / "train.txt", "--folds", 0)
+    assert plain.automaton is not None and plain.automaton.folds == 0
+    assert probabilities(plain, "le") == pytest.approx(after, abs=1e-6), "folds change nothing but training"
+    assert plain.fingerprint != prior.fingerprint
+
+
+def test_weight_and_temperature(built: Callable[..., Prior], corpus: Corpus) -> None:
+    text = ("--background", "ngram:2", "--count-text", corpus.place / "train.txt")
+    sharp, flat = built(*text), built(*text, "--background-temperature", 2.0)
+    assert probabilities(flat, "le")["chat"] < probabilities(sharp, "le")["chat"]
+    unigram = built(*text, "--ngram-weight", 0)
+    assert probabilities(unigram, "le") == pytest.approx(probabilities(unigram, "la"), abs=1e-6)
+    assert unigram.automaton is not None
+    assert (unigram.automaton.weight, unigram.automaton.temperature) == (0.0, 1.0)
+
+
+def test_n_grams_of_a_file(build: Build, built: Callable[..., Prior], corpus: Corpus) -> None:
+    path = corpus.place / "small.arpa"
+    prior = built("--background", f"ngram:{path}")
+    after = probabilities(prior, "le")
+    assert 0.7 < after["chat"] < 0.8 and sum(after.values()) == pytest.approx(1, abs=1e-5)
+    assert any(line.startswith("--background small.arpa ") for line in prior.settings["sources"])
+    done = build("--background", f"ngram:{path}")
+    assert "note: 1 " in done.err and "euro" not in done.out
+
+
+def test_a_grammar(built: Callable[..., Prior], corpus: Corpus) -> None:
+    prior = built("--background", f"automaton:{corpus.place / 'grammar.txt'}")
+    assert probabilities(prior) == pytest.approx({"le": 0.5, "la": 0.5})
+    assert probabilities(prior, "le", "petit") == pytest.approx({"petit": 0.25, "chat": 0.5, "chien": 0.25})
+    assert probabilities(prior, "la", "table") == pytest.approx({"dort": 0.5, "</s>": 0.5})
+    flat = built("--background", f"automaton:{corpus.place / 'grammar.txt'}", "--background-temperature", 2)
+    roots = [math.sqrt(p) for p in (0.25, 0.5, 0.25)]
+    assert probabilities(flat, "le") == pytest.approx(
+        dict(zip(("petit", "chat", "chien"), (r / sum(roots) for r in roots), strict=True)), abs=1e-5
+    )
+
+
+def test_a_training_sentence_without_probability(build: Build, built: Callable[..., Prior], corpus: Corpus) -> None:
+    options = ("--background", f"automaton:{corpus.place / 'grammar.txt'}", "--count-text", corpus.place / "train.txt")
+    assert build(*options).error == (
+        f"{corpus.place / 'train.txt'}, line 2: the background gives 'petite' probability zero after 'la' (token 2; "
+        "2 such sentences in all); mend the grammar or the text, or say --on-zero skip (training leaves such sentences "
+        "out) or --on-zero floor (what it forbids gets a little weight)"
+    )
+    assert not corpus.out.exists()
+    done = build(*options, "--on-zero", "skip")
+    assert "note: 2 sentences of --count-text to which the background gives probability zero, that training" in done.err
+    skipping = load_prior(corpus.out)
+    assert skipping.automaton is not None and skipping.automaton.on_zero == "skip"
+    floor = built(*options, "--on-zero", "floor")
+    after = probabilities(floor, "la")
+    assert set(after) > {"table", "petite", "</s>", "<unk>"} and after["petite"] < FLOOR
+    assert probabilities(floor, "la", "petite")["chat"] > 10 * FLOOR, "behind it, all is as the unigram has it"
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--background", "ngram:"], "--background ngram:: expected a file behind the colon, found nothing; say e.g."),
+        (["--background", "ngram:3"], "--background ngram:3: expected --count-text with the text that the 3-grams are"),
+        (["--folds", "3"], "--folds: it has no say without --background ngram:… or automaton:…"),
+        (["--background", "ngram:small.arpa", "--folds", "3"], "--folds: it has no say without --background ngram:N"),
+        (["--background", "ngram:small.arpa", "--on-zero", "skip"], "--on-zero: it has no say without --background a"),
+        (["--background", "automaton:grammar.txt", "--ngram-weight", "1"], "--ngram-weight: it has no say without"),
+        (["--background", "ngram:small.arpa", "--smoothing", "none"], "--smoothing: only a unigram is smoothed"),
+        (["--background", "ngram:x.arpa"], "ngram:x.arpa: expected the path of a file behind the colon, found none"),
+        (["--background", "automaton:grammar.txt", "--background-temperature", "0"], "temperature 0.0: expected"),
+        (["--background", "automaton:grammar.txt", "--lexical-translation", "x"], "not go with --lexical-translation"),
+    ],
+)
+def test_errors(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, options: list[str], words: str) -> None:
+    monkeypatch.chdir(corpus.place)
+    assert words in build(*options).error
+
+
+def test_a_softmax_has_none(llrnn: Llrnn, corpus: Corpus) -> None:
+    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--folds", "3", "--out", corpus.out)
+    assert "--softmax: a softmax takes no other option, found --folds beside it" in done.error
+
+
+def test_weights_that_need_evidence_do_not_go_with_it(build: Build, corpus: Corpus) -> None:
+    corpus.write("dict.src.txt", "dog 3\n")
+    done = build(
+        "--background", f"automaton:{corpus.place / 'grammar.txt'}", "--evidence", "numbers", "--source-dict",
+        corpus.place / "dict.src.txt", "--unsupported", "numbers=0",
+    )  # fmt: skip
+    assert "does not go with --unsupported" in done.error
+
+
+def test_a_symbol_that_the_dictionary_lacks(build: Build, corpus: Corpus) -> None:
+    corpus.write("other.txt", "0 1 le\n0 1 euro\n1\n")
+    done = build("--background", f"automaton:{corpus.place / 'other.txt'}")
+    assert "euro" in done.error and "line 2" in done.error
+    dropped = build("--background", f"automaton:{corpus.place / 'other.txt'}", "--unknown-symbols", "drop")
+    assert dropped.code == 0 and "note: 1 " in dropped.err
+
+
+# ---- show -----------------------------------------------------------------------------------------------------------
+
+
+def test_show_tells_of_a_grammar(built: Callable[..., Prior], llrnn: Llrnn, corpus: Corpus) -> None:
+    built("--background", f"automaton:{corpus.place / 'grammar.txt'}", "--on-zero", "skip")
+    shown = json.loads(llrnn("show", corpus.out, "--json").out)
+    assert shown["automaton"]["kind"] == "automaton"
+    begins = {row["word"]: row["probability"] for row in shown["automaton"]["start"]}
+    assert begins == pytest.approx({"le": 0.5, "la": 0.5})
+    assert shown["automaton"]["shortest"] == 2
+    example = shown["automaton"]["example"]
+    assert example[0] in ("le", "la") and example[-1] in ("chat", "chien", "table", "dort") and len(example) <= 12
+    text = llrnn("show", corpus.out).out
+    assert f"{shown['counts']['automaton states']} states, {shown['counts']['automaton arcs']} arcs" in text
+    assert "; sentences it forbids are left out of training" in text
+    assert "a sentence begins with l" in text and "the shortest has 2 words" in text
+
+
+def test_show_tells_of_n_grams(built: Callable[..., Prior], llrnn: Llrnn, corpus: Corpus) -> None:
+    built("--background", "ngram:2", "--count-text", corpus.place / "train.txt", "--folds", 2, "--ngram-weight", 0.5)
+    text = llrnn("show", corpus.out).out
+    assert "; held out in training by 2 folds; weight 0.5" in text
+    assert "and goes on, for example, as: l" in text
+    assert "automaton" not in json.loads(llrnn("show", corpus.out, "--json").out)["groups"]
