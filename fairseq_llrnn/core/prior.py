@@ -37,8 +37,10 @@ from fairseq_llrnn.core.backgrounds.static import StaticBackground
 from fairseq_llrnn.core.dictionary import PAD, UNK, hash_symbols
 from fairseq_llrnn.core.evidence.features import check_slot_features
 from fairseq_llrnn.core.evidence.rules import EvidenceRules
-from fairseq_llrnn.core.evidence.table import EvidenceTable
+from fairseq_llrnn.core.evidence.table import EvidenceTable, OpenWords
 from fairseq_llrnn.core.lexical_table import LexicalTranslation, is_word, speaks
+from fairseq_llrnn.core.open_vocabulary.table import OpenTable
+from fairseq_llrnn.core.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
 from fairseq_llrnn.core.prior_arrays import read_array, read_lexical, read_signatures
 from fairseq_llrnn.core.prior_automaton import PriorAutomaton, read_prior_automaton
 from fairseq_llrnn.core.prior_description import (
@@ -72,6 +74,7 @@ class Prior:
     lexical: LexicalTranslation | None = None
     evidence: EvidenceRules | None = None
     automaton: PriorAutomaton | None = None  # over log_weights, which are its root; None: b(x) is the same everywhere
+    open_vocabulary: OpenVocabulary | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -99,6 +102,14 @@ class Prior:
     def evidence_table(self) -> EvidenceTable:
         """What source tokens offer. The one table of this prior: an unknown string has one id for all who ask."""
         return EvidenceTable(self)
+
+    @cached_property
+    def open_table(self) -> OpenTable | None:
+        """The words outside the dictionary that were met: the one table of this prior; None without open classes."""
+        if self.open_vocabulary is None:
+            return None
+        words = OpenWords(self.symbols) if self.evidence is None else self.evidence_table.target
+        return OpenTable(self.open_vocabulary, words)
 
     def _background_without_evidence(self) -> Background:
         class_of, weights = torch.from_numpy(self.output.class_of.copy()), torch.from_numpy(self.log_weights.copy())
@@ -129,6 +140,8 @@ class Prior:
             counts["translations"] = len(self.lexical.table.targets)
         if self.automaton is not None:
             counts |= self.automaton.counts()
+        if self.open_vocabulary is not None:
+            counts["open classes"] = len(self.open_vocabulary.names)
         return counts
 
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -145,7 +158,7 @@ class Prior:
             arrays["lexical_probabilities"], arrays["lexical_links"] = table.probabilities, table.links
         if self.automaton is not None:
             arrays |= self.automaton.arrays()
-        return arrays
+        return arrays if self.open_vocabulary is None else arrays | self.open_vocabulary.arrays()
 
     def save(self, directory: Path | str) -> None:
         """Write the directory: to a temporary name beside it, then renamed, so that no half-written prior stays behind.
@@ -194,6 +207,8 @@ class Prior:
         for part, known in (("lexical", self.lexical), ("evidence", self.evidence)):
             if known is not None:
                 description[part] = {**known.description(), SOURCE_HASH: hash_symbols(self.source_symbols)}
+        if self.open_vocabulary is not None:
+            description["open_vocabulary"] = self.open_vocabulary.description()
         if self.automaton is not None:
             description["automaton"] = self.automaton.description()
         text = json.dumps(description, ensure_ascii=False, indent=1)
@@ -284,6 +299,9 @@ def load_prior(directory: Path | str) -> Prior:
             lexical = read_lexical(arrays, description["lexical"]) if "lexical" in description else None
             known = description.get("automaton")
             automaton = None if known is None else read_prior_automaton(arrays, known, log_weights)
+            known = description.get("open_vocabulary")
+            names = output.features.names
+            opened = None if known is None else read_open_vocabulary(arrays, known, names, len(symbols))
     except (ValueError, KeyError, TypeError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise PriorError(f"{directory / ARRAYS_FILE}: not the arrays of a prior ({error}); {REBUILD}") from None
     if {len(symbols), len(log_weights), output.num_words, read.num_words} != {len(symbols)}:
@@ -291,6 +309,8 @@ def load_prior(directory: Path | str) -> Prior:
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
         raise PriorError(f"{directory}: expected weights of which some are positive and all are finite; {REBUILD}")
     try:
+        if opened is not None and np.bincount(output.class_of)[output.class_of[symbols.index(UNK)]] > 1:
+            raise ValueError("the open vocabulary needs <unk> alone in its signature")
         if automaton is not None and lexical is not None:
             raise ValueError("its background is an automaton and lexical translations at once")
         evidence = EvidenceRules.described(description["evidence"]) if "evidence" in description else None
@@ -308,7 +328,7 @@ def load_prior(directory: Path | str) -> Prior:
         raise PriorError(f"{directory}: {error}; {REBUILD}") from None
     settings = description["settings"]
     return Prior(
-        symbols, output, read, log_weights, settings, source_symbols, lexical, evidence, automaton
+        symbols, output, read, log_weights, settings, source_symbols, lexical, evidence, automaton, opened
     )
 
 
