@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "--background unigram --out data-bin/prior",
     "show": "llrnn show data-bin/prior représentée",
     "explain": 'llrnn explain --path checkpoint_best.pt "elle est très souvent représentée"',
+    "score": "llrnn score --path checkpoint_best.pt --open < any_text.txt",
     "rescore": "llrnn rescore --path checkpoint_best.pt --source test.en --nbest nbest.txt "
     "--tune dev.en dev.nbest dev.fr --out best.fr",
     "report": "llrnn report --source test.en --reference test.fr --system softmax=softmax.out log-linear=ours.out "

@@ -1,0 +1,67 @@
+"""How well a model foretells a text: bits per word and per character, and where they go.
+
+The characters of a line are those of its words, a blank between two words, and its end; so bits per character can be
+compared between models of words, of pieces and of characters, if they give probabilities to the same text. Bits of a
+line's end are among them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+
+def characters_of(words: Sequence[str]) -> int:
+    """Characters of a line with its blanks and its end."""
+    return sum(map(len, words)) + max(1, len(words))
+
+
+@dataclass
+class TextScore:
+    """Sums over a text; bits are −log₂ p."""
+
+    sentences: int = 0
+    words: int = 0
+    characters: int = 0
+    unknown_words: int = 0  # outside the dictionary
+    unknown_characters: int = 0  # of these words, without blanks
+    known_bits: float = 0.0  # of words of the dictionary
+    unknown_bits: float = 0.0  # that an unknown word comes
+    spelling_bits: float = 0.0  # and which one; 0 where a model says <unk> of all of them
+    end_bits: float = 0.0
+
+    def add(
+        self, words: Sequence[str], unknown: Sequence[bool], log_probs: Sequence[float], spelt: Sequence[float]
+    ) -> None:
+        """A line.
+
+        Args:
+            words: (T,). unknown: (T,) which are. log_probs: (T + 1,) in nats, of every word, or of <unk> in its place,
+                and of the end. spelt: (T,) in nats, log Σ_o r_o P_o(w) of unknown words, and 0 of others.
+        """
+        bits = [-x / math.log(2) for x in log_probs]
+        self.sentences += 1
+        self.words += len(words)
+        self.characters += characters_of(words)
+        self.unknown_words += sum(unknown)
+        self.unknown_characters += sum(len(w) for w, u in zip(words, unknown, strict=True) if u)
+        self.unknown_bits += math.fsum(b for b, u in zip(bits[:-1], unknown, strict=True) if u)
+        self.known_bits += math.fsum(b for b, u in zip(bits[:-1], unknown, strict=True) if not u)
+        self.spelling_bits -= math.fsum(spelt) / math.log(2)
+        self.end_bits += bits[-1]
+
+    @property
+    def bits(self) -> float:
+        """Of the whole text."""
+        return self.known_bits + self.unknown_bits + self.spelling_bits + self.end_bits
+
+    def facts(self) -> dict[str, float]:
+        """The sums, and what they are per word, per character, and per token, the ends being tokens, too."""
+        per = {
+            "bits": self.bits,
+            "bits_per_word": self.bits / max(1, self.words),
+            "bits_per_character": self.bits / max(1, self.characters),
+            "bits_per_token": self.bits / max(1, self.words + self.sentences),
+        }
+        return asdict(self) | per
