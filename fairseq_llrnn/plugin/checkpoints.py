@@ -70,6 +70,25 @@ def _diagnosis(path: str, error: Exception) -> str:
     )
 
 
+def forget_experts(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the host's load_checkpoint_to_cpu: code that the options in a checkpoint name with --expert is not theirs.
+
+    A command runs the experts that its own user names, and never those of whoever wrote the checkpoint.
+    """
+
+    @functools.wraps(load)
+    def wrapper(path: str, arg_overrides: dict[str, Any] | None = None, **passed_on: Any) -> Any:
+        state = load(path, arg_overrides, **passed_on)
+        if not (arg_overrides or {}).get("expert"):
+            cfg = state.get("cfg")
+            for options in (state.get("args"), None if cfg is None else cfg.get("task")):
+                if options is not None and getattr(options, "expert", None) is not None:
+                    options.expert = None
+        return state
+
+    return wrapper
+
+
 def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function whose first argument are paths: weights that fit no model built for them become DataError."""
 
@@ -111,7 +130,9 @@ def install() -> None:
     if hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__"):
         return
     torch.serialization.add_safe_globals([argparse.Namespace, distributed_utils._TensorPlaceholder, *NUMBERS])
-    checkpoint_utils.load_checkpoint_to_cpu = explain_load_errors(checkpoint_utils.load_checkpoint_to_cpu)
+    checkpoint_utils.load_checkpoint_to_cpu = explain_load_errors(
+        forget_experts(checkpoint_utils.load_checkpoint_to_cpu)
+    )
     checkpoint_utils.load_model_ensemble = explain_misfit(checkpoint_utils.load_model_ensemble)
     distributed_utils.broadcast_object = with_plain_options(distributed_utils.broadcast_object)
     expressions.install()

@@ -18,10 +18,13 @@ from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import Tensor
 
+from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, class_log_sums
 from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.core.sampling import ClassSampler
 from fairseq_llrnn.core.word_kinds import word_kinds
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder, known_words
+from fairseq_llrnn.plugin.experts import most_of_evidence
 
 
 @dataclass
@@ -36,6 +39,13 @@ class LogLinearCriterionConfig(FairseqDataclass):
     label_smoothing: float = field(
         default=0.0,
         metadata={"help": "share ε of every target that is spread over the words as the background has them"},
+    )
+    sampled_classes: int = field(
+        default=0,
+        metadata={
+            "help": "train with about so many signatures, drawn from the background, instead of all of them (0); the "
+            "loss of training is then an estimate, that of validation is exact"
+        },
     )
     report_group: str = field(
         default="POS",
@@ -54,6 +64,7 @@ class LogLinearCriterion(FairseqCriterion):
         adaptor_penalty: float,
         adaptor_norm: float,
         label_smoothing: float,
+        sampled_classes: int,
         report_group: str,
         sentence_avg: bool,
     ) -> None:
@@ -70,6 +81,11 @@ class LogLinearCriterion(FairseqCriterion):
             raise OptionError(f"--adaptor-norm {adaptor_norm}: expected a number of at least 1, e.g. 1 or 2")
         if not 0.0 <= label_smoothing < 1.0:
             raise OptionError(f"--label-smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
+        if sampled_classes < 0:
+            raise OptionError(f"--sampled-classes {sampled_classes}: expected 0 (all) or a number, e.g. 1000")
+        if sampled_classes and label_smoothing:
+            raise OptionError("--sampled-classes: not supported with --label-smoothing, which looks at all classes")
+        self.prior, self.sampled_classes = prior, sampled_classes
         self.label_smoothing = label_smoothing
         self.adaptor_penalty = adaptor_penalty
         self.adaptor_norm = adaptor_norm
@@ -85,6 +101,8 @@ class LogLinearCriterion(FairseqCriterion):
         decoder = model.decoder
         if not isinstance(decoder, LogLinearDecoder):
             raise OptionError("--criterion log_linear: expected a log-linear model: --arch llrnn_…")
+        if self.sampled_classes and model.training and decoder.sampler is None:
+            decoder.sampler = self._sampler(decoder)
         hidden, extra = model(**sample["net_input"], features_only=True)
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)
@@ -96,7 +114,7 @@ class LogLinearCriterion(FairseqCriterion):
             gain = decoder.smoothing_gain(hidden, extra, target)
             loss = loss - self.label_smoothing * gain.masked_fill(~mask, 0.0)
         if self.adaptor_penalty:
-            norm = decoder.output.adaptor_norm(hidden.flatten(0, 1), self.adaptor_norm).view_as(nll)
+            norm = decoder.adaptor_norm(hidden, self.adaptor_norm)
             loss = loss + self.adaptor_penalty * norm.masked_fill(~mask, 0.0)
         sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
         logging_output: dict[str, Any] = {
@@ -108,15 +126,27 @@ class LogLinearCriterion(FairseqCriterion):
         }
         if not model.training:
             classes = extra["background"].classes_along(target)
-            slots = classes >= decoder.background.num_classes
+            slots = (classes >= decoder.background.num_classes) & (classes < most_of_evidence(extra["background"]))
             logging_output |= self._details(decoder, hidden.detach(), nll.detach(), target, slots, mask)
         return (loss.sum() if reduce else loss), sample_size, logging_output
+
+    def _sampler(self, decoder: LogLinearDecoder) -> ClassSampler:
+        """By the weights of the words where nothing is known of the context. Raises OptionError for what needs all."""
+        if decoder.output.formula == "plain" or decoder.experts is not None:
+            other = "--output-formula plain" if decoder.experts is None else "--expert"
+            raise OptionError(f"--sampled-classes: not supported with {other}; leave one of them out")
+        class_of = torch.from_numpy(self.prior.output.class_of)
+        weights = torch.from_numpy(self.prior.log_weights.copy()).unsqueeze(0)
+        log_mass = class_log_sums(weights, class_of, self.prior.output.num_classes).squeeze(0)
+        if decoder.opened is not None:
+            log_mass[decoder.opened.unk_class] = NEGATIVE_INFINITY  # it is summed apart
+        return ClassSampler(log_mass, self.sampled_classes).to(decoder.output.weight.device)
 
     def _details(
         self, decoder: LogLinearDecoder, hidden: Tensor, nll: Tensor, target: Tensor, slots: Tensor, mask: Tensor
     ) -> dict[str, Tensor]:
         """Sums for the validation log: ‖a‖₂, and the loss by kind of word; a slot is of the kind `evidence`."""
-        norm = decoder.output.adaptor_norm(hidden.flatten(0, 1)).view_as(nll)
+        norm = decoder.adaptor_norm(hidden)
         details = {"adaptor_norm": norm.masked_fill(~mask, 0.0).sum()}
         kind = self.kind_of[known_words(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]
         sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])

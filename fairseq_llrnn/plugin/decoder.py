@@ -32,7 +32,7 @@ from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.sampled_output import SampledOutput
 from fairseq_llrnn.core.sampling import ClassSampler
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
-from fairseq_llrnn.plugin.experts import evidence_of, exception_scores, listen, without_experts
+from fairseq_llrnn.plugin.experts import check_experts, evidence_of, exception_scores, listen, without_experts
 
 IncrementalState = dict[str, dict[str, Any]]
 EncoderOut = dict[str, list[Tensor]]  # as the host's; "src_tokens" holds the source, (B, L)
@@ -426,6 +426,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
                 f"{_hex(saved)[:12]}… and {_hex(self.prior_fingerprint)[:12]}…); "
                 "give the prior of its training with --prior"
             )
+        check_experts(self.experts, state_dict.get(f"{name}.experts.weight"))
         return state_dict
 
 

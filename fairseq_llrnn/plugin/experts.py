@@ -18,6 +18,7 @@ from fairseq_llrnn.core.experts.features import ExpertFeatures
 from fairseq_llrnn.core.experts.loading import load_experts
 from fairseq_llrnn.core.experts.mixture import ExpertMixture
 from fairseq_llrnn.core.experts.panel import Panel
+from fairseq_llrnn.core.log_linear import LogLinearOutput
 from fairseq_llrnn.core.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import OptionError
@@ -55,13 +56,21 @@ def open_panel(names: str | None, prior: Prior, target: Dictionary, source: Dict
     )
 
 
-def attach(decoder: Any, panel: Panel | None, prior: Prior) -> None:
-    """Give a decoder of ours weights for the experts. Raises OptionError for one whose formula cannot have any."""
-    if panel is None:
-        return
+def attach(decoder: Any, panel: Panel, prior: Prior) -> None:
+    """Give a decoder of ours weights for the experts. Raises OptionError for one that cannot have any."""
+    if not isinstance(getattr(decoder, "output", None), LogLinearOutput):
+        raise OptionError("--expert: expected a log-linear model, found another one; use --arch llrnn_…")
     if decoder.output.formula == "plain":
         raise OptionError("--output-formula plain: not supported with --expert; use signature")
     decoder.experts = ExpertFeatures(panel, prior.output.features, decoder.output.weight.size(1))
+
+
+def check_experts(experts: ExpertFeatures | None, saved: Tensor | None) -> None:
+    """Raise OptionError where a checkpoint's weights (E, H) are of other experts than those of --expert."""
+    found, given = 0 if saved is None else len(saved), 0 if experts is None else len(experts.panel.experts)
+    if found != given:
+        mend = "leave --expert out" if not found else "give those of its training, in their order, with --expert"
+        raise OptionError(f"--expert: the checkpoint was trained with {found} experts, but {given} are given; {mend}")
 
 
 def listen(
@@ -118,6 +127,11 @@ def evidence_of(background: Background) -> EvidenceMixture | None:
     if isinstance(background, ExpertMixture):
         return background.evidence
     return background if isinstance(background, EvidenceMixture) else None
+
+
+def most_of_evidence(background: Background) -> int:
+    """Where the classes of evidence end, which begin behind the prior's: those of experts' exceptions come then."""
+    return background.num_below if isinstance(background, ExpertMixture) else background.num_classes
 
 
 def without_experts(background: Background, state: Tensor) -> tuple[Background, Tensor]:

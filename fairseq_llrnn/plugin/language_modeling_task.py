@@ -11,6 +11,7 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.experts import open_panel
 from fairseq_llrnn.plugin.open_data import KnownWords, OpenTwins
 from fairseq_llrnn.plugin.open_dictionary import open_words
 from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, load_task_prior
@@ -35,6 +36,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
         if task.prior.open_table is not None:
             task.dictionary = task.output_dictionary = open_words(task.dictionary, task.prior.open_table)
+        task.panel = open_panel(getattr(args, "expert", None), task.prior, task.dictionary)
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:

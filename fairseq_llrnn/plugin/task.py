@@ -18,11 +18,13 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 from torch.nn import functional
 
+from fairseq_llrnn.core.experts.panel import Panel
 from fairseq_llrnn.core.prior import Prior, load_prior
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.columns import ColumnGeneratorWithAlignment, ColumnScorer, has_slots
 from fairseq_llrnn.plugin.completing import LimitedGeneratorWithAlignment
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder, known_words
+from fairseq_llrnn.plugin.experts import attach
 from fairseq_llrnn.plugin.generation import generator_class
 from fairseq_llrnn.plugin.load import prior_folder
 from fairseq_llrnn.plugin.spelling import spell_unknown
@@ -39,11 +41,18 @@ NOT_AUTOREGRESSIVE = {
 
 @dataclass
 class PriorConfig(FairseqDataclass):
-    """The option that every task of ours adds."""
+    """The options that every task of ours adds."""
 
     prior: Optional[str] = field(
         default=None,
         metadata={"help": "directory that `llrnn prior` wrote (default: the folder `prior` inside the data directory)"},
+    )
+    expert: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "path/to/file.py:ClassName, a class of yours that knows something of the next word (several with "
+            "commas); no checkpoint remembers it: say it to every command"
+        },
     )
 
 
@@ -67,6 +76,14 @@ class PriorTask(FairseqTask):
     """A task whose models and criterion find features, signatures and background in `task.prior`."""
 
     prior: Prior
+    panel: Panel | None = None  # the experts of --expert
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """As the host's, with weights for the experts. Raises OptionError for a model that can have none."""
+        model = super().build_model(cfg, from_checkpoint)
+        if self.panel is not None:
+            attach(getattr(model, "decoder", None), self.panel, self.prior)
+        return model
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
         """No: every epoch makes its own batches, from the seed and its number.

@@ -21,6 +21,7 @@ from fairseq_llrnn.core.evidence.table import MAX_SLOTS
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.columns import has_slots
 from fairseq_llrnn.plugin.evidence_data import UnknownTwins
+from fairseq_llrnn.plugin.experts import open_panel
 from fairseq_llrnn.plugin.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.open_data import OpenTwins
 from fairseq_llrnn.plugin.open_dictionary import open_source, open_target, open_words
@@ -87,6 +88,8 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             task.tgt_dict = open_target(task.target_dictionary, table)
         elif task.prior.open_table is not None:
             task.tgt_dict = open_words(task.target_dictionary, task.prior.open_table)
+        expert = getattr(cfg, "expert", None)
+        task.panel = open_panel(expert, task.prior, task.target_dictionary, task.source_dictionary)
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
