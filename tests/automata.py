@@ -1,6 +1,8 @@
 """Small automata for tests, and their weights looked up one word at a time."""
 
+import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -99,3 +101,25 @@ def log_weight_by_hand(automaton: Automaton, root: np.ndarray, state: int, token
     if math.isinf(weight) or token == END:
         return weight, int(automaton.starts[0])
     return weight, block + int(automaton.root_next[token])
+
+
+def string_weights(
+    automaton: Automaton, names: Sequence[str], first: int, longest: int, strings: Sequence[str] | None = None
+) -> dict[str, float]:
+    """The weights of all strings of at most so many words (or of `strings`) that have any.
+
+    `names` are the symbols that follow the `first` ones.
+    """
+    index = {name: first + i for i, name in enumerate(names)}
+    root = np.zeros(automaton.num_symbols)
+    if strings is None:
+        strings = [" ".join(s) for n in range(longest + 1) for s in itertools.product(names, repeat=n)]
+    found = {}
+    for string in strings:
+        state, total = int(automaton.starts[0]), 0.0
+        for word in [*(index[w] for w in string.split()), END]:
+            step, state = log_weight_by_hand(automaton, root, state, word)
+            total += step
+        if not math.isinf(total):
+            found[string] = math.exp(total)
+    return found

@@ -1,12 +1,11 @@
 """Automata as text: what lines mean, determinisation, trimming, finite mass, every bad line."""
 
-import itertools
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-from automata import log_weight_by_hand
+from automata import string_weights
 
 from fairseq_llrnn.core.automaton.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.core.automaton.reading import read_automaton
@@ -24,20 +23,8 @@ def read(tmp_path: Path, text: str, unknown: str = "error") -> Automaton:
     return read_automaton(file, WORDS, unknown).automaton
 
 
-def weight(automaton: Automaton, sentence: str) -> float:
-    """The weight of a string: the product of its words' and of </s>."""
-    root, state, total = np.zeros(len(WORDS)), int(automaton.starts[0]), 0.0
-    for word in [*(INDEX[w] for w in sentence.split()), END]:
-        step, state = log_weight_by_hand(automaton, root, state, word)
-        total += step
-    return math.exp(total)
-
-
 def language(automaton: Automaton, longest: int) -> dict[str, float]:
-    """All strings of at most so many words that have weight."""
-    names = [s for s in WORDS.symbols if s not in SPECIALS]
-    strings = (" ".join(s) for n in range(longest + 1) for s in itertools.product(names, repeat=n))
-    return {s: w for s in strings if (w := weight(automaton, s)) > 0}
+    return string_weights(automaton, NAMES, 4, longest)
 
 
 def test_what_fstprint_writes(tmp_path: Path) -> None:
@@ -161,7 +148,7 @@ def test_finite_masses_are_taken(tmp_path: Path, text: str) -> None:
         ("0 0 le 1\n0 0.5\n", "`le` of weight 1,"),
         ("0 0 le 0.6\n0 0 la 0.5\n0 0.1\n", "`le` of weight 0.6,"),
         ("0 1 le 0.5\n1 2 chat 4\n2 1 dort 0.5\n2 1\n", "`(chat dort|dort chat)` of weight 2,"),
-        ("0 1 le 5\n1 2 la 5\n2 0 chat 0.05\n0 1\n2 2 le 0.5\n", "`(le la chat|la chat le|chat le la)` of weight 1.25,"),
+        ("0 1 le 5\n1 2 la 5\n2 0 chat 0.05\n0 1\n2 2 le 0.5\n", "`(le|la|chat) .*` of weight 1.25,"),
         ("0 0 le 1e300\n0 0.5\n", r"`le` of weight 1e\+300,"),
     ],
 )
