@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import shutil
 import tempfile
 import zipfile
@@ -52,13 +51,19 @@ from fairseq_llrnn.core.prior_description import (
     check_source_hash,
     read_description,
 )
-from fairseq_llrnn.core.prior_description import (
-    JSON_FILE as JSON_FILE,  # for whoever looks for a prior
+from fairseq_llrnn.core.prior_description import JSON_FILE as JSON_FILE  # for whoever looks for a prior
+from fairseq_llrnn.core.prior_files import (
+    ARRAYS_FILE,
+    SOURCE_FILE,
+    WORDS_FILE,
+    check_symbols,
+    holds_nothing_else,
+    read_words,
+    swap,
+    write_words,
 )
 from fairseq_llrnn.core.signatures import Signatures
 from fairseq_llrnn.errors import PriorError
-
-WORDS_FILE, ARRAYS_FILE, SOURCE_FILE = "dictionary.txt", "arrays.npz", "source.txt"
 
 
 @dataclass(frozen=True)
@@ -167,7 +172,7 @@ class Prior:
             PriorError: the place exists and is no prior, or cannot be written.
         """
         directory = Path(directory).resolve()  # `.` has no name that a rename could take
-        if directory.exists() and not _holds_nothing_else(directory):
+        if directory.exists() and not holds_nothing_else(directory):
             raise PriorError(
                 f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"
             )
@@ -177,7 +182,7 @@ class Prior:
             temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
             self._write(temporary)
             temporary.chmod(0o755)
-            _swap(temporary, directory)
+            swap(temporary, directory)
         except OSError as error:
             raise PriorError(
                 f"{directory}: the prior cannot be written ({error.strerror or error}); "
@@ -191,9 +196,9 @@ class Prior:
         packed = io.BytesIO()  # numpy's own file would complain a second time, and on stderr, where a disk is full
         np.savez(packed, **self._arrays())
         (directory / ARRAYS_FILE).write_bytes(packed.getvalue())
-        _write_words(directory / WORDS_FILE, self.symbols)
+        write_words(directory / WORDS_FILE, self.symbols)
         if self.source_symbols:
-            _write_words(directory / SOURCE_FILE, self.source_symbols)
+            write_words(directory / SOURCE_FILE, self.source_symbols)
         description = {
             "format": FORMAT,
             "version": VERSION,
@@ -217,7 +222,7 @@ class Prior:
     def check_dictionary(self, symbols: Sequence[str], where: str) -> None:
         """Raise PriorError unless the prior was made for exactly these symbols in this order."""
         problem = f"the prior was made for another dictionary than {where}"
-        _check_symbols(symbols, self.symbols, problem, f"--dict {where}")
+        check_symbols(symbols, self.symbols, problem, f"--dict {where}")
 
     def check_source_dictionary(self, symbols: Sequence[str], where: str) -> None:
         """Raise PriorError where the prior knows of other source words than these, in this order."""
@@ -226,45 +231,7 @@ class Prior:
         known = SOURCE_PARTS["evidence" if self.lexical is None else "lexical"]
         problem = f"the prior's {known} made for another source dictionary than {where}"
         option = f"--source-dict {where}" if self.lexical is None else f"--lexical-translation {Path(where).parent}"
-        _check_symbols(symbols, self.source_symbols, problem, option)
-
-
-def _check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, option: str) -> None:
-    if tuple(symbols) == tuple(own):
-        return
-    difference = next(
-        (i for i, (a, b) in enumerate(zip(symbols, own, strict=False)) if a != b), min(len(symbols), len(own))
-    )
-    found = symbols[difference] if difference < len(symbols) else "nothing"
-    expected = own[difference] if difference < len(own) else "nothing"
-    raise PriorError(
-        f"{problem}: sizes {len(own)} and {len(symbols)}, first difference at index {difference} "
-        f"({expected!r} in the prior, {found!r} in the dictionary); {REBUILD} {option}"
-    )
-
-
-def _write_words(path: Path, symbols: Sequence[str]) -> None:
-    path.write_text("\n".join(symbols) + "\n", encoding="utf-8", newline="\n")
-
-
-def _swap(new: Path, directory: Path) -> None:
-    """Put `new` in the place of `directory`; if that fails, what was there is there again."""
-    if not directory.exists():
-        os.replace(new, directory)
-        return
-    aside = new.with_name(new.name + ".old")
-    os.replace(directory, aside)
-    try:
-        os.replace(new, directory)
-    except BaseException:  # an interruption, too
-        os.replace(aside, directory)
-        raise
-    shutil.rmtree(aside)
-
-
-def _holds_nothing_else(path: Path) -> bool:
-    """Whether `path` is a directory with the files of a prior, or none: all that a new prior may replace."""
-    return path.is_dir() and {p.name for p in path.iterdir()} <= {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE}
+        check_symbols(symbols, self.source_symbols, problem, option)
 
 
 def load_prior(directory: Path | str) -> Prior:
@@ -276,8 +243,8 @@ def load_prior(directory: Path | str) -> Prior:
     directory = Path(directory)
     description = read_description(directory)
     try:
-        symbols = _read_words(directory / WORDS_FILE)
-        source_symbols = _read_words(directory / SOURCE_FILE) if set(SOURCE_PARTS) & set(description) else ()
+        symbols = read_words(directory / WORDS_FILE)
+        source_symbols = read_words(directory / SOURCE_FILE) if set(SOURCE_PARTS) & set(description) else ()
         raw = (directory / ARRAYS_FILE).read_bytes()
     except (OSError, UnicodeDecodeError) as error:
         raise PriorError(f"{directory}: a file of the prior cannot be read ({error}); {REBUILD}") from None
@@ -330,8 +297,3 @@ def load_prior(directory: Path | str) -> Prior:
     return Prior(
         symbols, output, read, log_weights, settings, source_symbols, lexical, evidence, automaton, opened
     )
-
-
-def _read_words(path: Path) -> tuple[str, ...]:
-    text = path.read_bytes().decode("utf-8")  # read_text would take \r for the end of a line
-    return tuple(text.removesuffix("\n").split("\n"))
