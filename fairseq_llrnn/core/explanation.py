@@ -18,6 +18,7 @@ from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.core.features import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.core.lexicon import feature_group
 from fairseq_llrnn.core.log_linear import LogLinearOutput
+from fairseq_llrnn.core.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.slot_terms import PLACE, OfferedSlot, SlotTerms
 from fairseq_llrnn.core.source_evidence import SourceEvidence
@@ -53,6 +54,7 @@ def explain(
     tokens: Tensor,
     top: int,
     slot_rows: tuple[Tensor, Tensor] | None = None,
+    opened: OpenMixture | None = None,
 ) -> Iterator[Explanation]:
     """Explain a sentence position by position: one V-sized row at a time, whatever its length.
 
@@ -61,7 +63,9 @@ def explain(
         hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words, open ones included.
         top: how many predictions and strongest features (fewer where there are fewer).
         slot_rows: rows (J, H) and biases (J,) of the slots, where the background has any (SlotRows).
+        opened: the open classes, if there are any: <unk> then has the mean features of what it stands for.
     """
+    open_rows = None if opened is None else opened.composed(output.weight, output.bias)
     composed = output.composed()
     table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
     if isinstance(background, EvidenceMixture):
@@ -82,6 +86,11 @@ def explain(
             state = background.advance(state, tokens[t - 1 : t])
         log_mass = background.log_mass(state)  # shape: (1, S + J)
         scores = output.class_scores(hidden[t : t + 1], composed)  # shape: (1, S)
+        row = table.row(signature)
+        if opened is not None and open_rows is not None:
+            of_open = opened.scores(hidden[t : t + 1], open_rows)  # shape: (1, O)
+            scores = opened.with_unk(scores, of_open)
+            row = opened.mean_features(of_open[0], table.names) if signature == opened.unk_class else row
         if slots is not None:
             scores = torch.cat([scores, slots.scores[t : t + 1]], dim=1)  # shape: (1, S + J)
         log_class = output.class_log_probs(scores, log_mass)
@@ -92,7 +101,7 @@ def explain(
         change = np.abs(under_model - under_background)
         total_mass = log_mass.logsumexp(-1).item()
         log_share = background.log_share(state, tokens[t : t + 1])
-        own = [(name, adaptor[table.index[name]] * value) for name, value in table.row(signature).items()]
+        own = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
         offered, slot = None, None
         if slots is not None:
             offered = slots.offered(log_mass[0, static:] - total_mass, log_class[0, static:])

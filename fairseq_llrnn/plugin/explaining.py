@@ -68,11 +68,12 @@ class LanguageModelExplainer(Explainer):
 
     @torch.inference_mode()
     def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
-        tokens = encode(self.task.dictionary, words)
+        tokens = known_words(encode(self.task.dictionary, words), self.task.dictionary)
         previous = tokens.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
         decoder = self.model.decoder
         hidden, _ = decoder.extract_features(previous)
-        return list(explain(self.task.prior, decoder.output, decoder.background, hidden[0], tokens, top))
+        background, opened = decoder.background, decoder.opened
+        return list(explain(self.task.prior, decoder.output, background, hidden[0], tokens, top, opened=opened))
 
 
 class TranslationExplainer(Explainer):
@@ -123,10 +124,13 @@ class TranslationExplainer(Explainer):
         dictionary = self.task.target_dictionary
         tokens = encode(dictionary, words)
         decoder, prior = self.model.decoder, self.task.prior
+        if prior.evidence is None:
+            tokens = known_words(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         hidden, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
         rows = tuple(rows[0] for rows in extra["slots"]) if "slots" in extra else None  # shape: (J, H) and (J,)
-        explained = list(explain(prior, decoder.output, extra["background"], hidden[0], tokens, top, rows))
+        opened = decoder.opened
+        explained = list(explain(prior, decoder.output, extra["background"], hidden[0], tokens, top, rows, opened))
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
         known_source = known_words(read, self.task.source_dictionary)

@@ -14,6 +14,8 @@ state: any background, evidence and any search work with it unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -61,6 +63,12 @@ class OpenMixture(nn.Module):
         place = torch.tensor([self.unk_class], device=scores.device)
         return class_scores.index_copy(-1, place, scores.logsumexp(-1, keepdim=True).to(class_scores.dtype))
 
+
+    def mean_features(self, scores: Tensor, names: Sequence[str]) -> dict[str, float]:
+        """E_r[φ] of <unk> at one position, by name (F): what kind of unknown word it stands for. scores: (O,)."""
+        shares = scores.double().softmax(-1)
+        mean = (shares @ self.rows.dense().to(shares)).tolist()
+        return {name: value for name, value in zip(names, mean, strict=False) if value != 0.0}
 
     def as_slot(
         self, scores: Tensor, mass: Tensor, classes: Tensor, slots: SlotScores | None, static: int
