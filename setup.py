@@ -45,6 +45,7 @@ setup(
     extras_require={
         "align": ["eflomal==2.0.0"],  # better word alignments for `llrnn prior`; a C program that pip builds
         "ngram": ["kenlm==0.3.0"],  # checks n-gram models in the tests; a C++ library that pip builds (needs cmake)
+        "automata": ["pynini==2.1.7"],  # OpenFst's binary files; text, regular expressions and grammars do without
         "pieces": ["sentencepiece==0.2.3"],  # for fairseq's --bpe sentencepiece; `llrnn prior --pieces` does without
         "plots": ["matplotlib==3.11.2"],
         "test": [

@@ -17,14 +17,17 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.core.automaton.automaton import Automaton
+from fairseq_llrnn.core.automaton.grammar import read_grammar
 from fairseq_llrnn.core.automaton.mass import InfiniteMassError
+from fairseq_llrnn.core.automaton.openfst import is_openfst, read_openfst
+from fairseq_llrnn.core.automaton.regular import read_regular
 from fairseq_llrnn.core.automaton.symbols import Symbols
 from fairseq_llrnn.core.automaton.text_format import read_text
 from fairseq_llrnn.core.dictionary import WordList
 from fairseq_llrnn.errors import DataError
 
 Reader = Callable[[Path, Symbols], Automaton]
-READERS: dict[str, Reader] = {}  # by the end of the file's name
+READERS: dict[str, Reader] = {".grammar": read_grammar, ".regex": read_regular}  # by the end of the file's name
 
 
 @dataclass(frozen=True)
@@ -62,4 +65,7 @@ def read_automaton(
 
 
 def _reader(path: Path) -> Reader:
-    return READERS.get(path.suffix, read_text)
+    by_suffix = READERS.get(path.suffix)
+    if by_suffix is not None:
+        return by_suffix
+    return read_openfst if is_openfst(path) else read_text
