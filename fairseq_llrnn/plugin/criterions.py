@@ -90,6 +90,8 @@ class LogLinearCriterion(FairseqCriterion):
         self.adaptor_penalty = adaptor_penalty
         self.adaptor_norm = adaptor_norm
         self.sentence_avg = sentence_avg
+        # sentences to which the background gives probability zero count nothing
+        self.leaves_out = prior.automaton is not None and prior.automaton.on_zero == "skip"
         kinds, kind_of = word_kinds(prior, report_group)
         self.kinds = [*kinds, "evidence"]  # the last one is of slots, whatever word they are
         self.register_buffer("kind_of", torch.from_numpy(kind_of), persistent=False)
@@ -107,7 +109,12 @@ class LogLinearCriterion(FairseqCriterion):
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)
         log_prob = decoder.target_log_prob(hidden, extra, target)
-        decoder.refuse_impossible(log_prob, target, sample["id"])
+        tokens = sample["ntokens"]
+        if self.leaves_out:
+            mask = mask & ~(log_prob.isneginf() & mask).any(1, keepdim=True)
+            tokens = int(mask.sum())
+        else:
+            decoder.refuse_impossible(log_prob, target, sample["id"])
         nll = -log_prob.masked_fill(~mask, 0.0)
         loss = nll
         if self.label_smoothing:
@@ -116,12 +123,13 @@ class LogLinearCriterion(FairseqCriterion):
         if self.adaptor_penalty:
             norm = decoder.adaptor_norm(hidden, self.adaptor_norm)
             loss = loss + self.adaptor_penalty * norm.masked_fill(~mask, 0.0)
-        sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
+        sentences = int(mask.any(1).sum()) if self.leaves_out else target.size(0)
+        sample_size = sentences if self.sentence_avg else tokens
         logging_output: dict[str, Any] = {
             "loss": loss.detach().sum(),
             "nll_loss": nll.detach().sum(),
-            "ntokens": sample["ntokens"],
-            "nsentences": target.size(0),
+            "ntokens": tokens,
+            "nsentences": sentences,
             "sample_size": sample_size,
         }
         if not model.training:
@@ -163,15 +171,16 @@ class LogLinearCriterion(FairseqCriterion):
         for log in logging_outputs:
             for key, value in log.items():
                 total[key] += value
-        metrics.log_scalar(
-            "loss", total["loss"] / total["sample_size"] / math.log(2), total["sample_size"], round=3
-        )
-        nats = total["nll_loss"] / total["ntokens"]
+        # where all sentences of a batch were left out, its averages have no weight
+        mean_loss = total["loss"] / (total["sample_size"] or 1)
+        metrics.log_scalar("loss", mean_loss / math.log(2), total["sample_size"], round=3)
+        nats = total["nll_loss"] / (total["ntokens"] or 1)
         metrics.log_scalar("nll_loss", nats / math.log(2), total["ntokens"], round=3)
         metrics.log_scalar("nats", nats, total["ntokens"], round=4)
         metrics.log_derived("ppl", lambda meters: utils.get_perplexity(meters["nll_loss"].avg))
         if "adaptor_norm" in total:
-            metrics.log_scalar("adaptor_norm", total["adaptor_norm"] / total["ntokens"], total["ntokens"], round=3)
+            norm = total["adaptor_norm"] / (total["ntokens"] or 1)
+            metrics.log_scalar("adaptor_norm", norm, total["ntokens"], round=3)
         for key in [k for k in total if k.startswith("count_") and total[k] > 0]:
             name = key.removeprefix("count_")
             metrics.log_scalar(f"nats_{name}", total[f"nll_of_{name}"] / total[key], total[key], priority=20, round=3)

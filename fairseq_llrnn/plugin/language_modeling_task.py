@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.experts import open_panel
+from fairseq_llrnn.plugin.impossible import check_training_sentences, refuse_cut_sentences
 from fairseq_llrnn.plugin.open_data import KnownWords, OpenTwins
 from fairseq_llrnn.plugin.open_dictionary import open_words
 from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, load_task_prior
@@ -40,10 +41,21 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """As the host's; with an open vocabulary, training reads a share of the rare words as unknown."""
+        """As the host's; with an open vocabulary, training reads a share of the rare words as unknown.
+
+        Raises:
+            OptionError: blocks that cut sentences, where the background needs whole ones.
+            DataError: training sentences without probability, where they are an error.
+        """
+        training = combine and split == self.args.train_subset  # only who trains combines its parts
+        if training:
+            refuse_cut_sentences(self.prior, self.args.sample_break_mode)
         super().load_dataset(split, epoch, combine, **kwargs)
-        table = self.prior.open_table
-        if table is not None and combine and split == self.args.train_subset:  # only who trains combines its parts
+        table, loaded = self.prior.open_table, self.datasets[split]
+        if training:
+            targets = (loaded[i]["target"] for i in range(len(loaded)))
+            check_training_sentences(self.prior, targets, self.dictionary, split)
+        if table is not None and training:
             self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.args.seed, False)
 
     def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:

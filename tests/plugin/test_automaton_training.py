@@ -1,0 +1,135 @@
+"""What is looked at before training with grammars and held-out n-grams, and sentences that are left out."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from automaton_prior import with_bigrams, with_grammar
+from tiny_world import Setting, World, batch, build, randomise
+
+from fairseq_llrnn.core.dictionary import load_dictionary
+from fairseq_llrnn.core.ngram.background import ngram_from_text
+from fairseq_llrnn.core.ngram.sentences import read_sentences
+from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.core.prior_automaton import PriorAutomaton
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.impossible import check_training_sentences, refuse_cut_sentences
+
+LINES = ["le chat voit la mer", "la rose", "la verte mer"]
+
+
+def held_out(world: World, folds: int = 3) -> Prior:
+    words = load_dictionary(world.data / "dict.txt")
+    made = ngram_from_text(read_sentences([world.place / "train.txt"], words), words, 3, folds)
+    known = PriorAutomaton(made.automaton, "ngram")
+    return replace(load_prior(world.prior("prior")), log_weights=made.log_weights, automaton=known)
+
+
+def losses(setting: Setting, lines: list[str], **options: Any) -> torch.Tensor:
+    loss, _, _ = setting.criterion(setting.model, batch(setting.task.dictionary, lines), **options)
+    return loss
+
+
+def test_training_is_held_out_and_validation_is_not(world: World) -> None:
+    prior = held_out(world)
+    setting = build(world.train_args(), prior)
+    assert prior.automaton is not None and prior.automaton.folds == 3
+    with torch.no_grad():
+        for parameter in setting.model.parameters():
+            parameter.zero_()  # the model is its background
+        lines = world.text("train")[:40]
+        setting.model.train()
+        training = losses(setting, lines, reduce=False)
+        setting.model.eval()
+        using = losses(setting, lines, reduce=False)
+    assert training.mean() > using.mean() + 0.1, "it is surer of its own text than of what was held out"
+    background = setting.model.decoder.background
+    sample = batch(setting.task.dictionary, lines)
+    previous, target = sample["net_input"]["src_tokens"], sample["target"]
+    expected = background.held_out(previous)
+    mass = expected.log_mass_along(previous)
+    own = expected.log_share_along(previous, target) + mass.gather(
+        2, background.class_of[target].unsqueeze(2)
+    ).squeeze(2)
+    mask = target.ne(setting.task.dictionary.pad())
+    torch.testing.assert_close(training[mask], -(own - mass.logsumexp(2))[mask], atol=1e-4, rtol=1e-4)
+
+
+def test_sentences_without_probability_are_left_out(world: World) -> None:
+    prior = with_grammar(load_prior(world.prior("prior")), on_zero="skip")
+    setting = build([*world.train_args(), "--label-smoothing", "0.1", "--adaptor-penalty", "0.1"], prior)
+    randomise(setting.model)
+    mixed, size, log = setting.criterion(setting.model, batch(setting.task.dictionary, LINES))
+    mixed.backward()
+    gradients = [p.grad.clone() for p in setting.model.parameters()]
+    setting.model.zero_grad()
+    alone, alone_size, alone_log = setting.criterion(setting.model, batch(setting.task.dictionary, LINES[::2]))
+    alone.backward()
+    torch.testing.assert_close(mixed, alone)
+    assert size == alone_size == 10
+    for name in ("ntokens", "nsentences", "sample_size"):
+        assert log[name] == alone_log[name]
+    for one, other in zip(gradients, setting.model.parameters(), strict=True):
+        assert torch.isfinite(one).all()
+        torch.testing.assert_close(one, other.grad)
+    setting.model.eval()
+    setting.criterion(setting.model, batch(setting.task.dictionary, LINES))
+
+
+def test_a_batch_of_nothing_but_such_sentences(world: World) -> None:
+    from fairseq.logging import metrics
+
+    setting = build(world.train_args(), with_grammar(load_prior(world.prior("prior")), on_zero="skip"))
+    loss, size, log = setting.criterion(setting.model, batch(setting.task.dictionary, ["la rose", "un roi"]))
+    assert (loss.item(), size) == (0.0, 0)
+    with metrics.aggregate(new_root=True) as found:
+        setting.criterion.reduce_metrics([log])
+    assert found["loss"].avg == 0.0
+
+
+def check(setting: Setting, lines: list[str]) -> None:
+    dictionary = setting.task.dictionary
+    targets = [dictionary.encode_line(line, add_if_not_exist=False, append_eos=True).long() for line in lines]
+    check_training_sentences(setting.task.prior, targets, dictionary, "train")
+
+
+def test_what_training_looks_at_first(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    prior = load_prior(world.prior("prior"))
+    setting = build(world.train_args(), with_grammar(prior))
+    check(setting, [LINES[0], LINES[2]])
+    message = (
+        "sentence 2 of the train data: the background gives 'rose' probability zero in 'la rose </s>' .token 2; 1 such "
+        "sentences in all.; mend the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+    )
+    with pytest.raises(DataError, match=message):
+        check(setting, LINES)
+    check(build(world.train_args(), with_grammar(prior, on_zero="skip")), LINES)
+    assert "1 of 3 sentences of the train data have probability zero under the background, and are left" in caplog.text
+    check(build(world.train_args(), with_bigrams(prior, {"le": {"chat": 0.5}})), LINES)
+    check(build(world.train_args()), LINES)
+
+
+def test_blocks_that_cut_sentences(world: World) -> None:
+    prior = load_prior(world.prior("prior"))
+    for mode in (None, "none"):
+        with pytest.raises(OptionError, match="--sample-break-mode none: it cuts sentences, but .* is a grammar; say"):
+            refuse_cut_sentences(with_grammar(prior), mode)
+        with pytest.raises(OptionError, match="is n-grams with held-out folds, which know a training sentence by its"):
+            refuse_cut_sentences(held_out(world), mode)
+        refuse_cut_sentences(prior, mode)
+        refuse_cut_sentences(with_bigrams(prior, {"le": {"chat": 0.5}}), mode)
+    for mode in ("eos", "complete"):
+        refuse_cut_sentences(with_grammar(prior), mode)
+
+
+def test_a_task_looks_before_it_trains(world: World, tmp_path: Path) -> None:
+    with_grammar(load_prior(world.prior("prior"))).save(tmp_path / "prior")
+    setting = build([*world.train_args(), "--prior", tmp_path / "prior"])
+    with pytest.raises(DataError, match="sentence 1 of the train data: the background gives .* probability zero"):
+        setting.task.load_dataset("train", combine=True)
+    cut = build([*world.train_args(), "--prior", tmp_path / "prior", "--sample-break-mode", "none"])
+    with pytest.raises(OptionError, match="--sample-break-mode none"):
+        cut.task.load_dataset("train", combine=True)
+    cut.task.load_dataset("valid")
