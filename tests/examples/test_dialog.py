@@ -12,7 +12,8 @@ import pytest
 from host_commands import HostCommands
 from sacrebleu.metrics.bleu import BLEU
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.core.evidence.rules import EvidenceRules
+from fairseq_llrnn.errors import DataError, OptionError
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "dialog"
 
@@ -25,8 +26,8 @@ def load(name: str) -> ModuleType:
         sys.path.remove(str(FOLDER))
 
 
-acts, wording, scoring, prepare, rank, dialog = map(
-    load, [*(f"dialog_{name}" for name in ("acts", "words", "scores", "prepare", "rank")), "dialog"]
+acts, wording, scoring, prepare, rank, experts, dialog = map(
+    load, [*(f"dialog_{name}" for name in ("acts", "words", "scores", "prepare", "rank", "experts")), "dialog"]
 )
 ACT = acts.parse_act("inform(name='red door cafe';area='hayes valley or soma';kidsallowed=yes;type=restaurant;near)")
 
@@ -188,6 +189,29 @@ def test_all_values_are_known_and_nothing_unsupported_is_trained_with(world: Pat
     assert {word.rpartition("_")[2] for word in left if word.startswith("@")} <= {"1", "2"}
 
 
+# ---- coverage --------------------------------------------------------------------------------------------------------
+
+
+def test_the_expert_knows_what_is_still_to_be_said() -> None:
+    class Known:
+        evidence = EvidenceRules(("mapped", "patterns"), {"kids=yes": ("#kid", "#child")}, {"any": "@.*"})
+        source_symbols = ("inform", "name", "@a", "@b")
+
+    expert = experts.Coverage()
+    expert.open(Known())
+    source = ["inform", "name", "@a", "@new", "kids=yes"]
+    both = {"#kid": 1.0, "#child": 1.0}
+    assert expert.fires(source, []).exceptions == {"@a": 1.0, "@new": 1.0, **both, "</s>": -1.0}
+    assert expert.fires(source, ["#child", "@a"]).exceptions == {
+        **{"@a": -1.0, "@new": 1.0, "</s>": -1.0},
+        **dict.fromkeys(both, -1.0),
+    }
+    assert expert.fires(["inform", "@a"], ["@a"]).exceptions == {"@a": -1.0, "</s>": 0.0}
+    assert expert.fires(["goodbye"], []).exceptions == {"</s>": 0.0}
+    with pytest.raises(OptionError, match="expected a prior with evidence"):
+        expert.open(type("Without", (), {"evidence": None})())
+
+
 # ---- ranking and the whole -------------------------------------------------------------------------------------------
 
 
@@ -234,6 +258,7 @@ def test_train_generate_and_score(world: Path, host: HostCommands, capsys: pytes
         "--evidence", "patterns", "--evidence-map", text / "mapping.tsv", "--unsupported", "urls=0", "--out", prior,
     )  # fmt: skip
     ours = ("--user-dir", "fairseq_llrnn", "--task", "llrnn_translation", "-s", "act", "-t", "sent", "--prior", prior)
+    ours = (*ours, "--expert", f"{FOLDER / 'dialog_experts.py'}:Coverage")
     sizes = [f"--{part}-{what}" for part in ("encoder", "decoder") for what in ("embed-dim", "hidden-size")]
     host.run(
         "fairseq-train", data, *ours, "--arch", "llrnn_lstm", *(word for size in sizes for word in (size, 32)),

@@ -1,0 +1,41 @@
+"""An expert that knows what is still to be said: `--expert examples/dialog/dialog_experts.py:Coverage`.
+
+A piece of evidence is what one token of the act offers: a value, or the words that speak of a slot (`#kid`, `#child`).
+Its strings have the value 1 until one of them is said, then −1; and the end of the sentence has −1 until all is said.
+The network decides at every step how much to listen (Dymetman & Xiao 2016, §6): little inside a phrase, much where a
+value is due or where the sentence could end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairseq_llrnn.core.dictionary import EOS
+from fairseq_llrnn.core.experts.expert import Expert, Firing
+from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.errors import OptionError
+
+
+class Coverage(Expert):
+    """What of the evidence the target so far has not said."""
+
+    looks_at_prefix = True
+
+    def open(self, prior: Prior) -> None:
+        if prior.evidence is None:
+            raise OptionError("expected a prior with evidence, found one without; build it with --evidence")
+        self.rules, self.known = prior.evidence, frozenset(prior.source_symbols)
+        self.offers: dict[str, tuple[str, ...]] = {}  # source word -> the strings that it offers
+
+    def fires(self, source: Sequence[str], prefix: Sequence[str]) -> Firing:
+        said = set(prefix)
+        values: dict[str, float] = {}
+        for piece in dict.fromkeys(map(self._offer, source)):
+            values |= dict.fromkeys(piece, -1.0 if said.intersection(piece) else 1.0)
+        return Firing(exceptions=values | {EOS: -1.0 if 1.0 in values.values() else 0.0})
+
+    def _offer(self, word: str) -> tuple[str, ...]:
+        if word not in self.offers:
+            found = self.rules.find(word, self.known)
+            self.offers[word] = () if found is None else found.words
+        return self.offers[word]
