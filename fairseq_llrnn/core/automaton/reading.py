@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.core.automaton.automaton import Automaton
+from fairseq_llrnn.core.automaton.characters import read_words
 from fairseq_llrnn.core.automaton.grammar import read_grammar
 from fairseq_llrnn.core.automaton.mass import InfiniteMassError
 from fairseq_llrnn.core.automaton.openfst import is_openfst, read_openfst
@@ -27,7 +28,8 @@ from fairseq_llrnn.core.dictionary import WordList
 from fairseq_llrnn.errors import DataError
 
 Reader = Callable[[Path, Symbols], Automaton]
-READERS: dict[str, Reader] = {".grammar": read_grammar, ".regex": read_regular}  # by the end of the file's name
+# by the end of the file's name
+READERS: dict[str, Reader] = {".grammar": read_grammar, ".regex": read_regular, ".words": read_words}
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class SharedNodes:
             for node, weight in key:
                 for symbol, target, further in self.rows[node]:
                     by_symbol[symbol].append((target, weight + further))
-            found = self._unions[key] = self._made({x: self._merged(x, by_symbol[x]) for x in by_symbol})
+            found = self._unions[key] = self.made({x: self._merged(x, by_symbol[x]) for x in by_symbol})
         return found[0], found[1] + top
 
     def _merged(self, symbol: int, targets: list[Weighted]) -> Weighted:
@@ -77,7 +77,7 @@ class SharedNodes:
             return 0, log_sum(weight for _, weight in targets) if self.weighted else 0.0
         return self.union(targets)
 
-    def _made(self, row: dict[int, Weighted]) -> Weighted:
+    def made(self, row: dict[int, Weighted]) -> Weighted:
         """The node of a row, its strings together weighing one, and what they weighed."""
         alive = {symbol: target for symbol, target in row.items() if target[0] != NOWHERE}
         if not alive:
@@ -127,7 +127,7 @@ class SharedNodes:
             for symbol, target, weight in self.rows[node]:
                 short, lost = (target, 0.0) if symbol == END else self._shorten(target, longest - 1)
                 row[symbol] = short, weight + lost
-            found = self._shortened[key] = self._made(row)
+            found = self._shortened[key] = self.made(row)
         return found
 
     # ---- arrays -----------------------------------------------------------------------------------------------------
