@@ -1,0 +1,247 @@
+"""An open vocabulary through the commands: prior, training, resuming, perplexity, searches, scores of any text."""
+
+import itertools
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from host_commands import HostCommands
+from tiny_world import World, batch, build, randomise, read_checkpoint
+
+from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.plugin.open_data import OpenTwins
+
+ENDS = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
+
+
+@pytest.fixture(scope="module")
+def opened(host: HostCommands, world: World) -> Path:
+    """The tiny world's prior with open classes."""
+    place = world.prior("open")
+    host.run(
+        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20,
+        "--open-vocabulary", "characters", "--open-types", 3, "--out", place,
+    )  # fmt: skip
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(host: HostCommands, world: World, opened: Path) -> Path:
+    """A checkpoint after two epochs."""
+    place = world.place / "open-model"
+    host.run("fairseq-train", *world.train_args("open", place), "--max-epoch", 2)
+    return place / "checkpoint_last.pt"
+
+
+# ---- the decoder, in this process -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def setting(world: World, opened: Path) -> Any:
+    """The host's task and model in float64, every parameter its own value."""
+    made = build(world.train_args("open"), double=True)
+    randomise(made.model)
+    return made
+
+
+def log_probs(setting: Any, lines: list[str]) -> tuple[torch.Tensor, dict[str, Any]]:
+    sample = batch(setting.task.dictionary, lines)
+    decoder = setting.model.decoder
+    hidden, extra = decoder.extract_features(sample["net_input"]["src_tokens"])
+    return decoder.target_log_prob(hidden, extra, sample["target"]), sample
+
+
+def test_strings_are_targets_and_unk_is_their_sum(setting: Any) -> None:
+    """Of all V columns, <unk> is the sum of the open classes; a string is <unk> times Σ r P."""
+    decoder, task = setting.model.decoder, setting.task
+    line = "le chat xyzzy voit 1999"
+    found, sample = log_probs(setting, [line])
+    net = sample["net_input"]
+    table = decoder.get_normalized_probs(decoder(net["src_tokens"]), log_probs=True)
+    torch.testing.assert_close(table.exp().sum(-1), torch.ones_like(table[..., 0]))
+    known = sample["target"].masked_fill(sample["target"] >= len(task.dictionary), task.dictionary.unk())
+    of_words = table.gather(2, known.unsqueeze(2)).squeeze(2)
+    hidden, extra = decoder.extract_features(net["src_tokens"])
+    shares = decoder.opened.scores(hidden, extra["open"])[0].softmax(-1)
+    vocabulary = task.prior.open_vocabulary
+    for place, word in enumerate([*line.split(), "</s>"]):
+        expected = of_words[0, place]
+        if word in ("xyzzy", "1999"):
+            strings = torch.from_numpy(vocabulary.strings.log_probs([word]) - vocabulary.log_outside)[0]
+            expected = expected + (shares[place] * strings.exp()).sum().log()
+        torch.testing.assert_close(found[0, place], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_unknown_words_are_read_as_unk(setting: Any) -> None:
+    one, _ = log_probs(setting, ["le xyzzy voit"])
+    other, _ = log_probs(setting, ["le Zoé voit"])
+    torch.testing.assert_close(one[0, 2:], other[0, 2:])
+    assert not torch.isclose(one[0, 1], other[0, 1])
+
+
+def test_the_gradient_is_that_of_the_definition(setting: Any) -> None:
+    """−log Σ_o p(o) P_o(w) for a string, −log Σ_o p(o) for <unk>, by one softmax over signatures and open classes."""
+    decoder, task = setting.model.decoder, setting.task
+    sample = batch(task.dictionary, ["le chat xyzzy voit"])
+    target = sample["target"].clone()
+    target[0, 1] = task.dictionary.unk()
+    hidden, extra = decoder.extract_features(sample["net_input"]["src_tokens"])
+    leaves = [decoder.output.weight, decoder.output.bias]
+    ours = torch.autograd.grad(decoder.target_log_prob(hidden, extra, target).sum(), leaves, retain_graph=True)
+
+    unk = decoder.opened.unk_class
+    h = hidden[0].detach()
+    adaptor = h @ decoder.output.weight.T + decoder.output.bias
+    mass = decoder.background.log_mass(decoder.background.start(1)).double()
+    static = adaptor @ decoder.output.rows.dense().double().T + mass
+    static = torch.cat([static[:, :unk], static[:, unk + 1 :]], dim=1)
+    shares = torch.from_numpy(task.prior.open_vocabulary.log_shares)
+    of_open = adaptor @ decoder.opened.rows.dense().double().T + shares + mass[:, unk]
+    z = torch.cat([static, of_open], dim=1).logsumexp(1)
+    strings = torch.from_numpy(decoder.open_table.log_probs(target[0, 2:3].numpy())).double()
+    classes = decoder.output.class_of[target[0].clamp_max(len(task.dictionary) - 1)]
+    total = of_open[1].logsumexp(0) + (of_open[2] + strings[0]).logsumexp(0) - z.sum()
+    for place in (0, 3, 4):
+        shift = int(classes[place] > unk)
+        total = total + static[place, classes[place] - shift]
+    theirs = torch.autograd.grad(total, leaves)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_smoothing_of_an_unknown_target_is_finite(setting: Any) -> None:
+    decoder = setting.model.decoder
+    sample = batch(setting.task.dictionary, ["le xyzzy voit"])
+    hidden, extra = decoder.extract_features(sample["net_input"]["src_tokens"])
+    gain = decoder.smoothing_gain(hidden, extra, sample["target"])
+    target = decoder.opened.scores(hidden, extra["open"])[0, 1].logsumexp(0)
+    others = decoder.output.class_scores(hidden, decoder.output.composed())[0, 1]
+    q = extra["along"].log_mass[0, 0].clone()
+    special = decoder.background.class_of[[setting.task.dictionary.eos(), setting.task.dictionary.unk()]]
+    q[special] = -math.inf
+    torch.testing.assert_close(gain[0, 1], (q.double().softmax(0) * others).sum() - target, rtol=1e-5, atol=1e-5)
+
+
+# ---- the data -------------------------------------------------------------------------------------------------------
+
+
+def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: Path) -> None:
+    task = build(world.train_args("open")).task
+    task.load_dataset("train", combine=True)
+    data = task.dataset("train")
+    assert isinstance(data, OpenTwins)
+    size, pad = len(task.dictionary), task.dictionary.pad()
+    met, unknown = np.zeros(size), np.zeros(size)
+    for epoch in range(1, 41):
+        data.set_epoch(epoch)
+        for index in range(len(data)):
+            plain, pair = data.dataset[index], data[index]
+            changed = (pair["target"] != plain["target"]).numpy()
+            np.add.at(met, plain["target"].numpy(), 1)
+            np.add.at(unknown, plain["target"].numpy()[changed], 1)
+            # the same word, which the next position reads
+            for place in np.flatnonzero(changed):
+                assert task.dictionary[int(pair["target"][place])] == task.dictionary[int(plain["target"][place])]
+            assert torch.equal(pair["source"][1:], pair["target"][:-1])
+            assert bool((pair["target"] != pad).all())
+    shares = task.prior.open_vocabulary.word_shares
+    assert not unknown[shares == 0].any() and unknown.sum() > 0
+    assert unknown.sum() / (met * shares).sum() == pytest.approx(1.0, abs=0.2)
+    again = build(world.train_args("open")).task
+    again.load_dataset("train", combine=True)
+    again.dataset("train").set_epoch(40)
+    same = [again.dataset("train")[i]["target"].tolist() for i in range(len(data))]
+    assert same == [data[i]["target"].tolist() for i in range(len(data))]
+    again.load_dataset("valid")
+    assert not isinstance(again.dataset("valid"), OpenTwins)
+
+
+# ---- the commands ---------------------------------------------------------------------------------------------------
+
+
+def test_a_resumed_training_is_an_unbroken_one(host: HostCommands, world: World, model: Path, tmp_path: Path) -> None:
+    host.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 1)
+    host.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 2)
+    unbroken, resumed = (read_checkpoint(p)["model"] for p in (model, tmp_path / "checkpoint_last.pt"))
+    for name, weights in unbroken.items():
+        torch.testing.assert_close(resumed[name], weights, msg=name)
+
+
+def test_scores_of_any_text(host: HostCommands, world: World, model: Path) -> None:
+    """Bits of a text of known words are those of fairseq-eval-lm; unknown words are spelled, or not."""
+    text = "\n".join(world.text("test")) + "\n"
+    scored = json.loads(host.run("llrnn", "score", "--path", model, "--open", "--json", stdin=text).out)
+    evaluated = host.run("fairseq-eval-lm", *world.task_args("open"), "--path", model, "--gen-subset", "test", *ENDS)
+    assert f"Loss (base 2): {scored['bits_per_token']:.3f}"[:-1] in evaluated.err + evaluated.out
+    assert scored["characters"] == len(text) and scored["unknown_words"] == 0
+    strange = "le chat xyzzy voit Zoé\n\n<unk> <s> 1999 \U0001d11e\n"
+    scored = json.loads(host.run("llrnn", "score", "--path", model, "--open", "--json", stdin=strange).out)
+    assert scored["unknown_words"] == 6 and scored["sentences"] == 3 and scored["spelling_bits"] > 60
+    assert scored["characters"] == len(strange) and scored["unknown_characters"] == 5 + 3 + 5 + 3 + 4 + 1
+    parts = [scored[f"{name}_bits"] for name in ("known", "unknown", "spelling", "end")]
+    assert sum(parts) == pytest.approx(scored["bits"]) and min(parts) > 0
+    closed = host.run("llrnn", "score", "--path", model, "--json", stdin="le chat xyzzy voit Zoé\n")
+    assert json.loads(closed.out)["spelling_bits"] == 0 and "scored as <unk>" in closed.err
+    table = host.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
+    assert "which one it is" in table and table.splitlines()[-1].startswith("bits per character")
+
+
+def test_what_score_refuses(host: HostCommands, world: World, model: Path, trained: Path) -> None:
+    def said(*args: object, stdin: str = "le chat\n") -> str:
+        return host.run("llrnn", "score", *args, stdin=stdin, code=2).err
+
+    closed = said("--path", trained / "checkpoint_last.pt", "--open")
+    assert "--open: expected a model with an open vocabulary" in closed and "--open-vocabulary characters" in closed
+    assert "expected a text, found none on stdin" in said("--path", model, stdin="")
+    assert "--max-tokens 0: expected a number of at least 1" in said("--path", model, "--max-tokens", 0)
+
+
+def test_searches_spell_unknown_words(host: HostCommands, world: World, model: Path) -> None:
+    """<unk> is no word of the output any more: beams and samples show strings that the dictionary lacks."""
+    symbols = set(load_prior(world.prior("open")).symbols)
+    for options in (["--beam", 12, "--nbest", 12], ["--sampling", "--beam", 12, "--nbest", 12]):
+        found = host.run(
+            "fairseq-interactive", *world.task_args("open"), "--path", model, "--max-len-b", 8, *options,
+            "--unkpen", -4, "--log-format", "none", stdin="le xyzzy\n",
+        )  # fmt: skip
+        texts = [text.split() for text in re.findall(r"^H-0\t\S+\t(.*)$", found.out, re.MULTILINE)]
+        assert all(text[:2] == ["le", "xyzzy"] for text in texts)
+        new = set(itertools.chain.from_iterable(text[2:] for text in texts)) - symbols
+        assert new and "<unk>" not in " ".join(map(" ".join, texts))
+
+
+def test_explain_sums_to_what_training_says(host: HostCommands, world: World, model: Path) -> None:
+    explained = json.loads(host.run("llrnn", "explain", "--path", model, "--json", "le chat xyzzy voit").out)
+    scored = json.loads(host.run("llrnn", "score", "--path", model, "--json", stdin="le chat xyzzy voit\n").out)
+    nats = sum(word["nats"] for word in explained["words"])
+    assert nats / math.log(2) == pytest.approx(scored["bits"], rel=1e-4)
+    unknown = explained["words"][2]
+    assert unknown["token"] == "<unk>" and any(name.startswith("Open:") for name in unknown["features"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--open-floor", 3], "--open-floor: it has no say without --open-vocabulary"),
+        (["--open-vocabulary", "characters", "--open-types", 0], "--open-types 0: expected a number of at least 1"),
+        (["--open-vocabulary", "characters", "--pieces", "bpe"], "--open-vocabulary: it is of whole words"),
+        (["--open-vocabulary", "characters", "--softmax"], "--softmax: a softmax takes no other option"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    options: list[object], message: str, host: HostCommands, world: World, tmp_path: Path
+) -> None:
+    command = ("llrnn", "prior", "--dict", world.data / "dict.txt", "--out", tmp_path / "prior")
+    assert message in host.run(*command, *options, code=2).err
+
+
+def test_the_plain_formula_is_refused(world: World, opened: Path) -> None:
+    from fairseq_llrnn.errors import OptionError
+
+    with pytest.raises(OptionError, match="--output-formula plain: not supported with a prior that has an open"):
+        build([*world.train_args("open"), "--output-formula", "plain"])
