@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Questions in symbols to forms in symbols, by a model of fairseq-train; at wish only forms that a background allows.
+
+    parse.py --path checkpoint_last.pt --data data-bin --prior data-bin/plain --questions test.question --out FILE
+    parse.py … --mask data-bin/grammar
+
+--mask PRIOR puts the words that the background of PRIOR forbids to −inf in the finished distribution of each step,
+and so the symbols of names that the question does not offer. The scores of all other words stay what the model says:
+nothing is normalised again. A model whose own prior is PRIOR obeys its grammar without; then --mask only adds the
+names.
+
+fairseq-interactive does the same for a model and its own background. This is another command since a background is part
+of what a model was trained with (a checkpoint knows its prior), and a mask is not.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
+from fairseq.tasks import FairseqTask
+from mentions import SYMBOLS
+from prepare import write_lines
+from torch import Tensor
+
+from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.core.readers.text_lines import iter_lines
+from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.plugin.load import Places, build_model, encode, read_checkpoint, take_places
+
+BATCH = 40  # questions that are parsed together
+LONGEST = 120  # symbols of a form
+SPARE = 10  # of them, kept for what is longer without a name: `river ( all )`
+
+
+class Mask:
+    """Which words may follow: those of a background, without the names that the question lacks.
+
+    Args:
+        prior: the folder of the background's prior.
+        source, target: dictionaries of the model.
+    """
+
+    def __init__(self, prior: Path, source: Dictionary, target: Dictionary) -> None:
+        loaded = load_prior(str(prior))
+        loaded.check_dictionary(target.symbols, "the model's dictionary")
+        self.background = loaded.background(has_source=True)
+        self.names = [(source.index(name), target.index(name)) for name in SYMBOLS if name in target]
+        self.words_after = cache(self._words_after)
+        self.state = cache(self._state)
+
+    def _state(self, prefix: tuple[int, ...]) -> Tensor:
+        if not prefix:
+            return self.background.start(1)
+        return self.background.advance(self.state(prefix[:-1]), torch.tensor(prefix[-1:]))
+
+    def _words_after(self, prefix: tuple[int, ...]) -> Tensor:
+        """0 for the words that may follow, and from which a form can be completed in time; −inf for others: (V,)."""
+        background = self.background.within(LONGEST + 1 - SPARE - len(prefix))
+        forbidden = torch.isneginf(background.log_shares(self.state(prefix))[0])
+        return torch.zeros(len(forbidden)).masked_fill(forbidden, float("-inf"))
+
+    def __call__(self, prefix: Sequence[int], question: Sequence[int]) -> Tensor:
+        """What to add to the log-probabilities of the word after `prefix`: (V,)."""
+        mask = self.words_after(tuple(prefix)).clone()
+        offered = set(question)
+        mask[[target for source, target in self.names if source not in offered]] = float("-inf")
+        return mask
+
+
+class MaskedModel(EnsembleModel):
+    """One model, whose words a mask forbids."""
+
+    def __init__(self, models: Sequence[BaseFairseqModel], mask: Mask) -> None:
+        super().__init__(list(models))
+        self.mask = mask
+
+    def forward_decoder(
+        self, tokens: Tensor, encoder_outs: list[Any], incremental_states: list[Any], temperature: float = 1.0
+    ) -> tuple[Tensor, Tensor | None]:
+        """Log-probabilities of the words after `tokens` (N, t), the first of which is no word of the form: (N, V)."""
+        log_probs, attention = super().forward_decoder(tokens, encoder_outs, incremental_states, temperature)
+        questions = encoder_outs[0]["src_tokens"][0]  # shape: (N, L)
+        rows = zip(tokens[:, 1:].tolist(), questions.tolist(), strict=True)
+        return log_probs + torch.stack([self.mask(prefix, question) for prefix, question in rows]), attention
+
+
+def parse_questions(
+    model: BaseFairseqModel, task: FairseqTask, questions: Sequence[Sequence[str]], mask: Mask | None, beam: int
+) -> list[str]:
+    """The best form of each question, its symbols with blanks between them. Raises DataError: no form was found."""
+    model.eval()
+    cfg = GenerationConfig(beam=beam, max_len_a=0.0, max_len_b=LONGEST)
+
+    def masked(models: Sequence[BaseFairseqModel], *args: Any, **options: Any) -> SequenceGenerator:
+        assert mask is not None
+        return SequenceGenerator(MaskedModel(models, mask), *args, **options)
+
+    generator = task.build_generator([model], cfg, seq_gen_cls=None if mask is None else masked)
+    ids = [encode(task.source_dictionary, words) for words in questions]
+    order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
+    found: dict[int, str] = {}
+    for start in range(0, len(order), BATCH):
+        chosen = order[start : start + BATCH]
+        data = task.build_dataset_for_inference([ids[i] for i in chosen], [len(ids[i]) for i in chosen])
+        sample = data.collater([data[i] for i in range(len(chosen))])
+        with torch.no_grad():
+            hypotheses = task.inference_step(generator, [model], sample)
+        for row, several in zip(sample["id"].tolist(), hypotheses, strict=True):
+            if not several:
+                raise DataError(f"question {chosen[row] + 1}: expected a form within {LONGEST} symbols, found none")
+            found[chosen[row]] = task.target_dictionary.string(several[0]["tokens"])
+    return [found[i] for i in range(len(ids))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--path", required=True, help="checkpoint")
+    parser.add_argument("--data", required=True, help="folder of fairseq-preprocess")
+    parser.add_argument("--prior", required=True, help="prior of the checkpoint's training")
+    parser.add_argument("--questions", type=Path, required=True, help="questions in symbols, one a line")
+    parser.add_argument("--out", type=Path, required=True, help="forms in symbols, one a line")
+    parser.add_argument("--mask", type=Path, metavar="PRIOR", help="allow only what this prior's background allows")
+    parser.add_argument("--beam", type=int, default=5)
+    args = parser.parse_args()
+    state = read_checkpoint(args.path)
+    task_options = state["cfg"]["task"]
+    dictionaries = [f"dict.{language}.txt" for language in (task_options.source_lang, task_options.target_lang)]
+    take_places(args.path, task_options, dictionaries, Places(args.data, args.prior))
+    model, task = build_model(args.path, state)
+    mask = None if args.mask is None else Mask(args.mask, task.source_dictionary, task.target_dictionary)
+    questions = [line.split() for _, line in iter_lines(args.questions)]
+    write_lines(args.out, parse_questions(model, task, questions, mask, args.beam))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except LLRNNError as error:
+        sys.exit(f"parse.py: error: {error}")

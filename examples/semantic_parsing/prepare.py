@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Questions and forms in symbols, a sentence a line, and the dictionary of the grammar's symbols.
+
+    prepare.py --train funql_train.tsv --test funql_test.tsv --out OUT [--held-out 100]
+
+writes OUT/{train,test}.{question,form}, OUT/test.tsv (questions and forms as they were) and OUT/dict.form.txt: every
+terminal of funql.grammar with its count in the training forms. With --held-out N, N pairs of the training file, drawn
+by a fixed seed, are the test, and the test file is left alone: for the choice of sizes.
+"""
+
+import argparse
+import random
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from mentions import Question, read_names, read_question, to_symbols
+from pairs import Pair, read_pairs
+from recognise import derives, read_rules, terminals
+
+from fairseq_llrnn.core.whole_file import whole_file
+from fairseq_llrnn.errors import LLRNNError
+
+HERE = Path(__file__).resolve().parent
+NAMES, GRAMMAR = HERE / "names.tsv", HERE / "funql.grammar"
+
+
+def split_off(pairs: Sequence[Pair], held_out: int) -> tuple[list[Pair], list[Pair]]:
+    """The pairs without some, and these. Pairs of one question stay together."""
+    order = sorted({pair.question for pair in pairs})
+    random.Random(1).shuffle(order)
+    chosen = set(order[:held_out])
+    return [p for p in pairs if p.question not in chosen], [p for p in pairs if p.question in chosen]
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> None:
+    with whole_file(path) as file:
+        file.write("".join(f"{line}\n" for line in lines))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--train", type=Path, required=True)
+    parser.add_argument("--test", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--held-out", type=int, default=0, metavar="N")
+    args = parser.parse_args()
+    names, rules = read_names(NAMES), read_rules(GRAMMAR)
+    train, test = read_pairs(args.train), []
+    if args.held_out:
+        train, test = split_off(train, args.held_out)
+    else:
+        test = read_pairs(args.test)
+    args.out.mkdir(parents=True, exist_ok=True)
+    counts: Counter[str] = Counter()
+    for split, pairs in (("train", train), ("test", test)):
+        questions: list[Question] = [read_question(pair.question, names) for pair in pairs]
+        forms = [to_symbols(pair.form, question) for pair, question in zip(pairs, questions, strict=True)]
+        write_lines(args.out / f"{split}.question", [" ".join(question.words) for question in questions])
+        write_lines(args.out / f"{split}.form", [" ".join(form) for form in forms])
+        accepted = sum(derives(rules, form) for form in forms)
+        print(f"{split}: {len(pairs)} pairs; the grammar accepts {accepted} of their forms")
+        counts.update(symbol for form in forms if split == "train" for symbol in form)
+    write_lines(args.out / "test.tsv", [f"{pair.question}\t{pair.form}" for pair in test])
+    words = sorted(terminals(rules), key=lambda word: (-counts[word], word))
+    write_lines(args.out / "dict.form.txt", [f"{word} {counts[word]}" for word in words])
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except LLRNNError as error:
+        sys.exit(f"prepare.py: error: {error}")

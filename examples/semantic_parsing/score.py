@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""How many forms are right, and how many are forms at all.
+
+    score.py --gold OUT/test.tsv plain=OUT/plain-1/test.out plain=OUT/plain-2/test.out grammar=OUT/grammar-1/test.out
+
+A file has a parser's symbols, a question a line. Files of one name are its seeds: their mean, and each. Names are
+filled in from the question as mentions.py says, and the form is judged by funql.py, which does not know the grammar:
+
+    exact        the form is the gold one, name by name
+    well-formed  brackets, commas, numbers of arguments; every name is of the question
+    well-typed   well-formed, and it denotes something
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+
+from funql import is_well_formed, is_well_typed
+from mentions import Names, from_symbols, read_names, read_question
+from pairs import Pair, read_pairs
+from prepare import NAMES
+
+from fairseq_llrnn.core.readers.text_lines import iter_lines
+from fairseq_llrnn.errors import DataError, LLRNNError
+
+MEASURES = ("exact", "well-formed", "well-typed")
+
+
+def judge(pair: Pair, symbols: str, names: Names) -> tuple[bool, bool, bool]:
+    """Whether a parser's form is exact, well-formed, well-typed."""
+    try:
+        form = from_symbols(symbols.split(), read_question(pair.question, names))
+    except DataError:
+        return False, False, False
+    return form == pair.form, is_well_formed(form), is_well_typed(form)
+
+
+def score(gold: Sequence[Pair], path: Path, names: Names) -> dict[str, float]:
+    """Shares in percent. Raises DataError: another number of lines than of questions."""
+    lines = [line for _, line in iter_lines(path)]
+    if len(lines) != len(gold):
+        raise DataError(f"{path}: expected {len(gold)} forms, one for each question, found {len(lines)}; parse again")
+    judged = [judge(pair, line, names) for pair, line in zip(gold, lines, strict=True)]
+    return {name: 100.0 * mean(column) for name, column in zip(MEASURES, zip(*judged, strict=True), strict=True)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--gold", type=Path, required=True)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("outputs", nargs="+", metavar="NAME=FILE")
+    args = parser.parse_args()
+    gold, names = read_pairs(args.gold), read_names(NAMES)
+    systems: dict[str, list[dict[str, float]]] = {}
+    for output in args.outputs:
+        name, _, path = output.partition("=")
+        systems.setdefault(name, []).append(score(gold, Path(path), names))
+    print(f"{len(gold)} questions", *(f"{measure:>24}" for measure in MEASURES))
+    for name, seeds in systems.items():
+        cells = []
+        for measure in MEASURES:
+            each = ", ".join(f"{seed[measure]:.1f}" for seed in seeds)
+            cells.append(f"{mean(seed[measure] for seed in seeds):.1f} ({each})")
+        print(f"{name:14}", *(f"{cell:>24}" for cell in cells))
+    if args.json:
+        args.json.write_text(json.dumps({"questions": len(gold), "systems": systems}, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except LLRNNError as error:
+        sys.exit(f"score.py: error: {error}")
