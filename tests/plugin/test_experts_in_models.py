@@ -1,0 +1,305 @@
+"""--expert in models: a search equals the whole sequence, the loss is the sum over words, weights are learned.
+
+And through the host's commands: train, resume, validate, translate; a checkpoint cannot name code.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from dynamic_prior import LINES
+from evidence_world import PREFIXES, SENTENCES, EvidenceWorld
+from evidence_world import batch as evidence_batch
+from host_commands import HostCommands
+from tiny_world import Setting, World, batch, build, randomise, read_checkpoint
+from translation_world import TranslationWorld, assert_steps_agree, pairs
+
+from fairseq_llrnn.errors import DataError, OptionError
+
+FILE = '''
+from fairseq_llrnn.core.experts.expert import Expert, Firing
+
+
+class Mirror(Expert):
+    """Knows which words the source spells backwards."""
+
+    def open(self, prior):
+        self.known = set(prior.symbols)
+
+    def fires(self, source, prefix):
+        words = [word[::-1] for word in source]
+        return Firing(-1.0, {"POS:VERB": 0.5}, {word: 1.0 + i for i, word in enumerate(words) if word in self.known})
+
+
+class Said(Expert):
+    """Looks at what was said: it is not said again, and the end is nearer with every word."""
+
+    looks_at_prefix = True
+
+    def fires(self, source, prefix):
+        said = {word: -0.5 for word in prefix if word != "<unk>"}
+        exceptions = {**said, "</s>": 0.1 * len(prefix)}
+        return Firing(groups={"Gender:Fem": 0.3 * len(prefix), "NOTTOP": -0.2}, exceptions=exceptions)
+
+
+class Broken(Expert):
+    def fires(self, source, prefix):
+        return {}["town"]
+'''
+
+
+@pytest.fixture(scope="session")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("experts") / "mine.py"
+    place.write_text(FILE, encoding="utf-8")
+    return place
+
+
+def options(file: Path, *names: str) -> list[str]:
+    return ["--expert", ",".join(f"{file}:{name}" for name in names)]
+
+
+def evaluated(args: list[str], seed: int = 7) -> Setting:
+    setting = build(args)
+    randomise(setting.model, scale=0.3, seed=seed)
+    setting.model.eval()
+    return setting
+
+
+def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, Any]) -> None:
+    """And it trains all that experts have."""
+    loss, _, _ = setting.criterion(setting.model, sample)
+    with torch.no_grad():
+        output = setting.model(**sample["net_input"])
+        whole = setting.model.get_normalized_probs(output, log_probs=True)
+    torch.testing.assert_close(whole.exp().sum(-1), torch.ones(whole.shape[:2]), atol=1e-5, rtol=0)
+    target = sample["target"]
+    column = target
+    if setting.task.prior.evidence is not None:
+        column = output[1]["background"].base.column_of(target)
+    chosen = whole.gather(2, column.unsqueeze(2)).squeeze(2)
+    expected = -chosen[target.ne(setting.task.target_dictionary.pad())].sum()
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-4)
+    loss.backward()
+    for name, parameter in setting.model.decoder.experts.named_parameters():
+        assert parameter.grad is not None and (parameter.grad.view(len(parameter), -1).abs().sum(1) > 0).all(), name
+
+
+def assert_found_scores_are_the_model_s(setting: Setting, sample: dict[str, Any], beam: int = 3) -> None:
+    """Whatever the search over candidates finds has the score that the whole sequence has in training."""
+    from fairseq.dataclass.configs import GenerationConfig
+
+    generator = setting.task.build_generator([setting.model], GenerationConfig(beam=beam, max_len_b=8))
+    found = setting.task.inference_step(generator, [setting.model], sample)
+    eos, pad = setting.task.target_dictionary.eos(), setting.task.target_dictionary.pad()
+    for rank in range(beam):
+        rows = [hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in found]
+        longest = max(len(h["tokens"]) for h in rows)
+        target = torch.full((len(rows), longest), pad)
+        for row, hypothesis in zip(target, rows, strict=True):
+            row[: len(hypothesis["tokens"])] = hypothesis["tokens"]
+        previous = torch.nn.functional.pad(target, (1, 0), value=eos)[:, :-1]
+        net_input = {**sample["net_input"], "prev_output_tokens": previous}
+        with torch.no_grad():
+            hidden, extra = setting.model(**net_input, features_only=True)
+            log_prob = setting.model.decoder.target_log_prob(hidden, extra, target)
+        for own, row, hypothesis in zip(log_prob, target, rows, strict=True):
+            torch.testing.assert_close(own[row != pad], hypothesis["positional_scores"], rtol=1e-4, atol=1e-4)
+
+
+CASES = {
+    "one": ["Mirror"],
+    "by the prefix": ["Said"],
+    "two": ["Mirror", "Said"],
+}
+
+
+@pytest.mark.parametrize("prior", ["prior", "lexical"])
+@pytest.mark.parametrize("names", CASES.values(), ids=CASES)
+def test_translation(translation: TranslationWorld, file: Path, names: list[str], prior: str) -> None:
+    arch = "llrnn_transformer" if names == ["Said"] else "llrnn_lstm"
+    setting = evaluated([*translation.train_args(arch, prior), *options(file, *names)])
+    sample = pairs(setting.task, LINES)
+    assert_steps_agree(setting, sample)
+    assert_the_loss_is_the_sum_over_words(setting, sample)
+    assert_found_scores_are_the_model_s(setting, sample)
+
+
+@pytest.mark.parametrize("prior", ["static", "lexical"])
+def test_translation_with_evidence(evidence: EvidenceWorld, file: Path, prior: str) -> None:
+    setting = evaluated([*evidence.train_args(prior=prior), *options(file, "Mirror", "Said")])
+    sample = evidence_batch(setting.task, SENTENCES, PREFIXES)
+    assert_steps_agree(setting, sample)
+    assert_the_loss_is_the_sum_over_words(setting, sample)
+    assert_found_scores_are_the_model_s(setting, sample)
+
+
+def test_language_model(world: World, file: Path) -> None:
+    setting = evaluated([*world.train_args(), *options(file, "Said", "Mirror")])
+    sample = batch(setting.task.dictionary, LINES)
+    assert_the_loss_is_the_sum_over_words(setting, sample)
+    decoder, tokens = setting.model.decoder, sample["net_input"]["src_tokens"]
+    with torch.no_grad():
+        whole = setting.model.get_normalized_probs(decoder(tokens), log_probs=True)
+        state: dict[str, Any] = {}
+        for end in range(2, tokens.size(1) + 1):
+            step = setting.model.get_normalized_probs(decoder(tokens[:, :end], incremental_state=state), log_probs=True)
+            alive = tokens[:, end - 1].ne(setting.task.dictionary.pad())
+            torch.testing.assert_close(step[alive, 0], whole[alive, end - 1])
+
+
+def test_the_norm_of_the_adaptor_counts_the_experts(translation: TranslationWorld, file: Path) -> None:
+    setting = evaluated([*translation.train_args(), *options(file, "Mirror", "Said"), "--adaptor-penalty", "0.1"])
+    decoder, sample = setting.model.decoder, pairs(setting.task, LINES)
+    with torch.no_grad():
+        hidden, _ = setting.model(**sample["net_input"], features_only=True)
+        plain = hidden[..., : decoder.output.weight.size(1)]
+        adaptor = torch.cat([decoder.output.adaptor(plain), decoder.experts.weights(plain)], dim=2)
+    for p in (1.0, 2.0):
+        torch.testing.assert_close(decoder.adaptor_norm(hidden, p), torch.linalg.vector_norm(adaptor, p, -1))
+    setting.criterion(setting.model, sample)[0].backward()
+
+
+def test_an_expert_that_fails_names_its_sentence(translation: TranslationWorld, file: Path) -> None:
+    setting = build([*translation.train_args(), *options(file, "Broken")])
+    message = r"expert Broken, asked of the source '.+' .*KeyError: 'town' \(.*mine.py, line"
+    with pytest.raises(DataError, match=message):
+        setting.criterion(setting.model, pairs(setting.task, LINES))
+
+
+def test_weights_of_other_experts_are_refused(translation: TranslationWorld, file: Path) -> None:
+    one = build([*translation.train_args(), *options(file, "Mirror")]).model
+    for names, message in (
+        ([], r"trained with 1 experts, but 0 are given; give those of its training, in their order, with --expert"),
+        (["Mirror", "Said"], "trained with 1 experts, but 2 are given"),
+    ):
+        other = build([*translation.train_args(), *(options(file, *names) if names else [])]).model
+        with pytest.raises(OptionError, match=message):
+            other.load_state_dict(one.state_dict())
+        if not names:
+            with pytest.raises(OptionError, match="trained with 0 experts, but 1 are given; leave --expert out"):
+                one.load_state_dict(other.state_dict())
+
+
+def test_experts_do_not_go_with_the_plain_formula(world: World, file: Path) -> None:
+    with pytest.raises(OptionError, match="--output-formula plain: not supported with --expert; use signature"):
+        build([*world.train_args(), *options(file, "Said"), "--output-formula", "plain"])
+
+
+# ---- the host's commands --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def trained_with_expert(host: HostCommands, translation: TranslationWorld, file: Path) -> Path:
+    place = translation.place / "with-expert"
+    args = [*translation.train_args(save_dir=place), *options(file, "Mirror", "Said")]
+    host.run("fairseq-train", *args, "--max-epoch", 1)
+    host.run("fairseq-train", *args, "--max-epoch", 2)
+    return place / "checkpoint_last.pt"
+
+
+def test_training_goes_on_and_every_command_takes_the_expert(
+    host: HostCommands, translation: TranslationWorld, file: Path, trained_with_expert: Path
+) -> None:
+    weight = read_checkpoint(trained_with_expert)["model"]["decoder.experts.weight"]
+    assert len(weight) == 2 and (weight.abs().sum(1) > 0).all()
+    task = translation.task_args()
+    expert = options(file, "Mirror", "Said")
+    found = host.run("fairseq-generate", *task, *expert, "--path", trained_with_expert, "--beam", 2)
+    assert len(re.findall(r"^H-\d+", found.out, re.MULTILINE)) == 16
+    typed = host.run(
+        "fairseq-interactive", *task, *expert, "--path", trained_with_expert, stdin="el tahc tiov al rem\n"
+    )
+    assert "\nH-0\t" in typed.out
+    host.run("fairseq-validate", *task, *expert, "--path", trained_with_expert, "--max-tokens", 128)
+    without = host.run("fairseq-generate", *task, "--path", trained_with_expert, code=None)
+    assert without.code != 0
+    assert "error: --expert: the checkpoint was trained with 2 experts, but 0 are given" in without.err
+
+
+def test_a_checkpoint_s_expert_is_never_run(
+    host: HostCommands, translation: TranslationWorld, trained_with_expert: Path, tmp_path: Path
+) -> None:
+    marker, evil = tmp_path / "marker", tmp_path / "evil.py"
+    evil.write_text(f"open({str(marker)!r}, 'w').close()\n", encoding="utf-8")
+    state = read_checkpoint(trained_with_expert)
+    state["cfg"]["task"]["expert"] = f"{evil}:Evil"
+    path = tmp_path / "checkpoint.pt"
+    torch.save(state, path)
+    for command, args in {
+        "fairseq-validate": [*translation.task_args(), "--path", path, "--max-tokens", 128],
+        "fairseq-generate": [*translation.task_args(), "--path", path],
+        "llrnn": ["score", "--path", path, translation.place / "test.tgt", "--source", translation.place / "test.src"],
+    }.items():
+        result = host.run(command, *args, code=None)
+        assert result.code != 0 and not marker.exists(), command
+
+
+def test_an_expert_that_is_not_there_is_one_line(host: HostCommands, translation: TranslationWorld) -> None:
+    result = host.run("fairseq-train", *translation.train_args(), "--expert", "nowhere.py:Mine", code=None)
+    assert result.code == 1 and "Traceback" not in result.err
+    assert "error: --expert nowhere.py:Mine: expected a file of Python code, found no nowhere.py" in result.err
+
+
+# ---- sampled training -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["language model", "translation", "lexical", "evidence"])
+def test_a_sample_of_all_classes_is_the_exact_loss_and_validation_is_exact(
+    kind: str, world: World, translation: TranslationWorld, evidence: EvidenceWorld
+) -> None:
+    args = {
+        "language model": world.train_args(),
+        "translation": translation.train_args("llrnn_transformer"),
+        "lexical": translation.train_args(prior="lexical"),
+        "evidence": evidence.train_args(prior="lexical"),
+    }[kind]
+    losses, gradients = [], []
+    for sampled in ("0", "100000", "5"):
+        setting = evaluated([*args, "--sampled-classes", sampled])
+        if kind == "evidence":
+            sample = evidence_batch(setting.task, SENTENCES, PREFIXES)
+        else:
+            sample = batch(setting.task.dictionary, LINES) if kind == "language model" else pairs(setting.task, LINES)
+        setting.model.train()
+        torch.manual_seed(1)
+        loss, _, _ = setting.criterion(setting.model, sample)
+        loss.backward()
+        gradients.append({name: p.grad for name, p in setting.model.named_parameters()})
+        setting.model.eval()
+        losses.append((loss.detach(), setting.criterion(setting.model, sample)[0].detach()))
+    (exact, valid), (whole, _), (some, also_valid) = losses
+    torch.testing.assert_close(whole, exact, rtol=1e-5, atol=1e-4)
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name], gradient, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(also_valid, valid)
+    assert abs(float(some - exact)) > 1e-3
+
+
+def test_sampled_training_learns(host: HostCommands, world: World, tmp_path: Path) -> None:
+    result = host.run(
+        "fairseq-train", *world.train_args(save_dir=tmp_path), "--sampled-classes", 12, "--max-epoch", 3
+    )
+    nats = [float(found) for found in re.findall(r'"valid_nats": "([\d.]+)"', result.out + result.err)]
+    assert len(nats) == 3 and nats[-1] < nats[0] - 0.1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--sampled-classes", "-1"], r"--sampled-classes -1: expected 0 \(all\) or a number, e.g. 1000"),
+        (["--sampled-classes", "5", "--label-smoothing", "0.1"], "not supported with --label-smoothing"),
+    ],
+)
+def test_senseless_samples_are_refused(world: World, more: list[str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        build([*world.train_args(), *more])
+
+
+def test_samples_do_not_go_with_experts_nor_the_plain_formula(world: World, file: Path) -> None:
+    for more, other in ((options(file, "Said"), "--expert"), (["--output-formula", "plain"], "--output-formula plain")):
+        setting = build([*world.train_args(), "--sampled-classes", "5", *more])
+        with pytest.raises(OptionError, match=f"--sampled-classes: not supported with {other}"):
+            setting.criterion(setting.model.train(), batch(setting.task.dictionary, LINES))
