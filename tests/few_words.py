@@ -8,6 +8,8 @@ import torch
 from dynamic_prior import AfterLastWord
 from torch import Tensor
 
+from fairseq_llrnn.core.automaton.automaton import NOTHING, ROOT, Automaton
+from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.core.backgrounds.static import StaticBackground
@@ -74,6 +76,8 @@ def base(kind: str, seed: int = 0) -> Background:
         table = torch.randn(14, 14, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         table[:, FORBIDDEN] = -INF
         return AfterLastWord(CLASS_OF, NUM_CLASSES, table, EOS)
+    if kind == "automaton":
+        return AutomatonBackground(CLASS_OF, NUM_CLASSES, log_weights(seed), grammar(seed))
     random = np.random.default_rng(seed)
     words = [i for i in range(4, 14) if i not in FORBIDDEN]
     sources = np.repeat(np.arange(4, 10), len(words))
@@ -81,6 +85,22 @@ def base(kind: str, seed: int = 0) -> Background:
     speaks = torch.tensor([s not in ("<s>", "<pad>", "</s>") for s in SOURCE_WORDS])
     is_word = torch.tensor([s not in SPECIALS for s in TARGET_WORDS])
     return LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(seed), table, is_word, speaks, 0.3, True).double()
+
+
+def grammar(seed: int = 0) -> Automaton:
+    """Six states: some forbid what they have no arc on, others leave it to the root; every one has an end in reach."""
+    rng = np.random.default_rng(seed)
+    allowed = [x for x in range(EOS, len(TARGET_WORDS)) if x not in FORBIDDEN]
+    states = []
+    for state in range(6):
+        words = [x for x in allowed if rng.random() < 0.4] + [allowed[-1]]
+        arcs = {x: (float(rng.normal(-1, 1)), 0 if x == EOS else int(rng.integers(6))) for x in words}
+        arcs[UNK] = (-2.0, min(state + 1, 5))  # in the last state
+        states.append(arcs | ({EOS: (-1.0, 0)} if state == 5 else {}))
+    root_next = [-1 if x in FORBIDDEN else 0 if x == EOS else x % 6 for x in range(len(TARGET_WORDS))]
+    fail = [NOTHING, ROOT, NOTHING, 1, ROOT, NOTHING]
+    costs = [0.0, -0.5, 0.0, -1.5, 0.7, 0.0]
+    return Automaton.from_states(states, len(TARGET_WORDS), fail=fail, back_off=costs, root_next=root_next)
 
 
 def encode(table: EvidenceTable, lines: tuple[str, ...] = SENTENCES) -> Tensor:

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from dynamic_prior import AfterLastWord
 from few_words import (
     CLASS_OF,
     EOS,
@@ -66,7 +67,7 @@ def plain(
     return answers
 
 
-@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton"])
 def test_weights_masses_and_shares_are_those_of_the_formula(kind: str) -> None:
     background, bound, source = make(kind)
     history = torch.randint(4, len(TARGET_WORDS), (5, 3), generator=torch.Generator().manual_seed(1))
@@ -95,7 +96,7 @@ def test_weights_masses_and_shares_are_those_of_the_formula(kind: str) -> None:
                 assert math.exp(float(mass[i, signature])) == pytest.approx(by_class.get(signature, 0.0), rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton"])
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_search_finds_the_best_of_all_words_and_slots(kind: str, seed: int) -> None:
@@ -120,7 +121,7 @@ def test_search_finds_the_best_of_all_words_and_slots(kind: str, seed: int) -> N
         torch.testing.assert_close(share + of_class, values[i])
 
 
-@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton"])
 def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
     _, bound, _ = make(kind)
     strings = bound.slots.words[:, :1].clamp_min(4)
@@ -136,6 +137,53 @@ def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
         assert torch.equal(classes[:, t], bound.classes(state, targets[:, t]))
         torch.testing.assert_close(bound.log_mass(state[order]), bound.log_mass(state)[order])
         assert torch.equal(bound.readable(history, state), bound.readable(history))
+
+
+@pytest.mark.parametrize("remaining", [1, 2, 3, 20])
+def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int) -> None:
+    _, bound, _ = make("automaton")
+    limited = bound.within(remaining)
+    history = torch.randint(4, 13, (5, 3), generator=torch.Generator().manual_seed(1))
+    lost_slots = 0
+    for state in bound.states_along(history):
+        torch.testing.assert_close(limited.log_mass(state), bound.log_mass(state))
+        shares, columns = bound.log_shares(state), bound.columns(state)
+        expected = shares.clone()
+        for column in range(columns.size(1)):
+            steps = bound.steps_to_end(bound.advance(state, columns[:, column]))
+            out = (steps >= remaining) & (columns[:, column] != EOS)
+            expected[:, column] = expected[:, column].masked_fill(out, -math.inf)
+            lost_slots += int((out & ~shares[:, column].isneginf()).sum()) if column >= len(TARGET_WORDS) else 0
+            one = limited.log_share(state, columns[:, column])
+            possible = ~shares[:, column].isneginf()
+            torch.testing.assert_close(one[possible], expected[possible, column])
+        torch.testing.assert_close(limited.log_shares(state), expected)
+        classes = torch.arange(bound.num_classes).expand(5, -1)
+        values, tokens = limited.best_members(state, classes, 3)
+        torch.testing.assert_close(limited.best_share(state), values[:, :, 0])
+        for row, column in ((values > -math.inf) & (tokens > -1)).any(2).nonzero().tolist():
+            own = limited.log_share(state[row].expand(3, -1), tokens[row, column])
+            assert ((own == values[row, column]) | values[row, column].isneginf()).all()
+    assert lost_slots > 0 or remaining > 1, "strings outside the vocabulary that lead too far are lost, too"
+    assert bound.within(10**6) is bound
+
+
+def test_what_is_held_out_of_the_base_is_held_out_of_the_mixture() -> None:
+    _, bound, _ = make("automaton")
+    previous = torch.full((5, 3), EOS)
+    assert bound.held_out(previous) is bound, "it has no folds"
+    other = AfterLastWord(CLASS_OF, NUM_CLASSES, torch.zeros(14, 14), EOS)
+    seen = []
+
+    def held_out(tokens: Tensor) -> AfterLastWord:
+        seen.append(tokens)
+        return other
+
+    bound.base.held_out = held_out
+    previous[0, 1] = 99  # a string outside the dictionary is <unk> for the base
+    held = bound.held_out(previous)
+    assert isinstance(held, EvidenceMixture) and held.base is other and held.slots is bound.slots
+    assert seen[0][0].tolist() == [EOS, UNK, EOS]
 
 
 def test_an_unknown_slot_and_a_string_without_a_slot_are_read_as_unk() -> None:
