@@ -1,0 +1,330 @@
+"""FunQL types, names in questions, the grammar beside the judge and its automaton, and the example as users run it."""
+
+import importlib
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from fairseq_llrnn.core.automaton.automaton import Automaton
+from fairseq_llrnn.core.automaton.grammar import read_grammar
+from fairseq_llrnn.core.automaton.symbols import Symbols
+from fairseq_llrnn.core.dictionary import WordList, load_dictionary
+from fairseq_llrnn.errors import DataError
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "semantic_parsing"
+
+
+def load(name: str) -> ModuleType:
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+funql, mentions, pairs, recognise, made, prepare, score = map(
+    load, "funql mentions pairs recognise made prepare score".split()
+)
+NAMES = mentions.read_names(FOLDER / "names.tsv")
+RULES = recognise.read_rules(FOLDER / "funql.grammar")
+
+
+# ---- forms and their types -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "kinds"),
+    [
+        ("largest(city(loc_2(stateid('texas'))))", "city"),
+        ("loc_2(countryid('usa'))", "city place river state"),
+        ("state(loc_1(cityid('austin', 'tx')))", "state"),
+        ("largest_one(population_1(state(all)))", "state"),
+        ("most(river(loc_2(state(all))))", "state"),
+        ("most(state(traverse_1(river(all))))", "river"),
+        ("exclude(state(all), next_to_2(stateid('texas')))", "state"),
+        ("sum(area_1(state(all)))", "number"),
+        ("river(city(all))", ""),
+        ("len(stateid('texas'))", ""),
+        ("largest_one(count(state(all)))", ""),
+        ("intersection(river(all), state(all))", ""),
+        ("most(state(all))", ""),
+        ("sum(count(state(all)))", ""),
+        ("elevation_1(elevation_2(0))", "number"),
+    ],
+)
+def test_what_a_form_denotes(form: str, kinds: str) -> None:
+    parsed = funql.parse(form)
+    assert str(parsed) == form
+    assert funql.kinds(parsed) == set(kinds.split())
+    assert funql.is_well_typed(funql.parse(f"answer({form})")) == bool(kinds)
+    assert funql.is_well_formed(funql.parse(f"answer({form})"))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "state(all)",
+        "answer(state)",
+        "answer(state(all, all))",
+        "answer(exclude(state(all)))",
+        "answer(shape(all))",
+        "answer(answer(state(all)))",
+        "answer(stateid(texas))",
+        "answer(cityid('austin'))",
+        "answer(stateid('texas', 'tx'))",
+        "answer(state0)",
+    ],
+)
+def test_what_is_not_well_formed(form: str) -> None:
+    parsed = funql.parse(form)
+    assert not funql.is_well_formed(parsed) and not funql.is_well_typed(parsed)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("answer(state", "expected , or ) as symbol 4, found the end; mend the form"),
+        ("answer(state))", "expected the end as symbol 5, found )"),
+        ("answer()", "expected a predicate or a constant as symbol 3, found )"),
+        ("", "expected a predicate or a constant as symbol 1, found the end"),
+        ("answer(?)", "expected a predicate, a constant, a 'name', a bracket or a comma at character 8, found '?'"),
+        ("a(" * 100_000, "expected a form of a reasonable depth"),
+    ],
+)
+def test_what_is_no_form(text: str, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        funql.parse(text)
+    assert message in str(caught.value) and len(str(caught.value)) < 400
+
+
+# ---- names ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "words", "form", "symbols"),
+    [
+        (
+            "how many people live in seattle washington",
+            "how many people live in city0",
+            "answer(population_1(cityid('seattle', 'wa')))",
+            "answer ( population_1 ( city0 ) )",
+        ),
+        (
+            "what states border colorado and new mexico",
+            "what states border river0 state0 and state1",
+            "answer(intersection(next_to_2(stateid('colorado')), next_to_2(stateid('new mexico'))))",
+            "answer ( intersection ( next_to_2 ( state0 ) , next_to_2 ( state1 ) ) )",
+        ),
+        (
+            "what rivers are in us or in ohio",
+            "what rivers are in us or in river0 state0",
+            "answer(river(loc_2(countryid('usa'))))",
+            "answer ( river ( loc_2 ( usa ) ) )",
+        ),
+        (
+            "is texas utah or maine next to vermont",  # two states at most get symbols
+            "is state0 state1 or maine next to vermont",
+            "answer(state(next_to_1(stateid('maine'))))",
+            "answer ( state ( next_to_1 ( stateid ( 'maine' ) ) ) )",
+        ),
+    ],
+)
+def test_names_give_way_to_symbols_and_come_back(question: str, words: str, form: str, symbols: str) -> None:
+    read = mentions.read_question(question, NAMES)
+    said = mentions.to_symbols(funql.parse(form), read)
+    assert " ".join(read.words) == words
+    assert " ".join(said) == symbols
+    assert str(mentions.from_symbols(said, read)) == form
+
+
+def test_a_symbol_that_the_question_does_not_offer_makes_no_form() -> None:
+    pair = pairs.Pair("how big is texas", funql.parse("answer(size(stateid('texas')))"))
+    assert score.judge(pair, "answer ( size ( state0 ) )", NAMES) == (True, True, True)
+    assert score.judge(pair, "answer ( size ( usa ) )", NAMES) == (False, True, True)
+    assert score.judge(pair, "answer ( len ( state0 ) )", NAMES) == (False, True, False)
+    assert score.judge(pair, "answer ( size ( state1 ) )", NAMES) == (False, False, False)
+    assert score.judge(pair, "answer ( size ( state0 )", NAMES) == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("read", "line", "message"),
+    [
+        (mentions.read_names, "state\ttexas", "line 2: expected kind, name and, for a state, its abbreviation"),
+        (mentions.read_names, "lake\terie", "the kind one of city, place, river, state; found 'lake\\terie'"),
+        (pairs.read_pairs, "how big is texas", "line 2: expected a question, a tab and its form, found 'how big"),
+        (pairs.read_pairs, "how big\tanswer(", "line 2: 'answer(': expected a predicate"),
+        (recognise.read_rules, 'State = "all"', 'line 2: expected a rule like A -> "word" B | "word", found'),
+        (recognise.read_rules, 'State -> "all" | States', "line 2: expected rules for States, found none"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, read: object, line: str, message: str) -> None:
+    good = {mentions.read_names: "city\tboston", pairs.read_pairs: "a\tb", recognise.read_rules: 'A -> "a"'}[read]
+    (tmp_path / "file").write_text(f"{good}\n{line}\n", "utf-8")
+    with pytest.raises(DataError) as caught:
+        read(tmp_path / "file")  # type: ignore[operator]
+    assert message in str(caught.value) and str(tmp_path / "file") in str(caught.value)
+
+
+def test_files_without_pairs_and_with_too_few_forms_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("", "utf-8")
+    with pytest.raises(DataError, match="expected questions and their forms, found none"):
+        pairs.read_pairs(tmp_path / "empty")
+    with pytest.raises(DataError, match="expected 1 forms, one for each question, found 0; parse again"):
+        score.score([pairs.Pair("a", funql.parse("b"))], tmp_path / "empty", NAMES)
+
+
+# ---- the grammar, the judge and the automaton ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> WordList:
+    path = tmp_path_factory.mktemp("funql") / "dict.form.txt"
+    path.write_text("".join(f"{word} 1\n" for word in sorted(recognise.terminals(RULES))), "utf-8")
+    return load_dictionary(path)
+
+
+@pytest.fixture(scope="module")
+def automaton(words: WordList) -> Automaton:
+    return read_grammar(FOLDER / "funql.grammar", Symbols(words))
+
+
+def costs() -> Mapping[str, float]:
+    """The least number of words of each symbol's strings."""
+    cost = dict.fromkeys(RULES, float("inf")) | {f'"{word}': 1.0 for word in recognise.terminals(RULES)}
+    for _ in RULES:
+        cost |= {left: min(sum(map(cost.__getitem__, each)) for each in several) for left, several in RULES.items()}
+    return cost
+
+
+COSTS = costs()
+
+
+def draw(source: random.Random, depth: int, symbol: str = "Query") -> list[str]:
+    """A string of the grammar; below `depth` by the shortest rules."""
+    if symbol.startswith('"'):
+        return [symbol[1:]]
+    choices = RULES[symbol]
+    if depth <= 0:
+        least = min(sum(map(COSTS.__getitem__, each)) for each in choices)
+        choices = [each for each in choices if sum(map(COSTS.__getitem__, each)) == least]
+    return [word for part in source.choice(choices) for word in draw(source, depth - 1, part)]
+
+
+def accepts(automaton: Automaton, words: WordList, string: Sequence[str]) -> bool:
+    state = int(automaton.starts[0])
+    for word in [*string, "</s>"]:
+        arcs = slice(automaton.offsets[state], automaton.offsets[state + 1])
+        found = np.flatnonzero(automaton.tokens[arcs] == words.symbols.index(word))
+        if len(found) == 0:
+            return False
+        state = int(automaton.nexts[arcs][found[0]])
+    return True
+
+
+EVERY_NAME = mentions.Question(
+    (), {"usa": mentions.COUNTRY_FORM} | {name: mentions._form(name[:-1], name) for name in mentions.SYMBOLS}
+)
+
+
+def test_what_the_grammar_derives_is_well_typed(automaton: Automaton, words: WordList) -> None:
+    source = random.Random(1)
+    drawn = {tuple(draw(source, source.randrange(2, 16))) for _ in range(3000)}
+    assert len(drawn) > 1000
+    for string in drawn:
+        assert funql.is_well_typed(mentions.from_symbols(string, EVERY_NAME)), string
+    for string in random.Random(2).sample(sorted(drawn), 200):
+        assert accepts(automaton, words, string)
+
+
+def test_the_automaton_is_the_grammar(automaton: Automaton, words: WordList) -> None:
+    """On strings with a word replaced, left out or said twice; most are no forms, some are."""
+    source, choices = random.Random(3), sorted(recognise.terminals(RULES))
+    counts = {True: 0, False: 0}
+    for _ in range(1500):
+        string = draw(source, source.randrange(2, 9))
+        place, change = source.randrange(len(string)), source.randrange(4)
+        string[place : place + 1] = [[], [string[place]] * 2, *[[source.choice(choices)]] * 2][change]
+        derived = recognise.derives(RULES, string)
+        assert accepts(automaton, words, string) == derived, string
+        counts[derived] += 1
+    assert counts[True] > 20
+
+
+def test_a_form_can_always_be_completed_without_a_name(automaton: Automaton, words: WordList) -> None:
+    """From every state, and with at most three words more: what parse.py's search relies on."""
+
+    def steps(arcs: np.ndarray) -> np.ndarray:
+        end = automaton.tokens == words.symbols.index("</s>")
+        result = np.full(len(automaton.offsets) - 1, 10_000)
+        result[source[arcs & end]] = 1
+        while True:
+            better = result.copy()
+            np.minimum.at(better, source[arcs & ~end], result[automaton.nexts[arcs & ~end]] + 1)
+            if np.array_equal(better, result):
+                return result
+            result = better
+
+    source = np.repeat(np.arange(len(automaton.offsets) - 1), np.diff(automaton.offsets))
+    names = np.isin(np.array(words.symbols)[automaton.tokens], mentions.SYMBOLS)
+    least, nameless = steps(np.ones_like(names)), steps(~names)
+    assert nameless.max() < 50 and (nameless - least).max() <= 3
+
+
+def test_the_made_set_is_well_typed_and_of_the_grammar() -> None:
+    train, test = made.make()
+    assert (len(train), len(test)) == (made.TRAIN, made.TEST)
+    assert not {question for question, _ in train} & {question for question, _ in test}
+    for question, text in train + test:
+        form = funql.parse(text)
+        assert str(form) == text and funql.is_well_typed(form)
+        assert recognise.derives(RULES, mentions.to_symbols(form, mentions.read_question(question, NAMES)))
+
+
+@pytest.mark.real_data("geoquery")
+def test_geoquery_is_well_typed_and_of_the_grammar(shared_data: Path, automaton: Automaton, words: WordList) -> None:
+    for split, number in (("train", 600), ("test", 280)):
+        read = pairs.read_pairs(shared_data / "geoquery" / f"funql_{split}.tsv")
+        assert len(read) == number
+        for pair in read:
+            assert funql.is_well_typed(pair.form)
+            question = mentions.read_question(pair.question, NAMES)
+            symbols = mentions.to_symbols(pair.form, question)
+            assert recognise.derives(RULES, symbols) and accepts(automaton, words, symbols)
+            assert mentions.from_symbols(symbols, question) == pair.form
+
+
+def test_pairs_are_held_out_by_question() -> None:
+    several = [pairs.Pair(f"question {n // 2}", funql.parse(f"form{n}")) for n in range(40)]
+    rest, held_out = prepare.split_off(several, 5)
+    assert len(held_out) == 10 and len(rest) == 30
+    assert not {pair.question for pair in rest} & {pair.question for pair in held_out}
+
+
+# ---- the example ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(1200)  # eight commands, each of which imports torch and fairseq
+def test_the_example_runs_and_runs_again(root: Path, tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "EPOCHS": "2"}
+    command = ["bash", str(root / "examples" / "semantic_parsing" / "run.sh"), str(tmp_path / "work")]
+    tables = []
+    for _ in range(2):
+        result = subprocess.run(
+            command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False
+        )
+        assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+        tables.append([line.split() for line in result.stdout.partition("== 5/5")[2].splitlines()])
+    assert tables[0] == tables[1] and "trained already" in result.stdout
+    rows = {row[0]: row[1:] for row in tables[0] if row}
+    # two epochs teach next to nothing, and still: name, exact, (exact), well-formed, …
+    assert rows["both"][2:] == ["100.0", "(100.0)", "100.0", "(100.0)"]
+    assert rows["search"][2:] == ["100.0", "(100.0)", "100.0", "(100.0)"]
+    assert float(rows["without"][2]) < 100.0
