@@ -43,11 +43,11 @@ class CharacterAutomaton:
     separators: tuple[int, ...]
 
     def add_words(self, words: Iterable[Spelling]) -> Automaton:
-        """The same texts, in which these words may occur as well: those that an input has evidence for.
+        """The same texts with these words beside the others: those that an input has evidence for.
 
-        A word that holds separators is taken as the words between them; one of more than LONGEST_WORD characters is left
-        out. The states that are there stay where they are;
-        new ones, at most one for each character of the words, come behind them.
+        A word that holds separators is taken as the words between them; one of more than LONGEST_WORD characters is
+        left out. The states that are there stay where they are; new ones, at most two for each character of the words,
+        come behind them.
         """
         pieces = {piece for word in words for piece in _split(word, self.separators)}
         pieces = {piece for piece in pieces if len(piece) <= LONGEST_WORD}

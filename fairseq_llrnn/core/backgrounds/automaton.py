@@ -43,11 +43,13 @@ class AutomatonBackground(Background):
     rooted: Tensor  # (Q,) bool
     starts: Tensor  # (F,)
     arc_keys: Tensor  # (A + 1,)
+    arc_tokens: Tensor  # (A + 1,)
     arc_weights: Tensor  # (A + 1,)
     arc_nexts: Tensor  # (A + 1,)
     arc_offsets: Tensor  # (Q + 1,)
     root_next: Tensor  # (V,)
     entry_keys: Tensor  # (E + 1,)
+    entry_classes: Tensor  # (E + 1,)
     added: Tensor  # (E + 1,)
     entry_offsets: Tensor  # (Q + 1,)
     entry_arcs: Tensor  # (E + 2,) where the arcs of an entry begin in by_class
@@ -67,10 +69,12 @@ class AutomatonBackground(Background):
             "chain": tables.chain,
             "starts": automaton.starts,
             "arc_keys": np.append(tables.arc_keys, LAST_KEY),
+            "arc_tokens": np.append(automaton.tokens, 0),
             "arc_nexts": np.append(automaton.nexts, 0),
             "arc_offsets": automaton.offsets,
             "root_next": root_next,
             "entry_keys": np.append(tables.entry_keys, LAST_KEY),
+            "entry_classes": np.append(tables.entry_keys % num_classes, 0),
             "entry_offsets": tables.entry_offsets,
             "entry_arcs": np.append(tables.entry_arcs, tables.entry_arcs[-1:]),
             "by_class": np.append(tables.by_class, len(tables.by_class)),
@@ -193,7 +197,7 @@ class AutomatonBackground(Background):
         return Corrections(
             shared=self.root.class_log_mass.unsqueeze(0),
             rows=rows,
-            classes=self.entry_keys[entries] % self.num_classes,
+            classes=self.entry_classes[entries],
             added=self.added[entries],
             only=None if self.all_rooted else ~self.rooted[states],
             constant=self.costs[states, -1],
@@ -204,10 +208,10 @@ class AutomatonBackground(Background):
         own = states.clamp_min(0)
         many = (offsets[own + 1] - offsets[own]).masked_fill(states < 0, 0).flatten()
         total = many.cumsum(0)
-        owner = torch.arange(len(many), device=many.device).repeat_interleave(many)
+        row = torch.arange(len(states), device=many.device).repeat_interleave(states.size(1))
         # the k-th of all is the (k − those before its owner)-th of its owner
-        place = torch.arange(len(owner), device=many.device) + (offsets[own].flatten() - total + many)[owner]
-        return owner // states.size(1), place
+        shift = (offsets[own].flatten() - total + many).repeat_interleave(many)
+        return row.repeat_interleave(many), shift.add_(torch.arange(len(shift), device=many.device))
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
@@ -233,7 +237,7 @@ class AutomatonBackground(Background):
         after = self.after_root(states.unsqueeze(1), words).clone()
         for level in reversed(range(self.chain.size(1))):  # what fails less comes later, and stays
             rows, arcs = self.expand(self.chain[states, level : level + 1], self.arc_offsets)
-            words = self.arc_keys[arcs] % len(self.class_of)
+            words = self.arc_tokens[arcs]
             weights[rows, words] = self.costs[states[rows], level] + self.arc_weights[arcs]
             after[rows, words] = self.arc_nexts[arcs]
         return weights, torch.where(weights.isneginf(), self.starts[0], after)

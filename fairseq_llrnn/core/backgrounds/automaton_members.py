@@ -61,7 +61,7 @@ def members(background: AutomatonBackground, states: Tensor, classes: Tensor, k:
         inside = step < run[:, level : level + 1]  # shape: (M, W)
         place = (background.entry_arcs[entries[:, level : level + 1]] + step).masked_fill(~inside, -1)
         arcs = background.by_class[place]
-        words = (background.arc_keys[arcs] % len(background.class_of)).masked_fill(~inside, 0)
+        words = background.arc_tokens[arcs]
         weight = background.costs[states, level].unsqueeze(1) + background.arc_weights[arcs]
         weight = weight.masked_fill(~inside | _overruled(background, chain[:, :level], words), NEGATIVE_INFINITY)
         if background.remaining is not None:
@@ -100,21 +100,23 @@ def _overruled(background: AutomatonBackground, before: Tensor, words: Tensor) -
 
 def best_share(background: AutomatonBackground, states: Tensor, of_entries: Tensor) -> Tensor:
     """(N,) -> (N, S). A class has the shares of the first state in the chain that changes it, or those of the root."""
-    best = background.root.best_share(states.unsqueeze(1)).expand(len(states), -1)
-    best = best.masked_fill(~background.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
+    best = background.root.best_share(states.unsqueeze(1)).repeat(len(states), 1)
+    if not background.all_rooted:
+        best.masked_fill_(~background.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
     for level in reversed(range(background.chain.size(1))):
         rows, entries = background.expand(background.chain[states, level : level + 1], background.entry_offsets)
-        best[rows, background.entry_keys[entries] % background.num_classes] = of_entries[entries]
+        place = rows.mul_(background.num_classes).add_(background.entry_classes[entries])
+        best.view(-1).scatter_(0, place, of_entries[entries])
     return best
 
 
 def best_of_entries(background: AutomatonBackground) -> Tensor:
     """The largest log share in the class of every entry: (E + 1,), the last one without meaning."""
     states = background.entry_keys[:-1] // background.num_classes
-    classes = background.entry_keys[:-1] % background.num_classes
+    classes = background.entry_classes[:-1]
     chain = background.chain[states]
     begin = background.entry_arcs[:-2]
-    ranked = background.arc_keys[background.by_class] % len(background.class_of)  # words of arcs in that order
+    ranked = background.arc_tokens[background.by_class]  # words of arcs in that order
     best = background.arc_weights[background.by_class[begin]]
     for level in range(1, chain.size(1)):
         entries, found = background.find_entries(chain[:, level], classes)
@@ -159,7 +161,7 @@ def best_share_within(background: AutomatonBackground, state: Tensor) -> Tensor:
     if bool(background.rooted[states].any()):
         return Background.best_share(background, state)  # all words: few automata mix, and few steps are near a limit
     rows, arcs = background.expand(states.unsqueeze(1), background.arc_offsets)
-    words = background.arc_keys[arcs] % len(background.class_of)
+    words = background.arc_tokens[arcs]
     weight = background.arc_weights[arcs]
     weight = weight.masked_fill(background.out_of_reach(words, background.arc_nexts[arcs]), NEGATIVE_INFINITY)
     best = weight.new_full((len(states) * background.num_classes,), NEGATIVE_INFINITY)
