@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from fairseq_llrnn.cli import prior_contextual, prior_open, prior_source
+from fairseq_llrnn.cli import prior_contextual, prior_model, prior_open, prior_source
 from fairseq_llrnn.cli.show_source import kinds_text
 from fairseq_llrnn.core.backgrounds.smoothing import SMOOTHINGS
 from fairseq_llrnn.core.build import PriorSettings, add_translations, build_prior
@@ -86,8 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     background.add_argument(
         "--background", metavar="KIND",
         help="unigram (default); uniform; a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
-        "n-grams of order N estimated from --count-text; or automaton:FILE, a weighted automaton or grammar over the "
-        "words, beside a unigram of what may come next",
+        "n-grams of order N estimated from --count-text; automaton:FILE, a weighted automaton or grammar over the "
+        "words, beside a unigram of what may come next; or model:FILE, the checkpoint of a trained language model",
     )  # fmt: skip
     background.add_argument(
         "--smoothing", choices=SMOOTHINGS, help="unigram mass of unseen words (default: absolute)"
@@ -96,6 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)"
     )
     prior_contextual.add_arguments(parser)
+    prior_model.add_arguments(parser)
     prior_open.add_arguments(parser)
     prior_source.add_arguments(parser)
     parser.add_argument(
@@ -122,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
     words = load_dictionary(args.dict)
     prior_open.check(args)
     settings, lexical = _settings(args), prior_source.lexical_settings(args)
-    contextual = prior_contextual.contextual_settings(args)
+    contextual, model = prior_contextual.contextual_settings(args), prior_model.model_files(args)
     patterns = UserPatterns.load(args.patterns) if args.patterns else None
     evidence = prior_source.evidence_settings(args, patterns)
     text = _piece_text(args, words)
@@ -135,6 +136,9 @@ def run(args: argparse.Namespace) -> int:
     prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
     if contextual is not None:
         prior, more = add_contextual(prior, words, contextual, args.count_text)
+        notes.update(more)
+    if model is not None:
+        prior, more = prior_model.add_model(prior, words, model)
         notes.update(more)
     prior = prior_open.open_vocabulary(args, prior, words, lexicon)
     if evidence is not None and evidence.unsupported:
@@ -191,7 +195,7 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
         *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "features", "input_features"),
         *("top_words", "input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
-        *("pieces", *prior_contextual.NAMES, *prior_source.NAMES, *prior_open.NAMES),
+        *("pieces", *prior_contextual.NAMES, *prior_model.NAMES, *prior_source.NAMES, *prior_open.NAMES),
     )
     for name in others:
         if getattr(args, name) not in (None, False, []):
@@ -242,7 +246,7 @@ def _sources(args: argparse.Namespace, bitext: Sequence[Path]) -> list[str]:
         *(("--values", path) for path in args.values),
         *(("--count-text", path) for path in args.count_text),
         *(("--patterns", path) for path in [args.patterns] if path is not None),
-        *(("--background", path) for path in prior_contextual.files(args)),
+        *(("--background", path) for path in (*prior_contextual.files(args), *prior_model.files(args))),
         *(("--lexical-translation", path) for path in bitext),
         *(("--evidence-map", path) for path in [args.evidence_map] if path is not None),
     ]

@@ -4,6 +4,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from fairseq_llrnn.cli import prior_model
 from fairseq_llrnn.core.contextual import ContextualSettings, parse_background
 from fairseq_llrnn.core.prior_automaton import FLOOR, ON_ZERO
 from fairseq_llrnn.errors import OptionError
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--background-temperature", type=float, metavar="T",
-        help="flatten n-grams or an automaton: b to the power of 1/T (default: 1)",
+        help="flatten n-grams, an automaton or a model: b to the power of 1/T (default: 1)",
     )  # fmt: skip
     group.add_argument(
         "--folds", type=int, metavar="K",
@@ -47,7 +48,9 @@ def contextual_settings(args: argparse.Namespace) -> ContextualSettings | None:
     """
     parsed = None if args.background is None else parse_background(args.background)
     if parsed is None:
-        _refuse_alone(args, NAMES, "--background ngram:… or automaton:…")
+        of_models = ("background_temperature",) if prior_model.is_given(args) else ()
+        names = tuple(name for name in NAMES if name not in of_models)
+        _refuse_alone(args, names, "--background ngram:… or automaton:…")
         return None
     kind, source = parsed
     settings = ContextualSettings(kind, source)

@@ -41,7 +41,7 @@ class PriorSettings:
     input_top_words: int | Literal["all"] | None = None  # None: as top_words
     shapes: bool = False
     suffix_floor: int | None = None  # None: no suffix features
-    background: str = "unigram"  # or "uniform", or the path of a TSV; core/contextual.py: "ngram:…", "automaton:…"
+    background: str = "unigram"  # or "uniform", the path of a TSV, "ngram:…", "automaton:…" or "model:…"
     smoothing: str = "absolute"
     pseudo_count: float = 1.0
     pieces: str | None = None  # a convention of core/pieces.py; None: the dictionary holds words
@@ -193,10 +193,10 @@ def _signatures(
 
 
 def _weights(words: WordList, counts: np.ndarray, settings: PriorSettings) -> np.ndarray:
-    """b(x) for every word: (V,), summing to one; of n-grams a uniform one, whose place theirs take."""
+    """b(x) for every word: (V,), summing to one; of n-grams or a model a uniform one, whose place theirs take."""
     allowed = words.predictable
     kind = settings.background.partition(":")[0]
-    if kind in ("uniform", "ngram"):
+    if kind in ("uniform", "ngram", "model"):
         return allowed / allowed.sum()
     if kind in ("unigram", "automaton"):
         return unigram_weights(counts, allowed, settings.smoothing, settings.pseudo_count)

@@ -23,17 +23,22 @@ import numpy as np
 
 from fairseq_llrnn.core.backgrounds.model import NextWords
 from fairseq_llrnn.core.dictionary import UNK
+from fairseq_llrnn.core.prior_description import JSON_FILE
+from fairseq_llrnn.core.prior_files import MODEL_FOLDER
 
-FOLDER, CHECKPOINT, DICTIONARY, PRIOR = "model", "checkpoint.pt", "dict.txt", "prior"
+CHECKPOINT, DICTIONARY, PRIOR = "checkpoint.pt", "dict.txt", "prior"
 # one name, or names in folders; a description from a stranger must not point out of the prior
 _NAME = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """Where the files of a model are, what is in them, and how sharp the model is meant to be."""
+    """Where the files of a model are, what is in them, and how sharp the model is meant to be.
 
-    paths: Mapping[str, Path]  # by their names inside FOLDER
+    The dictionary's file is called DICTIONARY wherever it is, as the host wants it.
+    """
+
+    paths: Mapping[str, Path]  # by their names inside MODEL_FOLDER
     hashes: Mapping[str, str]  # SHA-256, by the same names
     temperature: float  # b = p^(1/temperature)
 
@@ -58,12 +63,12 @@ class ModelFiles:
             raise ValueError("expected names of a model's files and their hashes, found others")
         if not _is_temperature(temperature):
             raise ValueError(f"expected a temperature above 0, found {temperature!r}")
-        paths = {name: prior / FOLDER / name for name in hashes}
+        paths = {name: prior / MODEL_FOLDER / name for name in hashes}
         for name, path in paths.items():
             if not path.is_file():
-                raise ValueError(f"expected the model's file {FOLDER}/{name}, found none")
+                raise ValueError(f"expected the model's file {MODEL_FOLDER}/{name}, found none")
             if _hash(path) != hashes[name]:
-                raise ValueError(f"the model's file {FOLDER}/{name} is not the one that the prior was built with")
+                raise ValueError(f"the model's file {MODEL_FOLDER}/{name} is not the one that the prior was built with")
         return cls(paths, hashes, float(temperature))
 
     def description(self) -> dict[str, Any]:
@@ -76,14 +81,15 @@ class ModelFiles:
         return hashlib.sha256(repr((self.temperature, sorted(self.hashes.items()))).encode()).hexdigest()
 
     @property
-    def folder(self) -> Path:
-        """Where the files of a prior that was read are, under the names above."""
-        return self.paths[CHECKPOINT].parent
+    def prior(self) -> Path | None:
+        """The folder of the model's own prior, if it has one."""
+        description = self.paths.get(f"{PRIOR}/{JSON_FILE}")
+        return None if description is None else description.parent
 
     def write(self, prior: Path) -> None:
         """Copy the files into the folder `prior`."""
         for name, path in self.paths.items():
-            place = prior / FOLDER / name
+            place = prior / MODEL_FOLDER / name
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, place)
 

@@ -5,6 +5,7 @@
     arrays.npz       plain numeric arrays (numpy, read with allow_pickle=False)
     source.txt       the U symbols of the source language, only where the prior knows something of it: lexical
                      translations, evidence
+    model/           the files of another trained model, only where that is the background (model_files.py)
 
 The same input gives the same bytes. A prior belongs to one dictionary; loading it with another is an error.
 Sizes: V words, S output signatures, R input signatures, F output features, G input features, U source words.
@@ -20,7 +21,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,14 @@ from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceBackground
 from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.core.backgrounds.model import ModelBackground
 from fairseq_llrnn.core.backgrounds.static import StaticBackground
-from fairseq_llrnn.core.dictionary import PAD, UNK, hash_symbols
+from fairseq_llrnn.core.dictionary import EOS, PAD, UNK, hash_symbols
 from fairseq_llrnn.core.evidence.features import check_slot_features
 from fairseq_llrnn.core.evidence.rules import EvidenceRules
 from fairseq_llrnn.core.evidence.table import EvidenceTable, OpenWords
 from fairseq_llrnn.core.lexical_table import LexicalTranslation, is_word, speaks
+from fairseq_llrnn.core.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.core.open_vocabulary.table import OpenTable
 from fairseq_llrnn.core.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
 from fairseq_llrnn.core.prior_arrays import read_array, read_lexical, read_signatures
@@ -80,6 +83,8 @@ class Prior:
     evidence: EvidenceRules | None = None
     automaton: PriorAutomaton | None = None  # over log_weights, which are its root; None: b(x) is the same everywhere
     open_vocabulary: OpenVocabulary | None = None
+    model: ModelFiles | None = None  # whose probabilities are b(K, x), for the words that log_weights allow
+    load_model: LoadModel | None = field(default=None, compare=False, repr=False)  # who can build it
 
     @property
     def fingerprint(self) -> str:
@@ -93,6 +98,8 @@ class Prior:
             digest.update(f"{hash_symbols(self.source_symbols)} {self.lexical.identity}".encode())
         if self.evidence is not None:
             digest.update(f"evidence {hash_symbols(self.source_symbols)} {self.evidence.identity}".encode())
+        if self.model is not None:
+            digest.update(f"model {self.model.identity}".encode())
         return digest.hexdigest()
 
     def background(self, has_source: bool = True) -> Background:
@@ -121,6 +128,8 @@ class Prior:
         if self.automaton is not None:
             known_words = self.automaton.automaton
             return AutomatonBackground(class_of, self.output.num_classes, weights, known_words).float()
+        if self.model is not None:
+            return self._model_background(self.model, class_of, weights)
         if self.lexical is None:
             return StaticBackground(class_of, self.output.num_classes, weights).float()
         words, counted = torch.from_numpy(is_word(self.symbols)), torch.from_numpy(speaks(self.source_symbols))
@@ -128,6 +137,16 @@ class Prior:
         return LexicalBackground(
             class_of, self.output.num_classes, weights, known.table, words, counted, known.weight, known.learned
         ).float()
+
+    def _model_background(self, files: ModelFiles, class_of: torch.Tensor, weights: torch.Tensor) -> ModelBackground:
+        if self.load_model is None:
+            raise PriorError(
+                "the prior's background is a model, which only fairseq can build: use the prior in one of fairseq's "
+                "commands, or in llrnn explain or rescore"
+            )
+        model = self.load_model(files, self.symbols, np.isfinite(self.log_weights))
+        start = self.symbols.index(EOS)
+        return ModelBackground(class_of, self.output.num_classes, weights, start, model, files.temperature)
 
     def counts(self) -> dict[str, int]:
         """The sizes a reader wants to see."""
@@ -216,6 +235,9 @@ class Prior:
             description["open_vocabulary"] = self.open_vocabulary.description()
         if self.automaton is not None:
             description["automaton"] = self.automaton.description()
+        if self.model is not None:
+            description["model"] = self.model.description()
+            self.model.write(directory)
         text = json.dumps(description, ensure_ascii=False, indent=1)
         (directory / JSON_FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
 
@@ -234,8 +256,11 @@ class Prior:
         check_symbols(symbols, self.source_symbols, problem, option)
 
 
-def load_prior(directory: Path | str) -> Prior:
+def load_prior(directory: Path | str, load_model: LoadModel | None = None) -> Prior:
     """Read a prior; nothing in it is executed.
+
+    Args:
+        load_model: who can build another trained model, should that be the background; core code cannot.
 
     Raises:
         PriorError: no prior there, another version, a truncated or changed file.
@@ -280,6 +305,9 @@ def load_prior(directory: Path | str) -> Prior:
             raise ValueError("the open vocabulary needs <unk> alone in its signature")
         if automaton is not None and lexical is not None:
             raise ValueError("its background is an automaton and lexical translations at once")
+        model = ModelFiles.described(description["model"], directory) if "model" in description else None
+        if model is not None and (automaton is not None or lexical is not None):
+            raise ValueError("its background is a model and something else at once")
         evidence = EvidenceRules.described(description["evidence"]) if "evidence" in description else None
         check_source_hash(description, hash_symbols(source_symbols))
         if lexical is not None:
@@ -291,9 +319,10 @@ def load_prior(directory: Path | str) -> Prior:
                 raise ValueError("the evidence needs <pad> and <unk> alone in their signatures")
             if UNK not in source_symbols:
                 raise ValueError(f"the source words of the evidence lack {UNK}")
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise PriorError(f"{directory}: {error}; {REBUILD}") from None
     settings = description["settings"]
     return Prior(
-        symbols, output, read, log_weights, settings, source_symbols, lexical, evidence, automaton, opened
-    )
+        symbols, output, read, log_weights, settings, source_symbols, lexical, evidence, automaton, opened, model,
+        load_model,
+    )  # fmt: skip

@@ -11,6 +11,7 @@ from fairseq_llrnn.core.prior_description import JSON_FILE, REBUILD
 from fairseq_llrnn.errors import PriorError
 
 WORDS_FILE, ARRAYS_FILE, SOURCE_FILE = "dictionary.txt", "arrays.npz", "source.txt"
+MODEL_FOLDER = "model"
 
 
 def check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, option: str) -> None:
@@ -50,7 +51,8 @@ def swap(new: Path, directory: Path) -> None:
 
 def holds_nothing_else(path: Path) -> bool:
     """Whether `path` is a directory with the files of a prior, or none: all that a new prior may replace."""
-    return path.is_dir() and {p.name for p in path.iterdir()} <= {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE}
+    names = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE, MODEL_FOLDER}
+    return path.is_dir() and {p.name for p in path.iterdir()} <= names
 
 
 def read_words(path: Path) -> tuple[str, ...]:

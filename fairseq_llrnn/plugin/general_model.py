@@ -19,8 +19,9 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, FairseqLanguageM
 from torch import Tensor
 
 from fairseq_llrnn.core.dictionary import load_dictionary
-from fairseq_llrnn.core.model_files import CHECKPOINT, DICTIONARY, PRIOR, ModelFiles, SharedWords
-from fairseq_llrnn.errors import DataError, LLRNNError, PriorError
+from fairseq_llrnn.core.model_files import CHECKPOINT, DICTIONARY, ModelFiles, SharedWords
+from fairseq_llrnn.core.prior import JSON_FILE
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, PriorError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.load import Places, build_model, name_of, prior_folder, read_checkpoint, take_places
 
@@ -33,9 +34,9 @@ class GeneralModel:
 
     def __init__(self, model: FairseqLanguageModel, shared: SharedWords) -> None:
         self.model = model.eval().requires_grad_(False)
+        self.shared = shared
         self.index = torch.from_numpy(shared.index)  # (V,) of the general model's dictionary
         self.log_share = torch.from_numpy(shared.log_share).float()  # (V,)
-        self.unknown = shared.unknown
         self.longest = model.max_positions()
 
     def __call__(self, previous: Tensor, last: bool) -> Tensor:
@@ -53,7 +54,7 @@ class GeneralModel:
         self._follow(previous.device)
         # strings outside our dictionary, which evidence has ids for, are unknown here
         known = previous < len(self.index)
-        read = self.index[previous.where(known, 0)].where(known, self.unknown)  # shape: (B, T)
+        read = self.index[previous.where(known, 0)].where(known, self.shared.unknown)  # shape: (B, T)
         decoder = self.model.decoder
         if last and isinstance(decoder, LogLinearDecoder):  # which answers for the last position only, in a search
             output = decoder(read, incremental_state={})
@@ -84,32 +85,36 @@ def find_model_files(checkpoint: str, places: Places, temperature: float) -> Mod
     take_places(checkpoint, task, (DICTIONARY,), places)
     folder = Path(utils.split_paths(str(task.data))[0])
     prior = Path(prior_folder(task.prior, str(task.data))) if name_of(state["cfg"], "task") == OUR_TASK else None
+    if prior is not None and not (prior / JSON_FILE).is_file():
+        raise OptionError(f"--{places.prefix}prior {prior}: expected a prior, found none there; check the spelling")
     return ModelFiles.of(Path(checkpoint), folder / DICTIONARY, prior, temperature)
 
 
 def load_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> GeneralModel:
-    """The model of a prior that was read, for the words of this prior.
+    """As build_general_model, for a prior that was read; whatever is wrong is a PriorError."""
+    try:
+        return build_general_model(files, symbols, allowed)
+    except LLRNNError as error:
+        raise PriorError(f"the model that is the prior's background: {error}") from None
+
+
+def build_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> GeneralModel:
+    """The model, for the words of another dictionary.
 
     Args:
         symbols: V. allowed: (V,) bool, which of them can be a next word.
 
     Raises:
-        PriorError: what the prior holds is no language model that can be built.
+        DataError: no language model that can be built, or one that knows none of the words. PriorError: its prior does
+        not fit.
     """
-    try:
-        return _load(files, symbols, allowed)
-    except LLRNNError as error:
-        raise PriorError(f"the general model inside the prior: {error}") from None
-
-
-def _load(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> GeneralModel:
     checkpoint = str(files.paths[CHECKPOINT])
     state = read_checkpoint(checkpoint)
     _check_kind(checkpoint, state["cfg"])
     task = state["cfg"].task
-    task.data = str(files.folder)
+    task.data = str(files.paths[DICTIONARY].parent)
     if name_of(state["cfg"], "task") == OUR_TASK:
-        task.prior = str(files.folder / PRIOR)
+        task.prior = str(files.prior)  # missing is said by who reads it
     model, _ = build_model(checkpoint, state)
     return GeneralModel(model, compare_words(files, symbols, allowed))
 

@@ -25,6 +25,7 @@ from fairseq_llrnn.plugin.columns import ColumnGeneratorWithAlignment, ColumnSco
 from fairseq_llrnn.plugin.completing import LimitedGeneratorWithAlignment
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder, known_words
 from fairseq_llrnn.plugin.experts import attach
+from fairseq_llrnn.plugin.general_model import load_general_model
 from fairseq_llrnn.plugin.generation import generator_class
 from fairseq_llrnn.plugin.load import prior_folder
 from fairseq_llrnn.plugin.spelling import spell_unknown
@@ -62,7 +63,7 @@ def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictio
     Raises:
         PriorError: none there, damaged, or made for another dictionary.
     """
-    loaded = load_prior(prior_folder(prior, data))
+    loaded = load_prior(prior_folder(prior, data), load_general_model)
     loaded.check_dictionary(dictionary.symbols, os.path.join(utils.split_paths(data)[0], dictionary_file))
     return loaded
 

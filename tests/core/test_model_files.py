@@ -22,7 +22,7 @@ def test_what_is_written_is_what_is_read(files: ModelFiles, tmp_path: Path) -> N
     files.write(tmp_path / "new")
     found = ModelFiles.described(files.description(), tmp_path / "new")
     assert found.identity == files.identity and found.temperature == 2.0
-    assert found.folder == tmp_path / "new" / "model"
+    assert found.prior == tmp_path / "new" / "model" / "prior"
     assert {name: path.read_text() for name, path in found.paths.items()} == {
         "checkpoint.pt": "the bytes of checkpoint_best.pt",
         **{name: f"the bytes of {name}" for name in ("dict.txt", "prior/prior.json", "prior/model/dict.txt")},

@@ -1,0 +1,175 @@
+"""`llrnn prior --background model:FILE`: a trained model inside a prior, in training, search and explanations."""
+
+import json
+import math
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from host_commands import HostCommands, Result
+from tiny_world import MODEL, TRAINING, USER_DIR, World, build, read_checkpoint
+
+from fairseq_llrnn.core.backgrounds.model import ModelBackground
+from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.plugin.general_model import load_general_model
+
+
+@pytest.fixture(scope="module")
+def general(host: HostCommands, world: World) -> Path:
+    """A model over a dictionary that says `chien` for `chat` and lacks `mer`."""
+    place = world.place / "general-of-priors"
+    place.mkdir()
+    text = (world.place / "train.txt").read_text(encoding="utf-8").replace("chat", "chien").replace("mer", "lune")
+    (place / "train.txt").write_text(text, encoding="utf-8")
+    host.run(
+        "fairseq-preprocess", "--only-source", "--trainpref", place / "train.txt", "--validpref", place / "train.txt",
+        "--destdir", place / "data-bin", "--workers", 1,
+    )  # fmt: skip
+    features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
+    host.run("llrnn", "prior", "--dict", place / "data-bin" / "dict.txt", *features, "--out", place / "data-bin/prior")
+    host.run(
+        "fairseq-train", place / "data-bin", *MODEL, *TRAINING, "--task", "llrnn_language_modeling", "--cpu",
+        "--user-dir", USER_DIR, "--save-dir", place, "--no-epoch-checkpoints", "--max-epoch", 3,
+    )  # fmt: skip
+    return place / "checkpoint_last.pt"
+
+
+TEST = ("--gen-subset", "test", "--max-tokens", 200, "--sample-break-mode", "eos", "--required-batch-size-multiple", 1)
+
+
+def arguments(world: World, general: Path, *options: object) -> list[object]:
+    features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
+    return ["prior", "--dict", world.data / "dict.txt", *features, "--background", f"model:{general}", *options]
+
+
+@pytest.fixture(scope="module")
+def built(host: HostCommands, world: World, general: Path) -> tuple[Path, str]:
+    """A prior with that model as its background, and what was said on stderr."""
+    out = world.place / "with-model"
+    result = host.run("llrnn", *arguments(world, general, "--background-temperature", 1.25, "--out", out))
+    return out, result.err
+
+
+def test_the_prior_is_whole_without_the_places_of_the_training(
+    host: HostCommands, world: World, built: tuple[Path, str], tmp_path: Path
+) -> None:
+    out, said = built
+    assert "note: 2 words that the background's model lacks: they share what it says of <unk>" in said
+    assert "note: 1 words of the background's model that --dict lacks: they are dropped" in said
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(out, moved)
+    prior = load_prior(moved, load_general_model)
+    background = prior.background()
+    assert isinstance(background, ModelBackground) and background.temperature == 1.25
+    assert prior.fingerprint == load_prior(out).fingerprint
+    assert prior.fingerprint != load_prior(world.prior("prior")).fingerprint
+    # it can take its own place, and be looked into without fairseq
+    prior.save(moved)
+    assert load_prior(moved).fingerprint == prior.fingerprint
+    assert "model:" in host.run("llrnn", "show", moved).out
+
+
+def test_train_resume_evaluate_generate_and_explain(
+    host: HostCommands, world: World, built: tuple[Path, str], tmp_path: Path
+) -> None:
+    prior, _ = built
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    train = [str(world.data), "--user-dir", USER_DIR, "--task", "llrnn_language_modeling", "--cpu", "--prior", prior]
+    train += [*MODEL, *TRAINING, "--no-epoch-checkpoints"]
+    host.run("fairseq-train", *train, "--save-dir", whole, "--max-epoch", 2)
+    for epochs in (1, 2):
+        host.run("fairseq-train", *train, "--save-dir", halves, "--max-epoch", epochs)
+    states = [read_checkpoint(place / "checkpoint_last.pt")["model"] for place in (whole, halves)]
+    assert not any("background" in name for name in states[0])
+    for name, value in states[0].items():
+        torch.testing.assert_close(value, states[1][name])
+    path = whole / "checkpoint_last.pt"
+    ours = [str(world.data), "--user-dir", USER_DIR, "--task", "llrnn_language_modeling", "--cpu", "--path", path]
+    evaluated = host.run("fairseq-eval-lm", *ours, "--prior", prior, *TEST)
+    (bits,) = re.findall(r"Loss \(base 2\): ([\d.]+)", evaluated.out + evaluated.err)
+    lines = world.text("test")
+    explained = host.run("llrnn", "explain", "--path", path, "--json", "-", stdin="\n".join(lines) + "\n")
+    words = [word for line in explained.out.splitlines() for word in json.loads(line)["words"]]
+    nats = -sum(math.log(word["p"]) for word in words) / len(words)
+    assert nats == pytest.approx(float(bits) * math.log(2), abs=2e-3)
+    generated = host.run(
+        "fairseq-generate", *ours, "--prior", prior, "--gen-subset", "test1", "--beam", 3, "--max-len-b", 8,
+        "--batch-size", 4, "--num-workers", 0, "--required-batch-size-multiple", 1, "--sample-break-mode", "eos",
+    )  # fmt: skip
+    assert len(re.findall(r"^H-\d+\t", generated.out, re.MULTILINE)) == len(world.text("test1"))
+
+
+def test_a_penalty_leads_back_to_the_general_model(world: World, built: tuple[Path, str]) -> None:
+    """Where the adaptor is zero, the model is its background, normalised."""
+    setting = build([*world.train_args(), "--prior", str(built[0])])
+    with torch.no_grad():
+        setting.model.decoder.output.weight.zero_()
+        setting.model.decoder.output.bias.zero_()
+        previous = torch.tensor([[2, 5, 9, 7]])
+        found = setting.model.eval().get_normalized_probs(setting.model(previous), log_probs=True)
+        background = setting.model.decoder.background
+        expected = torch.stack([background.log_weights(s)[0] for s in background.states_along(previous)])
+    torch.testing.assert_close(found[0], expected.log_softmax(-1))
+
+
+# ---- what a user can get wrong --------------------------------------------------------------------------------------
+
+
+def assert_is_said(result: Result, said: str) -> None:
+    (line,) = result.err.strip().splitlines()
+    assert line.startswith("llrnn: error: ") and said in line
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--background", "model:nowhere.pt"), "expected a checkpoint behind the colon, found none there"),
+        (("--background-temperature", "0"), "--background-temperature 0.0: expected a number above 0"),
+        (("--smoothing", "none"), "only a unigram is smoothed"),
+        (("--folds", "3"), "--folds: it has no say without --background ngram:… or automaton:…"),
+        (("--background", "uniform", "--background-data", "x"), "--background-data: it has no say without"),
+        (("--background-data", "nowhere"), "--background-data nowhere: expected the folder of fairseq-preprocess"),
+        (("--background-prior", "nowhere"), "--background-prior nowhere: expected a prior"),
+    ],
+)
+def test_bad_options(
+    options: tuple[str, ...], said: str, host: HostCommands, world: World, general: Path, tmp_path: Path
+) -> None:
+    given = arguments(world, general, *options, "--out", tmp_path / "prior")
+    assert_is_said(host.run("llrnn", *given, code=2), said)
+    assert not (tmp_path / "prior").exists()
+
+
+def test_another_prior_than_that_of_its_training(
+    host: HostCommands, world: World, general: Path, tmp_path: Path
+) -> None:
+    given = arguments(world, general, "--background-prior", world.prior("softmax"), "--out", tmp_path / "prior")
+    assert_is_said(host.run("llrnn", *given, code=2), "made for another dictionary")
+
+
+def test_a_model_of_other_words_is_warned_of(host: HostCommands, general: Path, tmp_path: Path) -> None:
+    words = ["chien", "roi", *(f"word{i}" for i in range(10))]
+    (tmp_path / "dict.txt").write_text("".join(f"{word} 9\n" for word in words), encoding="utf-8")
+    given = ["--dict", tmp_path / "dict.txt", "--top-words", 5, "--background", f"model:{general}"]
+    said = host.run("llrnn", "prior", *given, "--out", tmp_path / "prior").err
+    assert re.search(r"warning: the background's model knows 2 of the 12 words of --dict, and \d+ others", said)
+
+
+def test_a_damaged_copy(built: tuple[Path, str], tmp_path: Path) -> None:
+    broken = tmp_path / "prior"
+    shutil.copytree(built[0], broken)
+    checkpoint = broken / "model" / "checkpoint.pt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
+    with pytest.raises(PriorError, match=r"model/checkpoint.pt is not the one that the prior was built with"):
+        load_prior(broken)
+    shutil.rmtree(broken / "model")
+    with pytest.raises(PriorError, match=r"expected the model's file model/checkpoint.pt, found none"):
+        load_prior(broken)
+
+
+def test_only_the_rim_can_build_it(built: tuple[Path, str]) -> None:
+    with pytest.raises(PriorError, match="a model, which only fairseq can build"):
+        load_prior(built[0]).background()
