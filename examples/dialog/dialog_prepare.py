@@ -11,7 +11,7 @@ act does not have.
 
 Files in the folder OUT:
 
-    train valid test  .act .sent      pairs; of training and validation only those that say what their act has, no more
+    train valid test  .act .sent      pairs; of training and validation only those that say no more than their act has
     valid test        .acts           the different acts of a part, to write sentences for
     counted.sent                      the training sentences without their values: what words are frequent
     dict.act.txt dict.sent.txt        dictionaries; both have the values of all acts, the *ontology*
@@ -36,6 +36,7 @@ from fairseq_llrnn.errors import DataError
 
 SPLITS = ("train", "valid", "test")
 TAG = "#"  # begins a word that speaks of a slot of KEYWORDS
+ORDINARY = 0.01  # share of the sentences
 SLOT_OF = {word: slot for slot, words in KEYWORDS.items() for word in words}
 
 
@@ -85,17 +86,43 @@ def is_supported(act: Act, words: Sequence[str]) -> bool:
     return {word for word in words if word[0] in (MARK, TAG)} <= offered(act)
 
 
+class Ontology:
+    """All values of the acts, and their parts, as words: to see where a sentence says one that is no slot of its act.
+
+    An ordinary word that is somebody's value as well is none here (`range`, in RNNLG): one that stands in more than a
+    hundredth of the sentences without being the value of a slot.
+    """
+
+    def __init__(self, acts: Iterable[Act], sentences: Sequence[Sequence[str]]) -> None:
+        self.slots: dict[str, set[str]] = {}  # value -> the slots whose value it is
+        for slot, value in {pair for act in acts for pair in act.texts}:
+            for part in (value, *value.replace(" or ", " and ").split(" and ")):
+                self.slots.setdefault(part, set()).add(slot)
+        texts = [f" {' '.join(words)} " for words in sentences]
+        ordinary = [v for v in self.slots if sum(f" {v} " in text for text in texts) > ORDINARY * len(texts)]
+        self.slots = {value: slots for value, slots in self.slots.items() if value not in ordinary}
+
+    def unmarked(self, act: Act, words: Sequence[str]) -> list[str]:
+        """Values that a sentence says without their token; but not those of a slot that the act asks for."""
+        text = f" {' '.join(words)} "
+        asked = {slot for slot, value in act.pairs if value == ASKED}
+        return [value for value, slots in self.slots.items() if f" {value} " in text and not slots <= asked]
+
+
 def prepare(data: Path, out: Path) -> dict[str, int]:
     """Write the files of one domain; returns how many pairs each part has, and how many were left out of it."""
     out.mkdir(parents=True, exist_ok=True)
     examples = {split: read_examples(find(data, split)) for split in SPLITS}
     whole = {split: [example.act for example in examples[split]] for split in SPLITS}
     acts = list(itertools.chain.from_iterable(whole.values()))
+    ontology = Ontology(acts, [target_of(example.act, example.sentence) for example in examples["train"]])
     facts: dict[str, int] = {}
     kept: dict[str, list[tuple[Act, list[str]]]] = {}
     for split in SPLITS:
         pairs = [(example.act, target_of(example.act, example.sentence)) for example in examples[split]]
-        kept[split] = [pair for pair in pairs if split == "test" or is_supported(*pair)]
+        kept[split] = [
+            pair for pair in pairs if split == "test" or (is_supported(*pair) and not ontology.unmarked(*pair))
+        ]
         facts |= {split: len(kept[split]), f"{split} left out": len(pairs) - len(kept[split])}
         _write(out / f"{split}.act", (source_of(act) for act, _ in kept[split]))
         _write(out / f"{split}.sent", (words for _, words in kept[split]))

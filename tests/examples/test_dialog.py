@@ -167,6 +167,15 @@ def test_what_needs_evidence_is_known() -> None:
     assert prepare.delexicalised_source(ACT)[:5] == ["inform", "name", "@name_1", "area", "@area_1"]
 
 
+def test_values_in_plain_words_are_found() -> None:
+    known = [acts.parse_act(f"i(food='{value}')") for value in ("thai", "sea food and french", "nice")]
+    ontology = prepare.Ontology(known, [["a", "nice", "place"]] * 3 + [["@food_thai"]])
+    act, asking = acts.parse_act("i(name='x')"), acts.parse_act("?request(food)")
+    assert sorted(ontology.unmarked(act, "@name_x is a nice thai place with french wine".split())) == ["french", "thai"]
+    assert ontology.unmarked(asking, "thai or french".split()) == []
+    assert ontology.unmarked(known[0], ["@food_thai"]) == []
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dialog")
