@@ -153,9 +153,9 @@ def test_too_little_text_for_folds() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"order": 6}, "--background ngram:6: expected an order from 1 to 5; longer n-grams can come from an ARPA file"),
-        ({"order": 0}, "--background ngram:0: expected an order from 1 to 5; longer n-grams can come from an ARPA file"),
-        ({"folds": 1}, "--folds 1: expected a number from 2 to 100, or 0 for n-grams of a text that the network is not"),
+        ({"order": 6}, "--background ngram:6: expected an order from 1 to 5; longer n-grams can come from an ARPA"),
+        ({"order": 0}, "--background ngram:0: expected an order from 1 to 5; longer n-grams can come from an ARPA"),
+        ({"folds": 1}, "--folds 1: expected a number from 2 to 100, or 0 for n-grams of a text that the network"),
         ({"weight": 1.5}, "--ngram-weight 1.5: expected a number from 0 (the unigram alone) to 1 (the n-grams as they"),
         ({"weight": math.nan}, "--ngram-weight nan: expected a number from 0 (the unigram alone) to 1 (the n-grams as"),
         ({"temperature": 0.0}, "--background-temperature 0.0: expected a number from 0.01 to 100; 1 leaves the "),
