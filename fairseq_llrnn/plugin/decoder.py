@@ -24,6 +24,7 @@ from torch.nn import functional
 from fairseq_llrnn.core.backgrounds.along import Along
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.core.backgrounds.corrections import Corrections
+from fairseq_llrnn.core.composition import FeatureEmbedding
 from fairseq_llrnn.core.evidence.slots import SlotRows
 from fairseq_llrnn.core.experts.features import ExpertFeatures
 from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
@@ -101,7 +102,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """Hidden states of every position, or of the last one where `incremental_state` is given.
 
         Args:
-            previous: the tokens before each position, (B, T), all of them below V.
+            previous: the tokens before each position, (B, T), all of them below V; with `reads_open` below V + O.
 
         Returns:
             (B, T, H) or (B, 1, H), and the attention on the source, (B, T, L) or (B, 1, L), if there is any.
@@ -145,6 +146,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         incremental_state: IncrementalState | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Hidden states (B, T, H), and the background along the positions. (B, 1, …) with `incremental_state`."""
+        strings = prev_output_tokens
         if self.opened is not None and self.slot_rows is None:  # a background with slots knows such ids itself
             prev_output_tokens = known_words(prev_output_tokens, self.dictionary)
         given = self._given(encoder_out, prev_output_tokens, incremental_state)
@@ -153,6 +155,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             state = self._advance(given, prev_output_tokens, incremental_state)
             background = self._limited(background, prev_output_tokens, incremental_state)
         read = background.readable(prev_output_tokens, state)
+        if self.reads_open and self.slot_rows is None:
+            read = self.read_as(strings, read)
         with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
             hidden, attention = self.hidden(read, encoder_out, incremental_state)
         extra: dict[str, Any] = {"attn": None if attention is None else [attention], "background": background}
@@ -173,6 +177,20 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         else:
             extra |= {"state": state, "masses": background.corrections(state) or background.log_mass(state)}
         return hidden.to(torch.bfloat16) if self._reduced else hidden, extra
+
+    @property
+    def reads_open(self) -> bool:
+        """Whether the network reads unknown words by their open class: where its words are embedded by features."""
+        return self.opened is not None and isinstance(getattr(self, "embedding", None), FeatureEmbedding)
+
+    def read_as(self, strings: Tensor, known: Tensor) -> Tensor:
+        """The tokens `known` with V + o in the place of strings beyond the dictionary, o the class they look like."""
+        assert self.open_table is not None
+        outside = strings >= len(self.dictionary)
+        if not bool(outside.any()):
+            return known
+        classes = torch.from_numpy(self.open_table.read_as(strings[outside].cpu().numpy())).to(known)
+        return known.masked_scatter(outside, len(self.dictionary) + classes)
 
     def _composed(self) -> tuple[Tensor, Tensor]:
         composed = self.output.composed()

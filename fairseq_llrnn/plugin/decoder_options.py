@@ -85,9 +85,13 @@ def build_output(prior: Prior, hidden_size: int, formula: str) -> LogLinearOutpu
 
 
 def build_embedding(prior: Prior, size: int, tied_to: LogLinearOutput | None) -> FeatureEmbedding:
-    """ψ-embeddings; `tied_to` an output layer, whose feature weights they share."""
-    class_of = torch.from_numpy(prior.input.class_of.copy())
-    return FeatureEmbedding(prior.input.features, class_of, size, None if tied_to is None else tied_to.weight)
+    """ψ-embeddings of V words and O open classes, if there are any.
+
+    `tied_to`: an output layer, whose feature weights they share.
+    """
+    read = prior.input if prior.open_vocabulary is None else prior.open_vocabulary.readable(prior.input)
+    class_of = torch.from_numpy(read.class_of.copy())
+    return FeatureEmbedding(read.features, class_of, size, None if tied_to is None else tied_to.weight)
 
 
 def check_sizes(args: Namespace | FairseqDataclass, *names: str) -> None:

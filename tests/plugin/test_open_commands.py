@@ -24,8 +24,8 @@ def opened(host: HostCommands, world: World) -> Path:
     """The tiny world's prior with open classes."""
     place = world.prior("open")
     host.run(
-        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20,
-        "--open-vocabulary", "characters", "--open-types", 3, "--out", place,
+        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv",
+        "--top-words", 20, "--open-vocabulary", "characters", "--open-types", 3, "--out", place,
     )  # fmt: skip
     return place
 
@@ -77,11 +77,20 @@ def test_strings_are_targets_and_unk_is_their_sum(setting: Any) -> None:
         torch.testing.assert_close(found[0, place], expected, rtol=1e-5, atol=1e-5)
 
 
-def test_unknown_words_are_read_as_unk(setting: Any) -> None:
-    one, _ = log_probs(setting, ["le xyzzy voit"])
-    other, _ = log_probs(setting, ["le Zoé voit"])
+def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> None:
+    table, embedding = setting.task.prior.open_table, setting.model.decoder.embedding
+    names, size = table.vocabulary.names, len(setting.task.dictionary)
+    ids = torch.tensor([table.words.index(word) for word in ("roses", "Zoé", "1999", "2016")])
+    read = setting.model.decoder.read_as(ids, torch.full_like(ids, setting.task.dictionary.unk())) - size
+    looked_like = [names[o] for o in read.tolist()]
+    assert looked_like[0].startswith("NOUN") and looked_like[2:] == ["number", "number"]
+    # a class is read by its features, as every word is
+    rows = embedding.table()[embedding.class_of[size + read]]
+    features = torch.from_numpy(table.vocabulary.features.dense())[read].double()
+    torch.testing.assert_close(rows, features @ embedding.weight)
+    one, other, different = (log_probs(setting, [f"le {word} voit"])[0] for word in ("7", "2016", "roses"))
     torch.testing.assert_close(one[0, 2:], other[0, 2:])
-    assert not torch.isclose(one[0, 1], other[0, 1])
+    assert not torch.isclose(one[0, 1], other[0, 1]) and not torch.isclose(one[0, 2], different[0, 2])
 
 
 def test_the_gradient_is_that_of_the_definition(setting: Any) -> None:

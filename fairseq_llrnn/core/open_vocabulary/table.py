@@ -49,6 +49,14 @@ class OpenTable:
         outside = np.logaddexp(self.vocabulary.log_outside, np.where(twin, log_probs, -np.inf))
         return log_probs - outside
 
+    def read_as(self, ids: np.ndarray) -> np.ndarray:
+        """The class that a network reads in the place of each string, the one it most looks like: (n,) -> (n,).
+
+        argmax_o π_o P_o(w); the ids are at least V.
+        """
+        classes: np.ndarray = (self.log_probs(ids) + self.vocabulary.log_shares).argmax(1)
+        return classes
+
     def twins(self, words: np.ndarray) -> np.ndarray:
         """The ids of the twins of some words of the dictionary: (n,) -> (n,)."""
         return np.array([self.words.open(self.words.symbols[word]) for word in words.tolist()], dtype=np.int64)

@@ -22,6 +22,7 @@ from fairseq_llrnn.core.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.core.open_vocabulary.characters import CharacterNGrams, Level
 from fairseq_llrnn.core.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers
 from fairseq_llrnn.core.open_vocabulary.strings import StringDistributions
+from fairseq_llrnn.core.signatures import Signatures
 
 KIND = "characters"
 MOST_SYMBOLS = 2**20  # so that keys of grams stay within 64 bits
@@ -37,6 +38,21 @@ class OpenVocabulary:
     strings: StringDistributions
     log_outside: np.ndarray  # (O,) float64, log(1 − Σ_{v ∈ V} P_o(v))
     word_shares: np.ndarray  # (V,) float64, the share of a word's tokens that training reads as unknown; 0 for most
+
+    def readable(self, words: Signatures) -> Signatures:
+        """ψ of V words, and behind them of the O classes, in so far as ψ has their features."""
+        index, table = words.features.index, words.features
+        names = self.features.names
+        offsets, indices, values = [table.offsets], [table.indices], [table.values]
+        for o in range(len(self.names)):
+            span = slice(self.features.offsets[o], self.features.offsets[o + 1])
+            entries = zip(self.features.indices[span].tolist(), self.features.values[span].tolist(), strict=True)
+            row = sorted((index[names[i]], value) for i, value in entries if names[i] in index)
+            offsets.append(offsets[-1][-1:] + len(row))
+            indices.append(np.array([i for i, _ in row], dtype=np.int64))
+            values.append(np.array([value for _, value in row], dtype=np.float32))
+        whole = FeatureTable(table.names, *(np.concatenate(parts) for parts in (offsets, indices, values)))
+        return Signatures(np.append(words.class_of, words.num_classes + np.arange(len(self.names))), whole)
 
     def description(self) -> dict[str, Any]:
         """For the prior's JSON."""
