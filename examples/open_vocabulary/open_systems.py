@@ -1,0 +1,175 @@
+"""The systems that are compared: what each makes of a text, its prior, and the command lines of its training.
+
+All have the same network and recipe, and give a probability to the same lines of text, whatever their units are:
+
+    open        words; every string outside the dictionary by open classes              (llrnn prior --open-vocabulary)
+    unk         a softmax over words that occur twice at least; others are <unk>, spelled by the same character model
+    pieces      a softmax over pieces of words (BPE), with bytes for characters that have none
+    characters  a softmax over characters
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SPLITS = ("train", "valid", "test1", "test2")
+BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # ▁, for a blank among characters
+LEAST_COUNT = 2  # of the words of `unk`
+
+NETWORK = ("--arch", "llrnn_lm", "--decoder-layers", "2", "--tie-features")
+RECIPE = (
+    *("--criterion", "log_linear", "--optimizer", "adam", "--clip-norm", "1.0", "--dropout", "0.4", "--lr", "0.002"),
+    *("--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", "0", "--patience", "3"),
+    *("--sample-break-mode", "eos", "--required-batch-size-multiple", "1", "--bf16-products"),
+)
+HOUSEHOLD = ("--cpu", "--num-workers", "0", "--no-epoch-checkpoints", "--log-format", "simple", "--log-interval", "50")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a test makes smaller."""
+
+    width: int = 256
+    epochs: int = 30
+    pieces: int = 8000
+    top_words: int = 2500
+    open_types: int = 50
+
+
+@dataclass(frozen=True)
+class System:
+    """One row of the table."""
+
+    name: str
+    what: str
+    longest: int  # tokens of a line
+    batch: int  # tokens
+
+
+SYSTEMS = {
+    "open": System("open", "words, open classes", 512, 1024),
+    "unk": System("unk", "words, <unk>, the same character model", 512, 1024),
+    "pieces": System("pieces", "pieces (BPE)", 1024, 1536),
+    "characters": System("characters", "characters", 4096, 6144),
+}
+
+
+def as_characters(line: str) -> str:
+    """A line in characters, a blank being one."""
+    return " ".join(BLANK if c == " " else c for c in line)
+
+
+def character_symbols(lines: Sequence[str]) -> Counter[str]:
+    """Every character of the training text with its count."""
+    return Counter(symbol for line in lines for symbol in as_characters(line).split(" "))
+
+
+class Pieces:
+    """Byte-pair encoding (Sennrich et al. 2016), trained on the training text, that any text can be written in."""
+
+    def __init__(self, model: Path) -> None:
+        import sentencepiece
+
+        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+
+    @classmethod
+    def train(cls, text: Path, model: Path, size: int) -> "Pieces":
+        import sentencepiece
+
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(text), model_prefix=str(model.with_suffix("")), model_type="bpe", vocab_size=size,
+            character_coverage=1.0, byte_fallback=True, normalization_rule_name="identity",
+            remove_extra_whitespaces=False, hard_vocab_limit=False, minloglevel=2, num_threads=1,
+        )  # fmt: skip
+        return cls(model)
+
+    def write(self, line: str) -> str:
+        return " ".join(self.processor.encode(line, out_type=str))
+
+    def symbols(self, lines: Sequence[str]) -> Counter[str]:
+        """All pieces, with their counts in the training text; those that it lacks count once."""
+        known = (self.processor.id_to_piece(i) for i in range(self.processor.get_piece_size()))
+        own = {piece for piece in known if piece not in ("<unk>", "<s>", "</s>")}
+        counts = Counter(piece for line in lines for piece in self.write(line).split(" "))
+        return Counter({piece: max(1, counts[piece]) for piece in own})
+
+
+def write_dictionary(path: Path, counts: Counter[str]) -> None:
+    """fairseq's dict.txt: the most frequent symbols first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    path.write_text("".join(f"{symbol} {count}\n" for symbol, count in ordered), encoding="utf-8")
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a text, words between single blanks."""
+    return [" ".join(line.split()) for line in path.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
+
+
+def prepare(name: str, text: Path, place: Path, sizes: Sizes) -> None:
+    """Write the texts of a system, in its units, and its dict.txt.
+
+    Args:
+        text: the folder of SPLITS, one sentence a line. place: the system's own.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    lines = {split: lines_of(text / f"{split}.txt") for split in SPLITS}
+    write: Callable[[str], str] = str
+    if name == "characters":
+        write, counts = as_characters, character_symbols(lines["train"])
+    elif name == "pieces":
+        pieces = Pieces.train(text / "train.txt", place / "pieces.model", sizes.pieces)
+        write, counts = pieces.write, pieces.symbols(lines["train"])
+    else:
+        counts = Counter(word for line in lines["train"] for word in line.split())
+        least = LEAST_COUNT if name == "unk" else 1
+        counts = Counter({word: count for word, count in counts.items() if count >= least})
+    for split, own in lines.items():
+        (place / f"{split}.txt").write_text("".join(write(line) + "\n" for line in own), encoding="utf-8")
+    write_dictionary(place / "dict.txt", counts)
+
+
+def commands(name: str, place: Path, lexicon: Sequence[str], user_dir: str, sizes: Sizes) -> list[list[str]]:
+    """What makes the system's data, prior and model.
+
+    Args:
+        lexicon: options of `llrnn prior` from which words get features, e.g. ("--conllu", "train.conllu").
+    """
+    data = place / "data-bin"
+    known = ["--dict", str(place / "dict.txt"), "--out", str(data / "prior")]
+    if name == "open":
+        prior = [
+            *("llrnn", "prior", *known, *lexicon, "--count-text", str(place / "train.txt"), "--shapes", "--suffixes"),
+            *("--top-words", str(sizes.top_words), "--open-vocabulary", "characters"),
+            *("--open-types", str(sizes.open_types)),
+        ]
+    else:
+        prior = ["llrnn", "prior", *known, "--softmax"]
+    system = SYSTEMS[name]
+    return [
+        [
+            *("fairseq-preprocess", "--only-source", "--workers", "1", "--srcdict", str(place / "dict.txt")),
+            *("--trainpref", str(place / "train.txt"), "--validpref", str(place / "valid.txt"), "--destdir", str(data)),
+        ],
+        prior,
+        [
+            *("fairseq-train", str(data), "--user-dir", user_dir, "--task", "llrnn_language_modeling", *NETWORK),
+            *("--decoder-embed-dim", str(sizes.width), "--decoder-hidden-size", str(sizes.width), *RECIPE),
+            *("--tokens-per-sample", str(system.longest), "--max-tokens", str(system.batch)),
+            *("--max-epoch", str(sizes.epochs), "--seed", "1", "--save-dir", str(place / "model"), *HOUSEHOLD),
+        ],
+    ]
+
+
+def score_command(name: str, place: Path) -> list[str]:
+    """`llrnn score` of a text in the system's units, which comes on stdin."""
+    spelt = ["--open"] if name == "open" else []
+    return ["llrnn", "score", "--path", str(place / "model" / "checkpoint_best.pt"), "--json", *spelt]
+
+
+def bits_of_unknown_character() -> float:
+    """What of a character outside the dictionary is not said by <unk>: which one of Unicode's it is."""
+    from fairseq_llrnn.core.open_vocabulary.alphabet import NUM_CHARACTERS
+
+    return math.log2(NUM_CHARACTERS)

@@ -1,0 +1,158 @@
+"""Bits per character of an open vocabulary against a softmax with <unk>, pieces of words, and characters.
+
+    open_vocabulary.py --text FOLDER --out OUT [--conllu FILE … | --lexicon FILE …] [SYSTEM …]
+
+FOLDER holds train.txt, valid.txt, test1.txt and test2.txt, a sentence a line, words between blanks (as
+examples/french_morphology/prepare.py writes them). What is finished is skipped: a system is when OUT/SYSTEM/result.json
+exists. `--commands` only prints what would be run. The table goes to stdout and OUT/table.md.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from open_systems import SYSTEMS, Sizes, bits_of_unknown_character, commands, lines_of, prepare, score_command
+
+import fairseq_llrnn
+from fairseq_llrnn.core.dictionary import load_dictionary
+from fairseq_llrnn.core.lexical_table import is_word
+from fairseq_llrnn.core.open_vocabulary.tallies import characters_of
+from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.errors import DataError, LLRNNError
+
+TESTS = ("valid", "test1", "test2")
+Run = Callable[[Sequence[str], str], str]  # a command and its stdin -> its stdout
+
+
+def run(command: Sequence[str], text: str = "") -> str:
+    """Run a command of this installation with one thread. Raises DataError where it fails."""
+    program = Path(sys.executable).parent / command[0]
+    finished = subprocess.run(
+        [str(program), *command[1:]], input=text, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE,
+        text=True, check=False,
+    )  # fmt: skip
+    if finished.returncode:
+        raise DataError(f"{shlex.join(command)} failed with status {finished.returncode}; its messages are above")
+    return finished.stdout
+
+
+def measure(name: str, text: Path, out: Path, execute: Run) -> dict[str, dict[str, float]]:
+    """By test text: bits and characters of a trained system; and the parts of the bits where it has words."""
+    place, result = out / name, {}
+    for test in TESTS:
+        plain = lines_of(text / f"{test}.txt")
+        facts = json.loads(execute(score_command(name, place), (place / f"{test}.txt").read_text(encoding="utf-8")))
+        bits = facts["bits"]
+        if name == "characters":
+            bits += facts["unknown_words"] * bits_of_unknown_character()
+        if name == "unk":
+            facts["spelling_bits"] = spelling_bits(" ".join(plain).split(), place, out / "open" / "data-bin" / "prior")
+            bits += facts["spelling_bits"]
+        if name == "pieces" and facts["unknown_words"]:
+            raise DataError(f"{place}: expected pieces for every character, found {facts['unknown_words']} <unk>")
+        characters = sum(characters_of(line.split()) for line in plain)
+        parts = ("known_bits", "unknown_bits", "spelling_bits", "end_bits", "unknown_words")
+        kept = {part: facts[part] for part in parts} if name in ("open", "unk") else {}
+        result[test] = {"bits": bits, "characters": characters, "bits_per_character": bits / characters, **kept}
+    return result
+
+
+def spelling_bits(words: Sequence[str], place: Path, prior: Path) -> float:
+    """−log₂ Σ_o π_o P_o(w) of the words that a system's dictionary lacks: the character model without a network.
+
+    Its part inside that dictionary is left out, and the rest divided by what remains, as for the open classes.
+    """
+    import numpy as np
+
+    vocabulary = load_prior(prior).open_vocabulary
+    if vocabulary is None:
+        raise DataError(f"{prior}: expected a prior with an open vocabulary, found none; make the system `open` first")
+    symbols = load_dictionary(place / "dict.txt").symbols
+    known = [symbol for symbol, word in zip(symbols, is_word(symbols), strict=True) if word]
+    inside = set(known)
+    unknown = [word for word in words if word not in inside]
+    shares = np.exp(vocabulary.log_shares)
+    outside = float((np.exp(vocabulary.strings.log_outside(known)) * shares).sum())
+    if not unknown:
+        return 0.0
+    spelt = np.logaddexp.reduce(vocabulary.strings.log_probs(unknown) + vocabulary.log_shares, axis=1)
+    return float(-(spelt - np.log(outside)).sum() / np.log(2))
+
+
+def table(results: dict[str, dict[str, dict[str, float]]]) -> str:
+    """Bits per character, and where those of words go."""
+    lines = ["| system | " + " | ".join(TESTS) + " |", "|---|" + "---:|" * len(TESTS)]
+    for name, result in results.items():
+        figures = " | ".join(f"{result[test]['bits_per_character']:.4f}" for test in TESTS)
+        lines.append(f"| {SYSTEMS[name].what} | {figures} |")
+    lines += ["", "Bits per character for known words / that an unknown word comes / its spelling / line ends:"]
+    for name in ("open", "unk"):
+        for test in TESTS if name in results else ():
+            parts = results[name][test]
+            shares = (parts[f"{part}_bits"] / parts["characters"] for part in ("known", "unknown", "spelling", "end"))
+            lines.append(f"* {name}, {test}: " + " / ".join(f"{share:.4f}" for share in shares))
+    return "\n".join(lines)
+
+
+def compare(
+    names: Sequence[str], text: Path, out: Path, lexicon: Sequence[str], sizes: Sizes, execute: Run = run
+) -> str:
+    """Make and measure the systems, one after the other; returns the table of all that are finished."""
+    user_dir = str(Path(fairseq_llrnn.__file__).parent)
+    for name in names:
+        place = out / name
+        finished = place / "result.json"
+        if finished.exists():
+            continue
+        prepare(name, text, place, sizes)
+        for command in commands(name, place, lexicon, user_dir, sizes):
+            made = {"fairseq-preprocess": place / "data-bin" / "train.bin", "llrnn": place / "data-bin" / "prior"}
+            if command[0] not in made or not made[command[0]].exists():
+                execute(command, "")
+        facts: dict[str, Any] = measure(name, text, out, execute)
+        finished.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    done = [name for name in SYSTEMS if (out / name / "result.json").exists()]
+    return table({name: json.loads((out / name / "result.json").read_text(encoding="utf-8")) for name in done})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="bits per character: open vocabulary, <unk>, pieces, characters")
+    parser.add_argument("systems", nargs="*", metavar="SYSTEM", help=f"some of {', '.join(SYSTEMS)} (default: all)")
+    parser.add_argument("--text", type=Path, required=True, help="folder of train.txt, valid.txt, test1.txt, test2.txt")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--conllu", nargs="+", default=[], help="treebank of the training text: features of words")
+    parser.add_argument("--lexicon", nargs="+", default=[], help="lexicon (TSV): features of words")
+    parser.add_argument("--commands", action="store_true", help="print the commands and run nothing")
+    args = parser.parse_args()
+    names = args.systems or list(SYSTEMS)
+    if unknown := set(names) - set(SYSTEMS):
+        parser.error(f"unknown systems {', '.join(sorted(unknown))}; there are {', '.join(SYSTEMS)}")
+    lexicon = [part for option in ("conllu", "lexicon") for part in _given(option, getattr(args, option))]
+    try:
+        if args.commands:
+            user_dir = str(Path(fairseq_llrnn.__file__).parent)
+            for name in names:
+                for command in commands(name, args.out / name, lexicon, user_dir, Sizes()):
+                    print(shlex.join(command))
+            return 0
+        found = compare(names, args.text, args.out, lexicon, Sizes())
+        (args.out / "table.md").write_text(found + "\n", encoding="utf-8")
+    except (LLRNNError, OSError) as error:
+        print(f"open_vocabulary.py: error: {error}", file=sys.stderr)
+        return 2
+    print(found)
+    return 0
+
+
+def _given(option: str, paths: Sequence[str]) -> list[str]:
+    return [f"--{option}", *paths] if paths else []
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,80 @@
+"""The comparison of open vocabularies: small systems end to end, and figures that are bits of the same text."""
+
+import importlib
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from host_commands import HostCommands
+from tiny_world import World, sentences
+
+from fairseq_llrnn.core.prior import load_prior
+
+pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install 'fairseq-llrnn[pieces]'")
+STRANGE = "le chateau voit la roseraie\nune été 𝄞\n"
+
+
+@pytest.fixture(scope="module")
+def example(root: Path) -> ModuleType:
+    folder = str(root / "examples" / "open_vocabulary")
+    sys.path.insert(0, folder)
+    try:
+        yield importlib.import_module("open_vocabulary")
+    finally:
+        sys.path.remove(folder)
+
+
+@pytest.fixture(scope="module")
+def text(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("open-text")
+    for split in ("train", "valid"):
+        (place / f"{split}.txt").write_bytes((world.place / f"{split}.txt").read_bytes())
+    (place / "test1.txt").write_text("\n".join(sentences(5, 8)) + "\n", encoding="utf-8")
+    (place / "test2.txt").write_text(STRANGE, encoding="utf-8")
+    return place
+
+
+def test_all_systems_are_measured_in_bits_per_character(
+    example: ModuleType, host: HostCommands, world: World, text: Path, tmp_path: Path
+) -> None:
+    def execute(command: Sequence[str], stdin: str) -> str:
+        extra = ["--max-tokens", "256"] if command[0] == "fairseq-train" else []
+        return host.run(command[0], *command[1:], *extra, stdin=stdin).out
+
+    sizes = example.Sizes(width=8, epochs=1, pieces=300, top_words=20, open_types=3)
+    lexicon = ["--lexicon", str(world.place / "lexicon.tsv")]
+    shown = example.compare(list(example.SYSTEMS), text, tmp_path, lexicon, sizes, execute)
+    rows = [line.split("|")[1:-1] for line in shown.splitlines() if line.startswith("| ")][1:]
+    assert [row[0].strip() for row in rows] == [system.what for system in example.SYSTEMS.values()]
+    assert all(0.5 < float(cell) < 20.0 for row in rows for cell in row[1:])
+    again = example.compare(["open"], text, tmp_path, lexicon, sizes, lambda command, stdin: pytest.fail("run again"))
+    assert again == shown
+    # the spelling of <unk>, by hand
+    prior = tmp_path / "open" / "data-bin" / "prior"
+    vocabulary = load_prior(prior).open_vocabulary
+    known = [line.split()[0] for line in (tmp_path / "unk" / "dict.txt").read_text(encoding="utf-8").splitlines()]
+    shares = np.exp(vocabulary.log_shares)
+
+    def mixed(words: list[str]) -> np.ndarray:
+        return np.exp(vocabulary.strings.log_probs(words)) @ shares
+
+    unknown = [word for word in STRANGE.split() if word not in known]
+    assert {"chateau", "roseraie", "été", "𝄞"} <= set(unknown)
+    expected = -np.log2(mixed(unknown) / (1.0 - mixed(known).sum())).sum()
+    assert example.spelling_bits(STRANGE.split(), tmp_path / "unk", prior) == pytest.approx(expected)
+
+
+def test_units_lose_nothing(example: ModuleType, text: Path, tmp_path: Path) -> None:
+    """Every system's text is the same text; pieces have bytes for what they have never seen."""
+    units = importlib.import_module("open_systems")
+    line = "le chat 𝄞 été"
+    assert units.as_characters(line).replace(" ", "").replace(units.BLANK, " ") == line
+    pieces = units.Pieces.train(text / "train.txt", tmp_path / "pieces.model", 300)
+    assert pieces.processor.decode(pieces.write(line).split(" ")) == line
+    symbols = pieces.symbols(["le chat"])
+    assert set(pieces.write(line).split(" ")) <= set(symbols) and min(symbols.values()) == 1
+    assert units.bits_of_unknown_character() == pytest.approx(math.log2(1_112_064))
