@@ -3,7 +3,7 @@
 #   make demo    a small corpus, two models, a table, a picture, a sentence explained
 #   make test    all tests
 #   make lint    ruff and mypy
-#   make bench   the two benchmarks, quick form
+#   make bench   the benchmarks, quick form
 #   make setup   .venv alone (Python 3.11, torch, fairseq, this package)
 
 VENV := .venv
@@ -35,6 +35,7 @@ lint: setup
 bench: setup
 	python scripts/bench_output_layer.py --quick
 	python scripts/bench_training.py --quick
+	python scripts/bench_backgrounds.py --quick
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

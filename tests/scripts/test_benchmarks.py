@@ -91,6 +91,23 @@ def test_training_benchmark(
     assert last_line(capsys)["training_over_fairseq_softmax"] > 0
 
 
+def test_backgrounds_benchmark(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = load_script(root, "bench_backgrounds")
+    small = {
+        "WORDS": 80, "TOKENS": 2000, "TOP_WORDS": 20, "COMBINATIONS": 5, "BATCH_TOKENS": 100, "STATES": 60,
+        "HYPOTHESES": 7, "QUICK": (1, 2), "TREEBANK": tmp_path / "none",
+    }  # fmt: skip
+    for name, value in small.items():
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(sys, "argv", ["bench", "--quick"])
+    assert module.main() == 0
+    found = last_line(capsys)
+    assert found.keys() == {"ngram_over_unigram_training", "automaton_step_share"}
+    assert all(value > 0 for value in found.values())
+
+
 def test_translation_benchmark(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""What do backgrounds that know the words before cost?
+
+    python scripts/bench_backgrounds.py [--quick] [--text FILE …] [--device cuda] [--threads 1]
+
+Sizes: V words, M words with an identity of their own, S signatures, H hidden, N positions or hypotheses.
+
+Training: one language model (an embedding by features, two LSTM layers of 256, the log-linear output, Adam), trained
+in turns with a unigram and with the trigrams of the same text as its background, held out in folds as training does it;
+batches of 2,048 tokens. ngram_over_unigram_training is tokens per second, trigram over unigram, medians of the turns.
+
+Search: the step of an automaton with 100,000 states (histories that fail to shorter ones) for 1,000 hypotheses in any
+of them: advance, corrections, and adding them to the scores. automaton_step_share is its time over that of the output
+layer in the same search: scores, log p of all classes and the best ten words, with a static background.
+
+The text: --text (tokenised, a sentence a line), else the training part of ../shared/data/ud-french-gsd-1.4, else a
+synthetic one. Features are synthetic: 400 combinations over the words. With one thread, times are those that the
+process worked, whatever else the machine did.
+
+The last line is one JSON object: ngram_over_unigram_training, automaton_step_share.
+"""
+
+import argparse
+import gzip
+import json
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+from fairseq_llrnn.core.automaton.automaton import END, ROOT, Automaton
+from fairseq_llrnn.core.backgrounds.along import Along
+from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.core.backgrounds.corrections import Corrections
+from fairseq_llrnn.core.build import PriorSettings, build_prior
+from fairseq_llrnn.core.composition import FeatureEmbedding
+from fairseq_llrnn.core.dictionary import SPECIALS, WordList
+from fairseq_llrnn.core.lexicon import Lexicon
+from fairseq_llrnn.core.log_linear import LogLinearOutput
+from fairseq_llrnn.core.network import RecurrentNetwork
+from fairseq_llrnn.core.ngram.background import ngram_from_text
+from fairseq_llrnn.core.ngram.sentences import Sentences
+from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.core.prior_automaton import PriorAutomaton
+
+TREEBANK = Path(__file__).resolve().parents[2] / "shared" / "data" / "ud-french-gsd-1.4" / "train.conllu.gz"
+WORDS, TOKENS, TOP_WORDS, COMBINATIONS = 42_500, 360_000, 2500, 400  # as UD French
+H, BATCH_TOKENS, PAD = 256, 2048, 1
+STATES, HYPOTHESES, BEST = 100_000, 1000, 10
+QUICK, FULL = (5, 2), (25, 10)  # turns, folds
+
+
+# ---- the text and its prior ------------------------------------------------------------------------------------------
+
+
+def treebank_lines(path: Path) -> list[list[str]]:
+    """Lower-cased forms of a CoNLL-U file, by sentence."""
+    lines: list[list[str]] = [[]]
+    with gzip.open(path, "rt", encoding="utf-8") as stream:
+        for line in stream:
+            cells = line.split("\t")
+            if cells[0].isdecimal():
+                lines[-1].append(cells[1].lower())
+            elif not line.strip():
+                lines.append([])
+    return [line for line in lines if line]
+
+
+def synthetic_lines() -> list[list[str]]:
+    """Words that follow one another: each has twenty usual successors, drawn as often as not."""
+    rng = np.random.default_rng(1)
+    weights = 1.0 / np.arange(1, WORDS + 1)
+    drawn = rng.choice(WORDS, TOKENS, p=weights / weights.sum())
+    usual = rng.choice(WORDS, (WORDS, 20), p=weights / weights.sum())
+    follows, which = rng.random(TOKENS) < 0.5, rng.integers(20, size=TOKENS)
+    for i in range(1, TOKENS):
+        if follows[i]:
+            drawn[i] = usual[drawn[i - 1], which[i]]
+    ends = np.cumsum(rng.integers(8, 43, TOKENS // 25))
+    return [[f"w{x}" for x in part] for part in np.split(drawn, ends[ends < TOKENS])]
+
+
+def read_lines(args: argparse.Namespace) -> list[list[str]]:
+    if args.text:
+        return [line.split() for path in args.text for line in path.read_text(encoding="utf-8").splitlines()]
+    return treebank_lines(TREEBANK) if TREEBANK.exists() else synthetic_lines()
+
+
+def make_priors(lines: list[list[str]], folds: int) -> tuple[Prior, Prior, Sentences]:
+    """With a unigram, with trigrams, and the text as ids."""
+    counts = Counter(word for line in lines for word in line)
+    symbols = (*SPECIALS, *(word for word, _ in counts.most_common()))
+    words = WordList(symbols, np.array([0, 0, len(lines), 1, *(counts[word] for word in symbols[4:])]))
+    rng, lexicon = np.random.default_rng(1), Lexicon()
+    for word in symbols[4:]:
+        i = min(int(rng.zipf(1.3)), COMBINATIONS)
+        lexicon.add(word, [f"N:{i % 10}", f"Case:{i % 7}", f"Gender:{i % 3}", f"Number:{i % 11}", f"Person:{i % 13}"])
+    unigram, _ = build_prior(words, words.counts, lexicon, PriorSettings(top_words=min(TOP_WORDS, len(symbols) - 4)))
+    index = {symbol: i for i, symbol in enumerate(symbols)}
+    text = Sentences.of([[index[word] for word in line] for line in lines])
+    made = ngram_from_text(text, words, 3, folds)
+    trigram = replace(unigram, log_weights=made.log_weights, automaton=PriorAutomaton(made.automaton, "ngram"))
+    return unigram, trigram, text
+
+
+# ---- training --------------------------------------------------------------------------------------------------------
+
+
+class LanguageModel(nn.Module):
+    """What llrnn_lm is made of."""
+
+    def __init__(self, prior: Prior) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        class_of = torch.from_numpy(prior.output.class_of.copy())
+        self.embedding = FeatureEmbedding(prior.input.features, class_of, H)
+        self.network = RecurrentNetwork(H, H, 2)
+        self.output = LogLinearOutput(prior.output.features, class_of, H)
+        self.background = prior.background()
+
+    def loss(self, previous: Tensor, target: Tensor) -> Tensor:
+        """−log p of the targets, (B, T), summed."""
+        hidden, _ = self.network(self.embedding(previous, self.embedding.table()))
+        along = Along(self.background.held_out(previous), previous)
+        masses = along.masses if isinstance(along.masses, Corrections) else along.masses.flatten(0, 1)
+        log_prob = self.output.target_log_prob(
+            hidden.flatten(0, 1), target.flatten(), masses, along.log_share(target).flatten()
+        )
+        return -log_prob.masked_fill(target.flatten() == PAD, 0.0).sum()
+
+
+def batches(text: Sentences, many: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """Inputs and targets of sentences of like length, as the host batches them."""
+    order = np.argsort(text.lengths, kind="stable")
+    begins = text.lengths.cumsum() - text.lengths
+    found: list[tuple[Tensor, Tensor]] = []
+    for first in np.random.default_rng(2).permutation(len(order))[:many]:
+        size = max(1, BATCH_TOKENS // (int(text.lengths[order[first]]) + 1))
+        rows = order[first : first + size]
+        longest = int(text.lengths[rows].max()) + 1
+        target = torch.full((len(rows), longest), PAD)
+        for i, row in enumerate(rows):
+            length = int(text.lengths[row])
+            target[i, :length] = torch.from_numpy(text.tokens[begins[row] : begins[row] + length])
+            target[i, length] = END
+        previous = target.roll(1, 1).masked_fill(target == PAD, PAD)
+        previous[:, 0] = END
+        found.append((previous.to(device), target.to(device)))
+    return found
+
+
+def update(model: LanguageModel, optimiser: torch.optim.Optimizer, previous: Tensor, target: Tensor) -> None:
+    optimiser.zero_grad(set_to_none=True)
+    model.loss(previous, target).backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimiser.step()
+
+
+def training_ratio(text: Sentences, priors: dict[str, Prior], turns: int, device: torch.device) -> float:
+    models = {name: LanguageModel(prior).to(device) for name, prior in priors.items()}
+    optimisers = {name: torch.optim.Adam(model.parameters(), 1e-3) for name, model in models.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in models}
+    tokens = 0
+    for turn, (previous, target) in enumerate(batches(text, turns + 2, device)):
+        for name, model in models.items():
+
+            took = timed(partial(update, model, optimisers[name], previous, target), device)
+            if turn >= 2:
+                seconds[name].append(took / int((target != PAD).sum()))
+        tokens += int((target != PAD).sum())
+    rates = {name: 1 / statistics.median(each) for name, each in seconds.items()}
+    print(f"training, {tokens // (turns + 2):,} tokens a batch, S = {models['unigram'].background.num_classes:,}")
+    for name, rate in rates.items():
+        print(f"  {name:<12}{rate:>12,.0f} tokens/s")
+    return rates["trigram"] / rates["unigram"]
+
+
+# ---- search ----------------------------------------------------------------------------------------------------------
+
+
+def large_automaton(prior: Prior, states: int) -> Automaton:
+    """A tenth of the states are histories of one word, the others of two; all know some words, and fail to shorter."""
+    rng = np.random.default_rng(3)
+    num_words, short = len(prior.symbols), states // 10
+    arcs = np.concatenate([[0], rng.geometric(1 / 20, short - 1), rng.geometric(1 / 3, states - short)])
+    owner = np.repeat(np.arange(states), arcs)
+    token = np.minimum(num_words ** rng.random(len(owner)), num_words - len(SPECIALS) - 1)  # frequent words first
+    keys, first = np.unique(owner * np.int64(num_words) + len(SPECIALS) + token.astype(np.int64), return_index=True)
+    owner, token = keys // num_words, keys % num_words
+    weights = np.log(rng.random(len(first)) / 30)
+    made = Automaton.from_arcs(num_words, states, 0, owner, token, rng.integers(states, size=len(first)), weights)
+    fail = np.concatenate([np.full(short, ROOT), rng.integers(1, short, states - short)])
+    root_next = np.where(np.isfinite(prior.log_weights), np.arange(num_words) % short, -1)
+    root_next[END] = 0
+    return replace(made, fail=fail, back_off=np.full(states, np.log(0.5)), root_next=root_next.astype(np.int64))
+
+
+def step_share(prior: Prior, turns: int, device: torch.device) -> float:
+    automaton = large_automaton(prior, STATES)
+    automaton.check(prior.log_weights)
+    class_of, weights = (torch.from_numpy(a.copy()) for a in (prior.output.class_of, prior.log_weights))
+    background = AutomatonBackground(class_of, prior.output.num_classes, weights, automaton).float().to(device)
+    static, model = prior.background().to(device), LanguageModel(prior).to(device)
+    composed = tuple(rows.detach() for rows in model.output.composed())
+    hidden = torch.randn(HYPOTHESES, H, device=device)
+    state = torch.randint(STATES, (HYPOTHESES, 1), device=device)
+    tokens = torch.randint(len(SPECIALS), len(prior.symbols), (HYPOTHESES,), device=device)
+    scores = model.output.class_scores(hidden, composed)
+
+    def output_layer() -> None:
+        fresh = model.output.class_scores(hidden, composed)
+        classes = model.output.class_log_probs(fresh, static.log_mass(state))
+        model.output.top_k(classes, static, static.start(HYPOTHESES), BEST)
+
+    def step() -> None:
+        corrections = background.corrections(background.advance(state, tokens))
+        assert isinstance(corrections, Corrections)
+        corrections.correct(scores)
+
+    def best_words() -> None:
+        background.best_share(state)
+
+    parts: dict[str, Callable[[], None]] = {"output layer": output_layer, "step": step, "best shares": best_words}
+    with torch.inference_mode():
+        seconds = {name: [timed(part, device) for _ in range(turns + 2)][2:] for name, part in parts.items()}
+    median = {name: statistics.median(each) for name, each in seconds.items()}
+    print(f"search, {HYPOTHESES:,} hypotheses, {automaton.num_states:,} states, {automaton.num_arcs:,} arcs")
+    print(f"  output layer with a static background  {median['output layer'] * 1e3:>8.2f} ms")
+    print(f"  the automaton's step                   {median['step'] * 1e3:>8.2f} ms")
+    print(f"  best shares of its classes             {median['best shares'] * 1e3:>8.2f} ms (more than a static one's)")
+    return median["step"] / median["output layer"]
+
+
+def timed(run: Callable[[], None], device: torch.device) -> float:
+    """Seconds; on the CPU those that the process worked."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        begin = time.perf_counter()
+        run()
+        torch.cuda.synchronize(device)
+        return time.perf_counter() - begin
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    begin = clock()
+    run()
+    return clock() - begin
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few turns and folds; under 50 seconds")
+    parser.add_argument("--text", type=Path, nargs="+", help="tokenised text, one sentence a line")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU (default: 1)")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    turns, folds = QUICK if args.quick else FULL
+    device = torch.device(args.device)
+    begin = time.process_time()
+    unigram, trigram, text = make_priors(read_lines(args), folds)
+    assert trigram.automaton is not None
+    print(f"V = {len(unigram.symbols):,}, {len(text.tokens):,} tokens; ", end="")
+    print(", ".join(f"{value:,} {name}" for name, value in trigram.automaton.counts().items()), end="; ")
+    print(f"made in {time.process_time() - begin:.0f} s; {args.device}, torch {torch.__version__}")
+    figures = {
+        "ngram_over_unigram_training": training_ratio(text, {"unigram": unigram, "trigram": trigram}, turns, device),
+        "automaton_step_share": step_share(unigram, 4 * turns, device),
+    }
+    print(json.dumps({name: round(value, 3) for name, value in figures.items()}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
