@@ -18,29 +18,33 @@ def random_root(seed: int, num_words: int = WORDS) -> np.ndarray:
     return root
 
 
-def random_automaton(seed: int, num_words: int = WORDS, num_states: int = 9) -> tuple[Automaton, np.ndarray]:
-    """States of all kinds: with chains of failure, explicit, without arcs, with all words; in three blocks."""
+def random_automaton(
+    seed: int, num_words: int = WORDS, num_states: int = 9, blocks: int = 1
+) -> tuple[Automaton, np.ndarray]:
+    """States of all kinds: with chains of failure, explicit, without arcs, with all words; `blocks` − 1 folds."""
+    assert num_states % blocks == 0
+    block = num_states // blocks
     rng = np.random.default_rng(seed)
     root = random_root(seed, num_words)
     fail = [int(rng.choice([NOTHING, ROOT]))]
     for state in range(1, num_states):
-        rooted = [ROOT, *(s for s in range(state) if fail[s] != NOTHING)]
+        rooted = [ROOT, *(s for s in range(state // block * block, state) if fail[s] != NOTHING)]
         fail.append(int(rng.choice([NOTHING, *rooted])))
     states = []
-    for _ in range(num_states):
+    for state in range(num_states):
+        first = state // block * block
         tokens = np.flatnonzero(rng.random(num_words) < rng.choice([0.0, 0.2, 0.6, 1.0]))
         weights = rng.normal(-2.0, 3.0, num_words)
         states.append(
             {
-                int(x): (float(weights[x]), 0 if x == END else int(rng.integers(num_states)))
+                int(x): (float(weights[x]), 0 if x == END else first + int(rng.integers(block)))
                 for x in tokens[tokens >= END]
             }
         )
     back_off = np.where(np.array(fail) == NOTHING, 0.0, rng.normal(-0.5, 1.0, num_states))
-    block = num_states // 3
     after = rng.integers(block, size=num_words)
     after[:2], after[END] = -1, 0
-    starts = (0, *(block * k + int(rng.integers(block)) for k in (1, 2)))
+    starts = (0, *(block * k + int(rng.integers(block)) for k in range(1, blocks)))
     automaton = Automaton.from_states(
         states, num_words, starts=starts, fail=fail, back_off=back_off.tolist(), root_next=after.tolist()
     )

@@ -51,6 +51,7 @@ def test_depth_counts_failures() -> None:
         ({"starts": np.array([0, 0])}, "2 states are no blocks for each of 2 starts"),
         ({"starts": np.array([0, 1, 1])}, "2 states are no blocks for each of 3 starts"),
         ({"starts": np.array([0, 1]), "root_next": np.array([-1, -1, 0, 1, 0])}, r"root_next name a state outside 0 …"),
+        ({"starts": np.array([0, 1])}, "an arc or a failure from one of its models into another"),
         ({"root_next": np.array([-1, -1, 0, 2, 0])}, r"root_next name a state outside 0 … 1"),
         ({"log_weights": np.array([0.0, np.nan, 0.0])}, "a weight that is not finite"),
         ({"back_off": np.array([np.inf, 0.0])}, "a weight that is not finite"),
@@ -83,6 +84,14 @@ def test_what_does_not_fit_its_root_is_refused() -> None:
         rooted.check(np.zeros(5))
     with pytest.raises(ValueError, match="</s> from the root that does not lead to the start"):
         replace(rooted, root_next=np.array([0, 0, 1, 0, 0])).check(np.zeros(5))
+
+
+def test_the_model_in_use_is_the_first_block() -> None:
+    many, _ = random_automaton(5, blocks=3)
+    used = many.in_use
+    used.check()
+    assert used.num_states == 3 and used.starts.tolist() == [0] and used.in_use is used
+    assert [used.row(q) for q in range(3)] == [many.row(q) for q in range(3)]
 
 
 def test_random_ones_are_sound() -> None:

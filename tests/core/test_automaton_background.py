@@ -147,9 +147,22 @@ def test_a_limit_leaves_what_can_end_in_time(seed: int) -> None:
         assert (~shares.isneginf()).tolist() == expected
 
 
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=10, deadline=None)
+def test_folds_obey_the_laws(seed: int) -> None:
+    automaton, root = random_automaton(seed, blocks=3)
+    automaton.check(root)
+    background = background_of(automaton, root, seed)
+    laws.check_background(background, WORDS, seed)
+    assert len(background.chain) == 3 and len(background._all_models.chain) == 9
+    # what is not held out is as if there were no folds
+    alone = background_of(automaton.in_use, root, seed)
+    assert torch.equal(background.log_shares(all_states(alone)), alone.log_shares(all_states(alone)))
+
+
 def test_held_out_sentences_begin_in_their_folds() -> None:
     """Each sentence of a row is read from the start of its fold, by its own words alone."""
-    automaton, root = random_automaton(3)
+    automaton, root = random_automaton(3, blocks=3)
     background = background_of(automaton, root)
     generator = torch.Generator().manual_seed(1)
     previous = torch.randint(2, WORDS, (20, 12), generator=generator)
@@ -195,8 +208,8 @@ def test_held_out_states_are_the_same_with_a_memory() -> None:
     states = held_out.flat_states(previous)
     assert torch.equal(states % one.num_states, single.flat_states(previous))
     assert (states >= one.num_states).all()
-    background.memory = None
-    assert torch.equal(states, background.held_out(previous).flat_states(previous))
+    held_out.memory = None
+    assert torch.equal(states, held_out.flat_states(previous))
     assert single.held_out(previous) is single
 
 

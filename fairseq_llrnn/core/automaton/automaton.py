@@ -12,7 +12,8 @@ A chain of failures that ends in NOTHING has one step only: `flatten` writes lon
 has all of its words on arcs, or gives every word that b₀ gives.
 
 An automaton may hold the same model F times, as estimated from all of a text and without each of its folds
-(core/ngram/folds.py). Then its states are F blocks of Q / F, block k has starts[k], and `root_next` counts in a block.
+(core/ngram/folds.py). Then its states are F blocks of Q / F, block k has starts[k], `root_next` counts in a block, and
+no arc but those on </s>, and no failure, leaves its block.
 """
 
 from __future__ import annotations
@@ -95,6 +96,23 @@ class Automaton:
         for _ in range(int(self.depth.max(initial=1)) - 1):
             here = np.where(here >= 0, self.fail[here], here)
         return here
+
+    @property
+    def in_use(self) -> Automaton:
+        """The first block alone: the model that was estimated from all of the text."""
+        size, arcs = self.block_size, int(self.offsets[self.block_size])
+        if size == self.num_states:
+            return self
+        return replace(
+            self,
+            starts=self.starts[:1],
+            offsets=self.offsets[: size + 1],
+            tokens=self.tokens[:arcs],
+            nexts=self.nexts[:arcs],
+            log_weights=self.log_weights[:arcs],
+            fail=self.fail[:size],
+            back_off=self.back_off[:size],
+        )
 
     def find(self, states: np.ndarray, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The arc of each state on its token, and whether there is one: (N,), (N,) -> (N,), (N,) bool."""
@@ -197,6 +215,10 @@ class Automaton:
             raise ValueError(f"the automaton's {states} states are no blocks for each of {len(self.starts)} starts")
         if not (self.root_next.min() >= -1 and self.root_next.max() < block):
             raise ValueError(f"the automaton's root_next name a state outside 0 … {block - 1}")
+        leaves = (self.nexts // block != self.arc_states // block) & (self.tokens != END)
+        fails_out = (self.fail >= 0) & (self.fail // block != np.arange(states) // block)
+        if leaves.any() or fails_out.any():
+            raise ValueError("the automaton has an arc or a failure from one of its models into another")
         if not (np.isfinite(self.log_weights).all() and np.isfinite(self.back_off).all()):
             raise ValueError("the automaton has a weight that is not finite")
         if arcs and (np.diff(self.keys) <= 0).any():

@@ -31,7 +31,6 @@ from fairseq_llrnn.core.ngram.folds import folds_along
 
 PADDING = SPECIALS.index(PAD)
 LAST_KEY = np.iinfo(np.int64).max  # behind all keys, so that what is looked up and not found has a place
-LITTLE_LEFT = 0.1  # of a class' mass: as a difference it would lose a digit
 
 
 class AutomatonBackground(Background):
@@ -56,9 +55,24 @@ class AutomatonBackground(Background):
     by_class: Tensor  # (A + 1,) arcs by state and class, the heaviest first
     steps: Tensor  # (Q,) words to the nearest end
 
-    def __init__(self, class_of: Tensor, num_classes: int, log_weights: Tensor, automaton: Automaton) -> None:
-        """class_of, log_weights: (V,) as in StaticBackground, log b₀. automaton: one that `Automaton.check` passed."""
+    def __init__(
+        self,
+        class_of: Tensor,
+        num_classes: int,
+        log_weights: Tensor,
+        automaton: Automaton,
+        with_folds: bool = False,
+    ) -> None:
+        """class_of, log_weights: (V,) as in StaticBackground, log b₀.
+
+        Args:
+            automaton: one that `Automaton.check` passed.
+            with_folds: whether the states of the held-out models are here, too; without, `held_out` makes them when it
+                needs them, for they take their time.
+        """
         super().__init__(class_of, num_classes)
+        self.folds = automaton if len(automaton.starts) > 1 and not with_folds else None
+        automaton = automaton if with_folds else automaton.in_use
         exact = log_weights.double().cpu().numpy()
         tables = class_tables(automaton, class_of.cpu().numpy(), num_classes, exact)
         self.root = StaticBackground(class_of, num_classes, log_weights)
@@ -132,7 +146,7 @@ class AutomatonBackground(Background):
     def share(self, states: Tensor, tokens: Tensor) -> Tensor:
         """log b(q, x) − log B_q(σ(x)): (M,), (M,) -> (M,)."""
         weight, after = self.step(states, tokens)
-        share = _share(weight, self.mass(states, self.class_of[tokens]))
+        share = automaton_members.log_difference(weight, self.mass(states, self.class_of[tokens]))
         if self.remaining is None:
             return share
         return share.masked_fill(self.out_of_reach(tokens, after), NEGATIVE_INFINITY)
@@ -220,7 +234,7 @@ class AutomatonBackground(Background):
 
     def log_shares(self, state: Tensor) -> Tensor:
         weights, after = self._whole(state.squeeze(1))
-        shares = _share(weights, self.log_mass(state)[:, self.class_of])
+        shares = automaton_members.log_difference(weights, self.log_mass(state)[:, self.class_of])
         if self.remaining is None:
             return shares
         words = torch.arange(len(self.class_of), device=shares.device)
@@ -260,19 +274,7 @@ class AutomatonBackground(Background):
         return values.view(*classes.shape, k), tokens.view(*classes.shape, k)
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
-        states, classes = state.expand_as(words).flatten(), self.class_of[words]
-        mass = self.mass(states, classes.flatten()).view_as(words)
-        share = _share(self.step(states, words.flatten())[0].view_as(words), mass)
-        # shape: (N, J, J), the words taken out of each word's class
-        out = (classes.unsqueeze(2) == classes.unsqueeze(1)) & taken.unsqueeze(1)
-        left = 1.0 - torch.where(out, share.exp().unsqueeze(1), 0.0).sum(2)
-        rest = mass + left.clamp_min(0.0).log()
-        row, column = ((left < LITTLE_LEFT) & out.any(2)).nonzero(as_tuple=True)
-        if len(row) > 0:
-            gone = words.masked_fill(~taken, -1)[row]
-            left_members = automaton_members.mass_without(self, state[row].squeeze(1), classes[row, column], gone)
-            rest = rest.index_put((row, column), left_members)
-        return rest.masked_fill(mass.isneginf(), NEGATIVE_INFINITY)
+        return automaton_members.log_mass_without(self, state, words, taken)
 
     # ---- limits, training -------------------------------------------------------------------------------------------
 
@@ -281,13 +283,21 @@ class AutomatonBackground(Background):
 
     def held_out(self, tokens: Tensor) -> Background:
         """Every sentence is read from the start of the fold that it is in; tokens: (B, T) as in the contract."""
-        if len(self.starts) == 1:
+        if self.folds is None:
             return self
         text = functional.pad(tokens[:, 1:], (0, 1), value=END)
-        folds = folds_along(text, END, PADDING, len(self.starts) - 1)
-        held_out = copy.copy(self)
-        held_out.sentence_starts = self.starts[1 + folds]
+        folds = folds_along(text, END, PADDING, len(self.folds.starts) - 1)
+        held_out = copy.copy(self._all_models)
+        held_out.sentence_starts = held_out.starts[1 + folds]
         return held_out
+
+    @cached_property
+    def _all_models(self) -> AutomatonBackground:
+        """This background with the models of all folds."""
+        assert self.folds is not None
+        weights = self.root.word_log_weight.cpu()
+        made = AutomatonBackground(self.class_of.cpu(), self.num_classes, weights, self.folds, with_folds=True)
+        return made.to(self.class_of.device)
 
     def within(self, remaining: int) -> Background:
         if remaining > self.farthest and self.farthest < NO_END:
@@ -297,15 +307,11 @@ class AutomatonBackground(Background):
         return limited
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Background:
-        self.__dict__.pop("_best_of_entry", None)  # it lives where the buffers live
+        for name in ("_best_of_entry", "_all_models"):
+            self.__dict__.pop(name, None)  # they live where the buffers live
         return super()._apply(fn, recurse)
 
 
 def _find(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
     places = torch.searchsorted(keys, wanted.contiguous())
     return places, keys[places] == wanted
-
-
-def _share(weight: Tensor, mass: Tensor) -> Tensor:
-    """Their difference, at most 0; −inf for a word without weight."""
-    return (weight - mass).clamp_max(0.0).masked_fill(weight.isneginf(), NEGATIVE_INFINITY)

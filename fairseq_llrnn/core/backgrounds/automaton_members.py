@@ -22,7 +22,7 @@ from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Backgroun
 if TYPE_CHECKING:
     from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
 
-AT_ONCE = 1 << 22  # candidates that are compared in one go
+LITTLE_LEFT = 0.1  # of a class' mass: as a difference it would lose a digit
 
 
 def best_of(background: AutomatonBackground, states: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -37,11 +37,26 @@ def best_of(background: AutomatonBackground, states: Tensor, classes: Tensor, k:
     return shares.masked_fill(none, NEGATIVE_INFINITY), tokens.gather(1, where).masked_fill(none, 0)
 
 
-def mass_without(background: AutomatonBackground, states: Tensor, classes: Tensor, gone: Tensor) -> Tensor:
-    """log Σ of b(q, x) over the members x that are not `gone` (M, J): (M,), (M,) -> (M,)."""
-    weights, tokens = members(background, states, classes, None)
-    out = (tokens.unsqueeze(2) == gone.unsqueeze(1)).any(2)
-    return weights.masked_fill(out, NEGATIVE_INFINITY).logsumexp(1)
+def log_mass_without(background: AutomatonBackground, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+    """As Background.log_mass_without: (N, 1), (N, J), (N, J) bool -> (N, J)."""
+    states, classes = state.expand_as(words).flatten(), background.class_of[words]
+    mass = background.mass(states, classes.flatten()).view_as(words)
+    share = log_difference(background.step(states, words.flatten())[0].view_as(words), mass)
+    # shape: (N, J, J), the words taken out of each word's class
+    out = (classes.unsqueeze(2) == classes.unsqueeze(1)) & taken.unsqueeze(1)
+    left = 1.0 - torch.where(out, share.exp().unsqueeze(1), 0.0).sum(2)
+    rest = mass + left.clamp_min(0.0).log()
+    row, column = ((left < LITTLE_LEFT) & out.any(2)).nonzero(as_tuple=True)
+    if len(row) > 0:
+        weights, tokens = members(background, state[row].squeeze(1), classes[row, column], None)
+        gone = (tokens.unsqueeze(2) == words.masked_fill(~taken, -1)[row].unsqueeze(1)).any(2)
+        rest = rest.index_put((row, column), weights.masked_fill(gone, NEGATIVE_INFINITY).logsumexp(1))
+    return rest.masked_fill(mass.isneginf(), NEGATIVE_INFINITY)
+
+
+def log_difference(weight: Tensor, mass: Tensor) -> Tensor:
+    """The log share of a weight in a mass, at most 0; −inf for a word without weight."""
+    return (weight - mass).clamp_max(0.0).masked_fill(weight.isneginf(), NEGATIVE_INFINITY)
 
 
 def members(background: AutomatonBackground, states: Tensor, classes: Tensor, k: int | None) -> tuple[Tensor, Tensor]:
