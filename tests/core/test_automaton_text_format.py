@@ -142,6 +142,18 @@ def test_finite_masses_are_taken(tmp_path: Path, text: str) -> None:
     read(tmp_path, f"weights probabilities\n{text}")
 
 
+@pytest.mark.parametrize(("leak", "finite"), [(0.001, True), (1e-7, True), (0.0, False), (-0.001, False)])
+def test_long_cycles_near_one_are_decided(tmp_path: Path, leak: float, finite: bool) -> None:
+    """700 words round, all of weight 1 but one: power iteration alone would take for ever."""
+    arcs = "".join(f"{i} {i + 1} le 1\n" for i in range(699))
+    text = f"weights probabilities\n{arcs}699 0 le {1 - leak!r}\n0 0.5\n"
+    if finite:
+        assert read(tmp_path, text).num_states == 700
+        return
+    with pytest.raises(DataError, match="found the cycle `le le .* …` of weight 1"):
+        read(tmp_path, text)
+
+
 @pytest.mark.parametrize(
     ("text", "cycle"),
     [

@@ -10,18 +10,20 @@ automaton with weights says how probable strings are, and that it can only if th
   ≥ 1 is the plainest case of one that is not; two cycles of weight 0.6 through one state are another.
 
 The radius is bounded by (M v)_q / v_q from both sides for every positive vector v (Collatz–Wielandt); v comes from the
-power iteration of M + I, which oscillates nowhere.
+power iteration of M + I, which oscillates nowhere. Where that converges too slowly, (I − M) v = 1 is solved: if the
+radius is below 1 then v = Σ Mⁿ 1 is positive, and if v is positive then M v = v − 1 says that the radius is below 1.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, identity
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
 
 from fairseq_llrnn.core.automaton.automaton import END, ROOT, Automaton
 
-MOST_ITERATIONS = 5_000
+MOST_ITERATIONS = 200
 NEARLY_ONE = 1e-9  # a radius that near to 1 counts as 1
 LONGEST_SHOWN = 12  # words of a cycle in an error
 
@@ -82,8 +84,18 @@ def check_mass(automaton: Automaton) -> None:
         vector[on_cycle] /= top[part[on_cycle]]
         vector = np.maximum(vector, 1e-250)
     undecided = high[part[on_cycle]] >= 1 - NEARLY_ONE
-    if undecided.any():
+    if undecided.any() and not _is_finite(matrix, on_cycle):
         raise _infinite(automaton, vector, int(on_cycle[undecided.argmax()]), origins, targets, arcs)
+
+
+def _is_finite(matrix: csr_matrix, on_cycle: np.ndarray) -> bool:
+    """Whether (I − M) v = 1 has a positive solution; on_cycle: the states that M speaks of."""
+    inner = matrix[on_cycle][:, on_cycle]
+    try:
+        solution = splu((identity(len(on_cycle)) - inner).tocsc()).solve(np.ones(len(on_cycle)))
+    except RuntimeError:  # singular: the radius is 1
+        return False
+    return bool(np.isfinite(solution).all() and (solution > 0).all() and (inner @ solution < solution).all())
 
 
 def _infinite(
