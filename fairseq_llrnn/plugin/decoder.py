@@ -32,8 +32,9 @@ from fairseq_llrnn.core.open_vocabulary.mixture import OpenMixture, class_mass, 
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.sampled_output import SampledOutput
 from fairseq_llrnn.core.sampling import ClassSampler
-from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.plugin.experts import check_experts, evidence_of, exception_scores, listen, without_experts
+from fairseq_llrnn.plugin.impossible import how_to_mend, refuse_impossible
 
 IncrementalState = dict[str, dict[str, Any]]
 EncoderOut = dict[str, list[Tensor]]  # as the host's; "src_tokens" holds the source, (B, L)
@@ -87,7 +88,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             self.opened = OpenMixture(prior.open_vocabulary, int(output.class_of[dictionary.unk()]))
         self.experts: ExpertFeatures | None = None  # set by plugin/experts.py
         self.sampler: ClassSampler | None = None  # set by a criterion that trains with samples of the classes
-        self.unsupported = prior.settings.get("unsupported")  # kinds of words that need evidence, if any
+        self.mend = how_to_mend(prior)
         self.bf16_products = bf16_products
         # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (as floating
         # point, so that the host's averages of checkpoints and of updates are the same fingerprint again)
@@ -392,24 +393,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         Raises:
             DataError: log_prob is −inf for a target that is not padding.
         """
-        impossible = torch.isneginf(log_prob) & targets.ne(self.dictionary.pad())
-        if not bool(impossible.any()):
-            return
-        row, position = impossible.nonzero()[0].tolist()
-        word = self.dictionary[int(targets[row, position])]
-        place = f"at position {position + 1} of sample {int(ids[row]) + 1}, " if len(ids) == len(targets) else ""
-        near = targets[row, max(0, position - 5) : position + 4]
-        around = self.dictionary.string(near[near.ne(self.dictionary.pad())])
-        mend = "build the prior with a background that covers it, e.g. --background unigram --smoothing absolute"
-        if self.unsupported:
-            mend = (
-                f"it may be of a kind that needs evidence (--unsupported {' '.join(self.unsupported)}) and find none "
-                "in its source: build the prior with small weights there instead of 0"
-            )
-        raise DataError(
-            f"the background gives word {word!r} no mass, but it is the target {place}in {around!r} "
-            f"({int(impossible.sum())} such targets in this batch); {mend}"
-        )
+        refuse_impossible(log_prob, targets, ids, self.dictionary, self.mend)
 
     def get_normalized_probs(
         self, net_output: tuple[Tensor, dict[str, Any]], log_probs: bool, sample: dict[str, Any] | None = None
@@ -425,6 +409,11 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             result = background.word_log_probs(classes, extra["state"]).unsqueeze(1)
         else:
             along: Along = extra["along"]
+            if scores.shape[:2] != along.previous.shape and along.log_mass.shape[:2].numel() > 1:
+                raise OptionError(
+                    "--softmax-batch: not supported with this prior, whose background is another one at every "
+                    "position; leave it out, or say --max-tokens with a smaller number"
+                )
             classes = self.output.class_log_probs(scores, along.log_mass)
             result = background.word_log_probs_along(classes, along.previous)
         if sample is not None and sample.get("target") is not None:

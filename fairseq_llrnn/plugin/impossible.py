@@ -1,8 +1,8 @@
-"""What is looked at before training begins with a background that knows the words before.
+"""Targets that the background forbids: found before training begins, or where their loss would be infinite.
 
-Sizes: n sentences. A grammar may give a training sentence probability zero, and its loss would be infinite: the prior
-says whether that is an error or the sentence is left out (`llrnn prior --on-zero`). And both grammars and held-out
-folds need whole sentences.
+Sizes: n sentences, B batch, T time. A grammar may give a training sentence probability zero, and its loss would be
+infinite: the prior says whether that is an error or the sentence is left out (`llrnn prior --on-zero`). And both
+grammars and held-out folds need whole sentences.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterable
 
 import numpy as np
+import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
@@ -69,4 +70,37 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
         f"sentence {first + 1} of the {split} data: the background gives {words[place]!r} probability zero in "
         f"{' '.join(words[max(0, place - 4) : place + 3])!r} (token {place + 1}; {len(bad):,} such sentences in all); "
         "mend the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+    )
+
+
+def how_to_mend(prior: Prior) -> str:
+    """What to do about a target that the background forbids."""
+    unsupported = prior.settings.get("unsupported")  # kinds of words that need evidence, if any
+    if unsupported:
+        return (
+            f"it may be of a kind that needs evidence (--unsupported {' '.join(unsupported)}) and find none in its "
+            "source: build the prior with small weights there instead of 0"
+        )
+    if prior.automaton is not None and prior.automaton.kind == "automaton":
+        return "mend the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+    return "build the prior with a background that covers it, e.g. --background unigram --smoothing absolute"
+
+
+def refuse_impossible(log_prob: Tensor, targets: Tensor, ids: Tensor, dictionary: Dictionary, mend: str) -> None:
+    """Raise DataError for the first target, (B, T), but padding, whose log_prob (B, T) is −inf.
+
+    Args:
+        ids: (B,) the samples' numbers, from zero; another length where nobody knows them. mend: what to do about it.
+    """
+    impossible = torch.isneginf(log_prob) & targets.ne(dictionary.pad())
+    if not bool(impossible.any()):
+        return
+    row, position = impossible.nonzero()[0].tolist()
+    word = dictionary[int(targets[row, position])]
+    place = f"at position {position + 1} of sample {int(ids[row]) + 1}, " if len(ids) == len(targets) else ""
+    near = targets[row, max(0, position - 5) : position + 4]
+    around = dictionary.string(near[near.ne(dictionary.pad())])
+    raise DataError(
+        f"the background gives word {word!r} no mass, but it is the target {place}in {around!r} "
+        f"({int(impossible.sum())} such targets in this batch); {mend}"
     )
