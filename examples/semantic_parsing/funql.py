@@ -11,10 +11,13 @@ them.
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 
-from fairseq_llrnn.errors import DataError
+logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+
+from fairseq_llrnn.errors import DataError  # noqa: E402
 
 TOKEN = re.compile(r"\s*('[^']*'|[a-z_][a-z_0-9]*|[0-9]+|[(),])")
 

@@ -52,7 +52,8 @@ class Mask:
         loaded = load_prior(str(prior))
         loaded.check_dictionary(target.symbols, "the model's dictionary")
         self.background = loaded.background(has_source=True)
-        self.names = [(source.index(name), target.index(name)) for name in SYMBOLS if name in target]
+        # no question offers a name that no training question had: that reads as <unk>, like other unknown words
+        self.names = [(source.indices.get(name, -1), target.index(name)) for name in SYMBOLS if name in target]
         self.words_after = cache(self._words_after)
         self.state = cache(self._state)
 
@@ -63,6 +64,8 @@ class Mask:
 
     def _words_after(self, prefix: tuple[int, ...]) -> Tensor:
         """0 for the words that may follow, and from which a form can be completed in time; −inf for others: (V,)."""
+        if prefix and torch.isneginf(self.words_after(prefix[:-1])[prefix[-1]]):
+            return self.words_after(prefix[:-1]).clone().fill_(float("-inf"))  # a beam of few forms, filled up
         background = self.background.within(LONGEST + 1 - SPARE - len(prefix))
         forbidden = torch.isneginf(background.log_shares(self.state(prefix))[0])
         return torch.zeros(len(forbidden)).masked_fill(forbidden, float("-inf"))
@@ -101,7 +104,9 @@ def parse_questions(
 
     def masked(models: Sequence[BaseFairseqModel], *args: Any, **options: Any) -> SequenceGenerator:
         assert mask is not None
-        return SequenceGenerator(MaskedModel(models, mask), *args, **options)
+        generator = SequenceGenerator(MaskedModel(models, mask), *args, **options)
+        generator.search.stop_on_max_len = True  # with what was found by then, where forms are few
+        return generator
 
     generator = task.build_generator([model], cfg, seq_gen_cls=None if mask is None else masked)
     ids = [encode(task.source_dictionary, words) for words in questions]

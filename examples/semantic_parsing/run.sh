@@ -4,7 +4,7 @@
 #   bash examples/semantic_parsing/run.sh [WORK-DIRECTORY [DATA-FOLDER]]        (default: runs/semantic_parsing)
 #
 # DATA-FOLDER has GeoQuery's funql_train.tsv and funql_test.tsv; without it, a small set is made. SEEDS="1 2 3" trains as
-# many models of each kind, EPOCHS=40 each of them so long, HELD_OUT=120 tests on so many training questions instead of
+# many models of each kind, EPOCHS=30 each of them so long, HELD_OUT=120 tests on so many training questions instead of
 # the test. Run it again and it goes on where it stopped; delete the work directory to start afresh.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,7 +13,7 @@ work=${1:-runs/semantic_parsing}
 data=${2:-$work/made}
 export OMP_NUM_THREADS=1 # the matrices are small: several threads wait for each other more than they compute
 here=examples/semantic_parsing
-epochs=${EPOCHS:-40}
+epochs=${EPOCHS:-30}
 mkdir -p "$work"
 
 say() { printf '\n== %s\n' "$*"; }
