@@ -60,6 +60,8 @@ def test_depth_counts_failures() -> None:
         ({"fail": np.array([1, 0])}, "chains of at most 64 failures, found a longer one from state 0"),
         ({"fail": np.array([1, NOTHING])}, "ends in nothing and is not written out"),
         ({"back_off": np.array([-1.0, 0.0])}, "a weight for failing in a state that cannot fail"),
+        ({"memory": 65}, "a memory of 65 words, not of 0 to 64"),
+        ({"memory": -1}, "a memory of -1 words, not of 0 to 64"),
         ({"memory": 1}, "a memory of 1 words, and has states that forbid words"),
         ({"nexts": np.array([1, 1, 0])}, "an arc on </s> that does not lead to the start of the next sentence"),
         ({"tokens": np.array([2, 3, 4], dtype=np.int32)}, "tokens are int32 of shape"),

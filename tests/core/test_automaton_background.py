@@ -3,20 +3,23 @@
 import itertools
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import laws
 import numpy as np
 import pytest
 import torch
-from automata import WORDS, log_weight_by_hand, ngram_like, random_automaton
+from automata import WORDS, log_weight_by_hand, ngram_like, random_automaton, random_root
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.core.automaton.automaton import END, ROOT, Automaton
+from fairseq_llrnn.core.automaton.reading import read_automaton
 from fairseq_llrnn.core.automaton.trimming import NO_END, steps_to_end
 from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.core.backgrounds.contract import Background, class_log_sums
 from fairseq_llrnn.core.backgrounds.static import StaticBackground
+from fairseq_llrnn.core.dictionary import SPECIALS, WordList
 from fairseq_llrnn.core.ngram.folds import folds_of
 from fairseq_llrnn.core.ngram.sentences import Sentences
 
@@ -211,6 +214,38 @@ def test_held_out_states_are_the_same_with_a_memory() -> None:
     held_out.memory = None
     assert torch.equal(states, held_out.flat_states(previous))
     assert single.held_out(previous) is single
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shortest"),
+    [
+        ("a.grammar", '%depth 5\nS -> "w4" S "w5" | "w6"', 2),
+        ("b.grammar", '%depth 6\nS -> "w4" S "w5" S [0.5] | "w6" [0.25] | "w7" S [0.25]', 2),
+        ("c.regex", "(w4 w5{3} | . w7)+ [^w4 w5]", 4),
+        ("d.txt", "0 1 w4 0.5\n1 0 w5 0.5\n1 1 w6 1\n1 2 w7\n2 0.1\n", 3),
+        ("e.txt", "weights probabilities\n0 1 w4 0.5\nfail 0 root 0.1\nfail 1 0 0.5\n1 0 w5\n", 1),
+    ],
+)
+def test_automata_from_files_and_searches_that_end(tmp_path: Path, name: str, text: str, shortest: int) -> None:
+    """The laws; and whoever writes words that are left by `within` ends with a whole string, at random."""
+    words = WordList((*SPECIALS, *(f"w{i}" for i in range(4, WORDS))), np.array([0] * 4 + [5] * (WORDS - 4)))
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    root = random_root(0)
+    background = background_of(read_automaton(tmp_path / name, words, log_weights=root).automaton, root)
+    laws.check_background(background, WORDS)
+    generator = torch.Generator().manual_seed(0)
+    assert background.steps_to_end(background.start(1)).tolist() == [shortest]
+    state, done = background.start(50), torch.zeros(50, dtype=torch.bool)
+    for remaining in range(7, 0, -1):
+        limited = background.within(remaining)
+        mass = limited.log_mass(state).expand(50, -1)[:, background.class_of]
+        log_probs = torch.where(limited.log_shares(state).isneginf(), -math.inf, limited.log_shares(state) + mass)
+        log_probs[done, END] = 0.0  # whatever: these have ended
+        word = torch.multinomial(log_probs.softmax(1), 1, generator=generator).squeeze(1)
+        assert not log_probs.gather(1, word.unsqueeze(1)).isneginf().any()
+        done |= word == END
+        state = limited.advance(state, word)
+    assert done.all()
 
 
 def test_a_limit_far_away_costs_nothing() -> None:

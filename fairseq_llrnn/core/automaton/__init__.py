@@ -1,6 +1,12 @@
-"""Weighted automata over the dictionary: languages and n-grams as backgrounds.
+"""Weighted automata over the dictionary: languages and n-grams as backgrounds (backgrounds/automaton.py).
 
-automaton.py holds the arrays; reading.py is the door that reads a file of any kind; text_format.py, openfst.py,
-regular.py, grammar.py and characters.py make automata, trimming.py makes them end; backgrounds/automaton.py weighs
-words with them.
+    automaton.py         the arrays, and what is sound
+    tables.py            what each state changes of the masses of signatures
+    trimming.py, mass.py dead ends and distances to the end; whether all strings together have a finite weight
+    reading.py           the door: an automaton from a file of any kind, over the names in symbols.py
+    text_format.py       OpenFst's text, and failures      openfst.py     OpenFst's binary files (pynini)
+    regular.py           regular expressions over words    grammar.py     context-free, bounded in depth or length
+    characters.py        words spelled in characters
+    nondeterministic.py  what readers make first, and the way to a deterministic automaton
+    shared_nodes.py      acyclic automata, minimal from the outset
 """

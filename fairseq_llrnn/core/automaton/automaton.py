@@ -245,7 +245,9 @@ class Automaton:
             raise ValueError("the automaton has a chain of failures that ends in nothing and is not written out")
         if (self.back_off[self.fail == NOTHING] != 0).any():
             raise ValueError("the automaton has a weight for failing in a state that cannot fail")
-        if self.memory is not None and not (self.memory >= 0 and (ends == ROOT).all()):
+        if self.memory is not None and not 0 <= self.memory <= LONGEST_CHAIN:
+            raise ValueError(f"the automaton claims a memory of {self.memory} words, not of 0 to {LONGEST_CHAIN}")
+        if self.memory is not None and not (ends == ROOT).all():
             raise ValueError(f"the automaton claims a memory of {self.memory} words, and has states that forbid words")
 
     def _check_root(self, log_weights: np.ndarray) -> None:

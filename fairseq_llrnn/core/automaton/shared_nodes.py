@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,12 +26,6 @@ Weighted = tuple[int, float]  # a node, and the log weight of what leads there
 Row = tuple[tuple[int, int, float], ...]  # symbol, node, log weight; END's node is 0
 
 
-@dataclass(frozen=True)
-class _Lengths:
-    least: int
-    most: int
-
-
 class SharedNodes:
     """Nodes that are made once (module docstring). Node 0 is the end: the empty string and no other."""
 
@@ -40,7 +33,7 @@ class SharedNodes:
         """longest: the most words of a string; what is longer is left out of every node. limit: the most nodes."""
         self.weighted, self.longest, self.limit = weighted, longest, limit
         self.rows: list[Row] = []
-        self.lengths: list[_Lengths] = []
+        self.lengths: list[tuple[int, int]] = []  # the fewest and the most words of each node, where that matters
         self.num_arcs = 0
         self._index: dict[Row, int] = {}
         self._unions: dict[tuple[Weighted, ...], Weighted] = {}
@@ -96,29 +89,30 @@ class SharedNodes:
                     f"the automaton has more than {min(len(self.rows), self.limit):,} states or {MOST_ARCS:,} arcs; "
                     "bound its depth or length more tightly"
                 )
-            going_on = [self.lengths[node] for symbol, node, _ in row if symbol != END]
-            ends = [0] if any(symbol == END for symbol, _, _ in row) else []
-            self.lengths.append(
-                _Lengths(
-                    min([*ends, *(1 + each.least for each in going_on)]),
-                    max([*ends, *(1 + each.most for each in going_on)]),
-                )
-            )
+            if self.longest is not None:
+                # </s> is the end itself, and no word
+                of_arcs = [(0, 0) if x == END else self._lengths_behind(node) for x, node, _ in row]
+                self.lengths.append((min(least for least, _ in of_arcs), max(most for _, most in of_arcs)))
         return found
+
+    def _lengths_behind(self, node: int) -> tuple[int, int]:
+        least, most = self.lengths[node]
+        return least + 1, most + 1
 
     # ---- lengths ----------------------------------------------------------------------------------------------------
 
     def _short(self, node: int, weight: float) -> Weighted:
         """The node's strings that are not too long."""
-        if self.longest is None or self.lengths[node].most <= self.longest:
+        if self.longest is None or self.lengths[node][1] <= self.longest:
             return node, weight
         short, lost = self._shorten(node, self.longest)
         return short, weight + lost
 
     def _shorten(self, node: int, longest: int) -> Weighted:
-        if self.lengths[node].most <= longest:
+        least, most = self.lengths[node]
+        if most <= longest:
             return node, 0.0
-        if self.lengths[node].least > longest:
+        if least > longest:
             return NOWHERE, 0.0
         key = node, longest
         found = self._shortened.get(key)

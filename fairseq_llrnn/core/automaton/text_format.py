@@ -3,7 +3,8 @@
     from to symbol [weight]        an arc; fstprint's two symbols (`from to in out [weight]`) will do if they are equal
     state [weight]                 a final state
     fail from to [weight]          where `from` has no arc on a word, go to `to` and look there; `to` is a state, or
-                                   `root`: all other words, as the prior's static background has them
+                                   `root`: all other words, as the prior's static background has them, and then on
+                                   from the start
     weights probabilities          from here on weights are factors; without it they are −log, as OpenFst has them
     # …                            a comment
 
