@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from automata import WORDS, log_weight_by_hand, ngram_like, random_automaton
 
-from fairseq_llrnn.core.automaton.automaton import NOTHING, ROOT, Automaton, flatten
+from fairseq_llrnn.core.automaton.automaton import NOTHING, ROOT, Automaton
+from fairseq_llrnn.core.automaton.flattening import flatten
 
 # 0 and 1 are never predicted, 2 is </s>
 TWO = Automaton.from_states([{3: (-0.5, 1), 2: (-1.0, 0)}, {4: (0.0, 0)}], 5)

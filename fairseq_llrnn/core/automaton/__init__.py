@@ -1,6 +1,7 @@
 """Weighted automata over the dictionary: languages and n-grams as backgrounds (backgrounds/automaton.py).
 
     automaton.py         the arrays, and what is sound
+    flattening.py        failures that end in nothing, written out as arcs
     tables.py            what each state changes of the masses of signatures
     trimming.py, mass.py dead ends and distances to the end; whether all strings together have a finite weight
     reading.py           the door: an automaton from a file of any kind, over the names in symbols.py

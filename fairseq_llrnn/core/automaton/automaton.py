@@ -8,7 +8,7 @@ Allauzen, Mohri & Roark 2003, "Generalized Algorithms for Constructing Statistic
     log b(ROOT, x) = log b₀(x), the static weights of the prior;   log b(NOTHING, x) = −inf
 
 `</s>` is a symbol like others: a state is final if it has weight on it. After it a new sentence begins, in starts[0].
-A chain of failures that ends in NOTHING has one step only: `flatten` writes longer ones out as arcs. So a state either
+A chain of failures that ends in NOTHING has one step only: flattening.py writes longer ones out as arcs. So a state either
 has all of its words on arcs, or gives every word that b₀ gives.
 
 An automaton may hold the same model F times, as estimated from all of a text and without each of its folds
@@ -266,51 +266,6 @@ class Automaton:
             raise ValueError(f"the automaton has no state for what follows token {token} when the root gave it")
         if (self.chain_end == ROOT).any() and self.root_next[END] not in (-1, self.starts[0]):
             raise ValueError("the automaton has a </s> from the root that does not lead to the start")
-
-
-def flatten(automaton: Automaton, limit: int = 50_000_000) -> Automaton:
-    """The same automaton, with chains of failure that end in NOTHING written out as arcs.
-
-    Raises:
-        ValueError: a cycle of failures, or more than `limit` arcs.
-    """
-    depth, ends = automaton.depth, automaton.chain_end
-    needed = (ends == NOTHING) & (automaton.fail >= 0)
-    if not needed.any():
-        return automaton
-    symbols = np.int64(automaton.num_symbols)
-    here, weight = np.arange(automaton.num_states), np.zeros(automaton.num_states)
-    keys, nexts, weights = [automaton.keys], [automaton.nexts], [automaton.log_weights]
-    total = automaton.num_arcs
-    for _ in range(int(depth.max()) - 1):
-        # one failure further: the arcs of the state that it leads to, for every state that needs them
-        moves = needed & (automaton.fail[here] >= 0)
-        weight = np.where(moves, weight + automaton.back_off[here], weight)
-        here = np.where(moves, automaton.fail[here], here)
-        needed = moves
-        states = np.flatnonzero(moves)
-        many = np.diff(automaton.offsets)[here[states]]
-        total += int(many.sum())
-        if total > limit:
-            raise ValueError(f"the automaton has more than {limit:,} arcs when its failures are written out")
-        arcs = ranges(automaton.offsets[here[states]], many)
-        owner = np.repeat(states, many)
-        keys.append(owner * symbols + automaton.tokens[arcs])
-        nexts.append(automaton.nexts[arcs])
-        weights.append(automaton.log_weights[arcs] + weight[owner])
-    # of several arcs on one token the first one counts: it came with fewer failures
-    once, first = np.unique(np.concatenate(keys), return_index=True)
-    states = once // symbols
-    gone = (ends == NOTHING)
-    return replace(
-        automaton,
-        offsets=np.concatenate([[0], np.bincount(states, minlength=automaton.num_states).cumsum()]).astype(np.int64),
-        tokens=once % symbols,
-        nexts=np.concatenate(nexts)[first],
-        log_weights=np.concatenate(weights)[first],
-        fail=np.where(gone, NOTHING, automaton.fail),
-        back_off=np.where(gone, 0.0, automaton.back_off),
-    )
 
 
 def ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:

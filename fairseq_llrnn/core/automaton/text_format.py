@@ -21,7 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.core.automaton.automaton import ROOT, Automaton, flatten
+from fairseq_llrnn.core.automaton.automaton import ROOT, Automaton
+from fairseq_llrnn.core.automaton.flattening import flatten
 from fairseq_llrnn.core.automaton.mass import check_mass
 from fairseq_llrnn.core.automaton.nondeterministic import EMPTY, Paths, to_automaton, untrimmed
 from fairseq_llrnn.core.automaton.symbols import EMPTY_NAMES, Symbols
