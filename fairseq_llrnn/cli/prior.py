@@ -169,7 +169,7 @@ def _settings(args: argparse.Namespace) -> PriorSettings:
         raise OptionError(
             "--pseudo-count: only additive smoothing adds something; say --smoothing additive, or leave it out"
         )
-    smoothed = args.background in (None, "unigram") or args.background.startswith("automaton:")
+    smoothed = args.background in (None, "unigram") or args.background.startswith(("automaton:", "model:"))
     if args.smoothing is not None and not smoothed:
         raise OptionError(
             f"--smoothing: only a unigram is smoothed, found --background {args.background}; leave one out"

@@ -15,10 +15,9 @@ from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import OptionError
 
 KIND = "model:"
-NAMES = ("background_data", "background_prior")
-BESIDE = (  # what is made of single words, and would have no say
-    ("--lexical-translation", "lexical_translation"), ("--unsupported", "unsupported"), ("--smoothing", "smoothing"),
-)  # fmt: skip
+NAMES = ("background_data", "background_prior", "model_weight")
+# what is made of single words, and would have no say
+BESIDE = (("--lexical-translation", "lexical_translation"), ("--unsupported", "unsupported"))
 FEW = 0.5  # of the words known to the model: below, it is probably one of another kind of text
 
 
@@ -30,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--background-prior", metavar="DIR", help="its prior, if it is one of ours (default: that of its training)"
     )
+
+
+    group.add_argument(
+        "--model-weight", type=float, metavar="W",
+        help="how much of the background is the model's, above 0 and up to 1; the rest is the unigram of --count-text, "
+        "so that words which the model hardly believes in stay possible (default: 1)",
+    )  # fmt: skip
 
 
 def is_given(args: argparse.Namespace) -> bool:
@@ -68,6 +74,9 @@ def model_files(args: argparse.Namespace) -> ModelFiles | None:
                 f"--background {args.background}: what the model says of words by their context does not go with "
                 f"{option}, which is about single words; leave one of them out"
             )
+    weight = 1.0 if args.model_weight is None else args.model_weight
+    if not 0.0 < weight <= 1.0:
+        raise OptionError(f"--model-weight {weight}: expected a number above 0 and up to 1")
     temperature = 1.0 if args.background_temperature is None else args.background_temperature
     if not 0.0 < temperature < float("inf"):
         raise OptionError(f"--background-temperature {temperature}: expected a number above 0")
@@ -76,7 +85,7 @@ def model_files(args: argparse.Namespace) -> ModelFiles | None:
     from fairseq_llrnn.plugin.load import Places
 
     places = Places(args.background_data, args.background_prior, "background-")
-    return find_model_files(checkpoint, places, temperature)
+    return find_model_files(checkpoint, places, weight, temperature)
 
 
 def add_model(prior: Prior, words: WordList, files: ModelFiles) -> tuple[Prior, Counter[str]]:

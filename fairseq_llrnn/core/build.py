@@ -193,12 +193,12 @@ def _signatures(
 
 
 def _weights(words: WordList, counts: np.ndarray, settings: PriorSettings) -> np.ndarray:
-    """b(x) for every word: (V,), summing to one; of n-grams or a model a uniform one, whose place theirs take."""
+    """b(x) for every word: (V,), summing to one; of n-grams a uniform one, whose place theirs take."""
     allowed = words.predictable
     kind = settings.background.partition(":")[0]
-    if kind in ("uniform", "ngram", "model"):
+    if kind in ("uniform", "ngram"):
         return allowed / allowed.sum()
-    if kind in ("unigram", "automaton"):
+    if kind in ("unigram", "automaton", "model"):
         return unigram_weights(counts, allowed, settings.smoothing, settings.pseudo_count)
     path = Path(settings.background)
     if not path.exists():

@@ -33,35 +33,41 @@ _NAME = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*", re.ASCII)
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """Where the files of a model are, what is in them, and how sharp the model is meant to be.
+    """Where the files of a model are, what is in them, and how much the model is meant to say.
 
     The dictionary's file is called DICTIONARY wherever it is, as the host wants it.
     """
 
     paths: Mapping[str, Path]  # by their names inside MODEL_FOLDER
     hashes: Mapping[str, str]  # SHA-256, by the same names
-    temperature: float  # b = p^(1/temperature)
+    weight: float  # of p^(1/temperature) in b, above 0; the rest is b₀'s
+    temperature: float
 
     @classmethod
-    def of(cls, checkpoint: Path, dictionary: Path, prior: Path | None, temperature: float) -> ModelFiles:
+    def of(
+        cls, checkpoint: Path, dictionary: Path, prior: Path | None, weight: float = 1.0, temperature: float = 1.0
+    ) -> ModelFiles:
         """Those of a model as it lies after its training. `prior` is the folder of its prior, if it has one."""
         paths = {CHECKPOINT: checkpoint, DICTIONARY: dictionary}
         if prior is not None:
             files = sorted(path for path in prior.rglob("*") if path.is_file())
             paths |= {f"{PRIOR}/{path.relative_to(prior).as_posix()}": path for path in files}
-        return cls(paths, {name: _hash(path) for name, path in paths.items()}, temperature)
+        return cls(paths, {name: _hash(path) for name, path in paths.items()}, weight, temperature)
 
     @classmethod
     def described(cls, description: Any, prior: Path) -> ModelFiles:
         """Those of the prior in the folder `prior`, which describes them so; raises ValueError where they differ."""
         if not isinstance(description, dict):
             raise ValueError("expected the files of a model, found another kind of entry")
-        hashes, temperature = description.get("files"), description.get("temperature", 0.0)
+        hashes, weight = description.get("files"), description.get("weight", 0.0)
+        temperature = description.get("temperature", 0.0)
         if not isinstance(hashes, dict) or not {CHECKPOINT, DICTIONARY} <= set(hashes):
             raise ValueError(f"expected a model of at least {CHECKPOINT} and {DICTIONARY}, found none")
         if not all(_NAME.fullmatch(name) and isinstance(found, str) for name, found in hashes.items()):
             raise ValueError("expected names of a model's files and their hashes, found others")
-        if not _is_temperature(temperature):
+        if not (_is_positive(weight) and weight <= 1.0):
+            raise ValueError(f"expected a weight of the model above 0 and up to 1, found {weight!r}")
+        if not _is_positive(temperature):
             raise ValueError(f"expected a temperature above 0, found {temperature!r}")
         paths = {name: prior / MODEL_FOLDER / name for name in hashes}
         for name, path in paths.items():
@@ -69,16 +75,16 @@ class ModelFiles:
                 raise ValueError(f"expected the model's file {MODEL_FOLDER}/{name}, found none")
             if _hash(path) != hashes[name]:
                 raise ValueError(f"the model's file {MODEL_FOLDER}/{name} is not the one that the prior was built with")
-        return cls(paths, hashes, float(temperature))
+        return cls(paths, hashes, float(weight), float(temperature))
 
     def description(self) -> dict[str, Any]:
         """For prior.json."""
-        return {"temperature": self.temperature, "files": dict(self.hashes)}
+        return {"weight": self.weight, "temperature": self.temperature, "files": dict(self.hashes)}
 
     @property
     def identity(self) -> str:
         """A hash of all that the background depends on."""
-        return hashlib.sha256(repr((self.temperature, sorted(self.hashes.items()))).encode()).hexdigest()
+        return hashlib.sha256(repr((self.weight, self.temperature, sorted(self.hashes.items()))).encode()).hexdigest()
 
     @property
     def prior(self) -> Path | None:
@@ -103,7 +109,7 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _is_temperature(value: Any) -> bool:
+def _is_positive(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < float("inf")
 
 

@@ -145,8 +145,10 @@ class Prior:
                 "commands, or in llrnn explain or rescore"
             )
         model = self.load_model(files, self.symbols, np.isfinite(self.log_weights))
-        start = self.symbols.index(EOS)
-        return ModelBackground(class_of, self.output.num_classes, weights, start, model, files.temperature)
+        start, num_classes = self.symbols.index(EOS), self.output.num_classes
+        return ModelBackground(
+            class_of, num_classes, weights, start, model, files.weight, files.temperature
+        ).float()
 
     def counts(self) -> dict[str, int]:
         """The sizes a reader wants to see."""

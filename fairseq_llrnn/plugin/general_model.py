@@ -70,11 +70,12 @@ class GeneralModel:
             self.index, self.log_share = self.index.to(device), self.log_share.to(device)
 
 
-def find_model_files(checkpoint: str, places: Places, temperature: float) -> ModelFiles:
+def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, temperature: float = 1.0) -> ModelFiles:
     """The files of a trained model: the checkpoint, and what it recorded of dictionary and prior.
 
     Args:
         places: where these are, if they are no longer where the training found them.
+        weight, temperature: of core.backgrounds.model.
 
     Raises:
         DataError: no language model, or a damaged checkpoint. OptionError: its dictionary or prior is not there.
@@ -87,7 +88,7 @@ def find_model_files(checkpoint: str, places: Places, temperature: float) -> Mod
     prior = Path(prior_folder(task.prior, str(task.data))) if name_of(state["cfg"], "task") == OUR_TASK else None
     if prior is not None and not (prior / JSON_FILE).is_file():
         raise OptionError(f"--{places.prefix}prior {prior}: expected a prior, found none there; check the spelling")
-    return ModelFiles.of(Path(checkpoint), folder / DICTIONARY, prior, temperature)
+    return ModelFiles.of(Path(checkpoint), folder / DICTIONARY, prior, weight, temperature)
 
 
 def load_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> GeneralModel:

@@ -49,7 +49,8 @@ def arguments(world: World, general: Path, *options: object) -> list[object]:
 def built(host: HostCommands, world: World, general: Path) -> tuple[Path, str]:
     """A prior with that model as its background, and what was said on stderr."""
     out = world.place / "with-model"
-    result = host.run("llrnn", *arguments(world, general, "--background-temperature", 1.25, "--out", out))
+    options = ("--model-weight", 0.9, "--background-temperature", 1.25, "--out", out)
+    result = host.run("llrnn", *arguments(world, general, *options))
     return out, result.err
 
 
@@ -64,6 +65,8 @@ def test_the_prior_is_whole_without_the_places_of_the_training(
     prior = load_prior(moved, load_general_model)
     background = prior.background()
     assert isinstance(background, ModelBackground) and background.temperature == 1.25
+    assert background.log_weights(background.start(2)).dtype == torch.float32
+    assert background.log_weight == math.log(0.9) and background.rest is not None
     assert prior.fingerprint == load_prior(out).fingerprint
     assert prior.fingerprint != load_prior(world.prior("prior")).fingerprint
     # it can take its own place, and be looked into without fairseq
@@ -128,7 +131,7 @@ def assert_is_said(result: Result, said: str) -> None:
     [
         (("--background", "model:nowhere.pt"), "expected a checkpoint behind the colon, found none there"),
         (("--background-temperature", "0"), "--background-temperature 0.0: expected a number above 0"),
-        (("--smoothing", "none"), "only a unigram is smoothed"),
+        (("--model-weight", "0"), "--model-weight 0.0: expected a number above 0 and up to 1"),
         (("--folds", "3"), "--folds: it has no say without --background ngram:… or automaton:…"),
         (("--background", "uniform", "--background-data", "x"), "--background-data: it has no say without"),
         (("--background-data", "nowhere"), "--background-data nowhere: expected the folder of fairseq-preprocess"),

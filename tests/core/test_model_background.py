@@ -25,20 +25,22 @@ class TinyModel(nn.Module):
         return self.output(hidden).log_softmax(-1)
 
 
-def background(forbidden: int | None = None, temperature: float = 1.0) -> tuple[ModelBackground, TinyModel]:
+def background(
+    forbidden: int | None = None, weight: float = 1.0, temperature: float = 1.0
+) -> tuple[ModelBackground, TinyModel]:
     torch.manual_seed(1)
     model = TinyModel()
     weights = torch.zeros(WORDS)
     if forbidden is not None:
         weights[forbidden] = float("-inf")
     class_of = torch.tensor([0, 1, 1, 2, 2, 2, 3, 1, 0])
-    return ModelBackground(class_of, CLASSES, weights, 2, model, temperature), model
+    return ModelBackground(class_of, CLASSES, weights, 2, model, weight, temperature), model
 
 
 def test_it_obeys_the_laws() -> None:
     laws.check_background(background()[0], WORDS)
     laws.check_background(background(forbidden=4)[0], WORDS)
-    laws.check_background(background(forbidden=4, temperature=2.0)[0], WORDS)
+    laws.check_background(background(forbidden=4, weight=0.3, temperature=2.0)[0], WORDS)
 
 
 def test_its_weights_are_the_models_and_forbidden_words_stay_forbidden() -> None:
@@ -70,6 +72,33 @@ def test_a_step_of_a_search_is_one_call() -> None:
     found.best_share(state)
     found.log_share(state, torch.tensor([3, 3, 3]))
     assert model.calls == 1
+
+
+def test_a_weight_leaves_the_rest_to_b0() -> None:
+    plain, mixed = background(forbidden=4)[0], background(forbidden=4, weight=0.3)[0]
+    state = plain.start(1)
+    expected = 0.3 * plain.log_weights(state).exp() + 0.7  # b₀ is 1 here
+    expected[:, 4] = 0.0
+    torch.testing.assert_close(mixed.log_weights(state).exp(), expected)
+
+
+class Sharp(nn.Module):
+    """So sure of one word that the others are lost beside it in single precision."""
+
+    def forward(self, previous: Tensor, last: bool) -> Tensor:
+        shape = previous[:, -1:].shape if last else previous.shape
+        logits = torch.full((*shape, WORDS), -200.0)
+        logits[..., 3] = 0.0
+        logits[..., 5] = float("-inf")
+        return logits
+
+
+def test_masses_of_words_that_are_hardly_possible() -> None:
+    class_of = torch.tensor([0, 1, 1, 2, 2, 3, 3, 1, 0])
+    found = ModelBackground(class_of, CLASSES, torch.zeros(WORDS), 2, Sharp())
+    expected = torch.tensor([2.0, 3.0, 1.0, 1.0]).log() + torch.tensor([-200.0, -200.0, 0.0, -200.0])
+    torch.testing.assert_close(found.log_mass(found.start(2)), expected.expand(2, -1))
+    laws.check_background(found, WORDS)
 
 
 def test_the_model_is_frozen_and_in_no_checkpoint() -> None:

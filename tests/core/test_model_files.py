@@ -1,5 +1,6 @@
 """The files of another model inside a prior (core/model_files.py): copied, hashed, and whose words they share."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,13 @@ def files(tmp_path: Path) -> ModelFiles:
     (trained / "prior" / "model").mkdir(parents=True)
     for name in ("checkpoint_best.pt", "dict.txt", "prior/prior.json", "prior/model/dict.txt"):
         (trained / name).write_text(f"the bytes of {name}")
-    return ModelFiles.of(trained / "checkpoint_best.pt", trained / "dict.txt", trained / "prior", 2.0)
+    return ModelFiles.of(trained / "checkpoint_best.pt", trained / "dict.txt", trained / "prior", 0.5, 2.0)
 
 
 def test_what_is_written_is_what_is_read(files: ModelFiles, tmp_path: Path) -> None:
     files.write(tmp_path / "new")
     found = ModelFiles.described(files.description(), tmp_path / "new")
-    assert found.identity == files.identity and found.temperature == 2.0
+    assert found.identity == files.identity and (found.weight, found.temperature) == (0.5, 2.0)
     assert found.prior == tmp_path / "new" / "model" / "prior"
     assert {name: path.read_text() for name, path in found.paths.items()} == {
         "checkpoint.pt": "the bytes of checkpoint_best.pt",
@@ -31,18 +32,20 @@ def test_what_is_written_is_what_is_read(files: ModelFiles, tmp_path: Path) -> N
     assert ModelFiles.described(found.description(), tmp_path / "newer").identity == files.identity
 
 
-def test_the_identity_is_of_contents_and_temperature(files: ModelFiles, tmp_path: Path) -> None:
+def test_the_identity_is_of_contents_weight_and_temperature(files: ModelFiles, tmp_path: Path) -> None:
     (tmp_path / "trained" / "dict.txt").write_text("other words")
     places = (tmp_path / "trained" / name for name in ("checkpoint_best.pt", "dict.txt", "prior"))
-    changed = ModelFiles.of(*places, 2.0)
-    sharper = ModelFiles(files.paths, files.hashes, 1.0)
-    assert len({files.identity, changed.identity, sharper.identity}) == 3
+    changed = ModelFiles.of(*places, 0.5, 2.0)
+    sharper, alone = replace(files, temperature=1.0), replace(files, weight=1.0)
+    assert len({files.identity, changed.identity, sharper.identity, alone.identity}) == 4
 
 
 @pytest.mark.parametrize(
     ("entry", "value", "said"),
     [
         ("temperature", 0, "expected a temperature above 0, found 0"),
+        ("weight", 1.5, "expected a weight of the model above 0 and up to 1, found 1.5"),
+        ("weight", 0, "expected a weight of the model above 0 and up to 1, found 0"),
         ("temperature", True, "expected a temperature above 0, found True"),
         ("files", [], "expected a model of at least checkpoint.pt and dict.txt"),
         ("files", {"checkpoint.pt": "1"}, "expected a model of at least checkpoint.pt and dict.txt"),

@@ -58,7 +58,7 @@ def general(host: HostCommands, world: World) -> dict[str, Path]:
 
 def kept(checkpoint: Path, place: Path, places: Places = RECORDED) -> ModelFiles:
     """The model's files as a prior in `place` holds them."""
-    files = find_model_files(str(checkpoint), places, 1.0)
+    files = find_model_files(str(checkpoint), places)
     files.write(place)
     return ModelFiles.described(files.description(), place)
 
@@ -113,7 +113,7 @@ def test_it_is_frozen(general: dict[str, Path], world: World, tmp_path: Path) ->
 
 def test_its_words_are_counted(general: dict[str, Path], world: World) -> None:
     symbols, allowed = own_words(world)
-    files = find_model_files(str(general["lstm_lm"]), RECORDED, 1.0)
+    files = find_model_files(str(general["lstm_lm"]), RECORDED)
     shared = compare_words(files, symbols, allowed)
     ordinary = int(allowed.sum()) - 2
     assert (shared.known, shared.lacking, shared.dropped) == (ordinary - 2, 2, 1)
@@ -148,7 +148,7 @@ def test_a_model_that_is_no_language_model(general: dict[str, Path], tmp_path: P
     path = changed(general["lstm_lm"], tmp_path / "translator.pt", _name="translation", task="translation")
     said = r"--background model:.*translator.pt: expected a language model of the task .* of task 'translation'"
     with pytest.raises(DataError, match=said):
-        find_model_files(str(path), RECORDED, 1.0)
+        find_model_files(str(path), RECORDED)
 
 
 @pytest.mark.parametrize(
@@ -164,15 +164,15 @@ def test_a_model_that_predicts_something_else(
 ) -> None:
     path = changed(general["lstm_lm"], tmp_path / "changed.pt", **{option: value})
     with pytest.raises(DataError, match=said):
-        find_model_files(str(path), RECORDED, 1.0)
+        find_model_files(str(path), RECORDED)
 
 
 def test_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="expected a checkpoint, found no such file"):
-        find_model_files(str(tmp_path / "nowhere.pt"), RECORDED, 1.0)
+        find_model_files(str(tmp_path / "nowhere.pt"), RECORDED)
     (tmp_path / "text.pt").write_text("no checkpoint")
     with pytest.raises(DataError, match="expected a checkpoint that fairseq saved, found a damaged one"):
-        find_model_files(str(tmp_path / "text.pt"), RECORDED, 1.0)
+        find_model_files(str(tmp_path / "text.pt"), RECORDED)
 
 
 def test_its_data_are_no_longer_there(general: dict[str, Path], world: World, tmp_path: Path) -> None:
@@ -182,8 +182,8 @@ def test_its_data_are_no_longer_there(general: dict[str, Path], world: World, tm
     path = changed(general["llrnn_lm"], tmp_path / "changed.pt", data="nowhere")
     with pytest.raises(OptionError, match="give the folder with --background-data DATA-BIN"):
         find_model_files(str(path), Places(prefix="background-"), 1.0)
-    found = find_model_files(str(path), Places(data=str(moved), prefix="background-"), 1.0)
-    assert found.identity == find_model_files(str(path), Places(data=str(data)), 1.0).identity
+    found = find_model_files(str(path), Places(data=str(moved), prefix="background-"))
+    assert found.identity == find_model_files(str(path), Places(data=str(data))).identity
 
 
 def test_a_dictionary_without_a_word_of_ours(general: dict[str, Path], tmp_path: Path) -> None:

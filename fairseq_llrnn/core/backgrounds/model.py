@@ -6,6 +6,7 @@ that it has emitted, start symbol first: (N, t), one longer after every word. A 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,13 +28,14 @@ class NextWords(Protocol):
 
 
 class ModelBackground(Background):
-    """b(K, x) = p(x | prefix)^(1/temperature) of another model, for every word that b₀ allows.
+    """b(K, x) = weight · p(x | prefix)^(1/temperature) + (1 − weight) · b₀(x), p of another model; 0 where b₀ is 0.
 
     Every answer needs all V weights of a position; those of the last prefixes, and their masses, are kept for the next
     question.
     """
 
     allowed: Tensor  # (V,) bool
+    rest: Tensor | None  # (V,) what b₀ adds; None: nothing
 
     def __init__(
         self,
@@ -42,11 +44,15 @@ class ModelBackground(Background):
         log_weights: Tensor,
         start_symbol: int,
         next_words: NextWords,
+        weight: float = 1.0,
         temperature: float = 1.0,
     ) -> None:
-        """class_of: (V,). log_weights: (V,) b₀, whose forbidden words stay forbidden."""
+        """class_of: (V,). log_weights: (V,) log b₀. weight: above 0, at most 1."""
         super().__init__(class_of, num_classes)
         self.register_buffer("allowed", log_weights.isfinite(), persistent=False)
+        rest = (log_weights.double() + math.log1p(-weight)).to(log_weights.dtype) if weight < 1.0 else None
+        self.register_buffer("rest", rest, persistent=False)
+        self.log_weight = math.log(weight)
         self.start_symbol = start_symbol
         self.temperature = temperature
         self._next_words = (next_words,)  # in a tuple: a module of torch would become a part of the new model
@@ -73,7 +79,9 @@ class ModelBackground(Background):
             self._answer = None  # its memory is free before the next one takes some
             read = torch.cat([self.start(len(previous)), previous[:, 1:]], dim=1)
             with torch.no_grad():
-                weights = self._next_words[0](read, last).float() / self.temperature
+                weights = self._next_words[0](read, last).float() / self.temperature + self.log_weight
+            if self.rest is not None:
+                weights = torch.logaddexp(weights, self.rest)
             weights.masked_fill_(~self.allowed, NEGATIVE_INFINITY)
             self._answer = _Answer(previous, last, weights)
         return self._answer
