@@ -17,6 +17,7 @@ Files in the folder OUT:
     dict.act.txt dict.sent.txt        dictionaries; both have the values of all acts, the *ontology*
     patterns.toml mapping.tsv         evidence
     top-words                         how many words have an identity of their own: all but values
+    plain/                            training pairs without what needs evidence: for lexical translations of the rest
     delexicalised/                    the same for a plain softmax: `@name_1` for the first name, and so on
 """
 
@@ -139,6 +140,9 @@ def prepare(data: Path, out: Path) -> dict[str, int]:
     slots = sorted({slot for act in acts for slot, _ in act.texts})
     _write(out / "patterns.toml", [["[patterns]"], *([f"{slot} = '{MARK}{slot}_.*'"] for slot in slots)])
     _write(out / "mapping.tsv", _mapping(spoken_of, {word for words in sentences for word in words}))
+    (out / "plain").mkdir(exist_ok=True)
+    _write(out / "plain" / "train.act", (_plain(source_of(act)) for act, _ in kept["train"]))
+    _write(out / "plain" / "train.sent", (_plain(words) for words in sentences))
     _write_delexicalised(out / "delexicalised", kept, whole)
     return facts | {"values": len(values), "slots": len(slots), "words": len(ordinary)}
 
@@ -148,6 +152,10 @@ def _mapping(slots: Iterable[str], known: Container[str]) -> list[list[str]]:
     tags = {slot: [TAG + word for word in KEYWORDS[slot] if TAG + word in known] for slot in slots}
     values = [*sorted(set(SPECIAL.values())), ASKED]
     return [[f"{slot}={value}\t{' '.join(words)}"] for slot, words in tags.items() if words for value in values]
+
+
+def _plain(words: Iterable[str]) -> list[str]:
+    return [word for word in words if word[0] not in (MARK, TAG)]
 
 
 def _write(path: Path, lines: Iterable[Sequence[str]]) -> None:

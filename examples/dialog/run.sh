@@ -16,8 +16,8 @@ dialog=examples/dialog/dialog.py
 text=$work/text
 sizes=(--encoder-bidirectional --encoder-embed-dim 64 --encoder-hidden-size 64 --decoder-embed-dim 128
     --decoder-hidden-size 128 --decoder-layers 1 --dropout 0.3)
-epochs=$([ $# -ge 2 ] && echo 20 || echo 8) # the made-up sentences are easy
-recipe=(--optimizer adam --lr 0.004 --force-anneal 12 --lr-shrink 0.7 --clip-norm 1 --max-tokens 600
+epochs=$([ $# -ge 2 ] && echo 14 || echo 5) # the made-up sentences are easy
+recipe=(--optimizer adam --lr 0.004 --force-anneal 8 --lr-shrink 0.7 --clip-norm 1 --max-tokens 250
     --max-epoch "$epochs" --seed "${SEED:-1}" --cpu --required-batch-size-multiple 1 --num-workers 0
     --no-epoch-checkpoints --log-format simple --log-interval 1000)
 
@@ -34,8 +34,8 @@ run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an
 }
 
 preprocess() { # preprocess TEXTS OUT OPTION…
-    [ -e "$2/dict.sent.txt" ] || run "$work/preprocess.log" fairseq-preprocess -s act -t sent --trainpref "$1/train" \
-        --validpref "$1/valid" --testpref "$1/test" --destdir "$2" "${@:3}"
+    [ -e "$2/dict.sent.txt" ] ||
+        run "$2.log" fairseq-preprocess -s act -t sent --trainpref "$1/train" --destdir "$2" "${@:3}"
 }
 
 train() { # train NAME DATA OPTION…
@@ -64,16 +64,19 @@ say "1/5 the data"
 [ -e "$text/done" ] || { python $dialog prepare --data "$data" --out "$text" && touch "$text/done"; }
 
 say "2/5 fairseq-preprocess, and the prior: values and #words have no background but as slots"
-preprocess "$text" "$work/data-bin" --srcdict "$text/dict.act.txt" --tgtdict "$text/dict.sent.txt"
-preprocess "$text/delexicalised" "$work/delexicalised-bin"
+known=(--srcdict "$text/dict.act.txt" --tgtdict "$text/dict.sent.txt")
+preprocess "$text" "$work/data-bin" "${known[@]}" --validpref "$text/valid"
+preprocess "$text/plain" "$work/plain-bin" "${known[@]}"
+preprocess "$text/delexicalised" "$work/delexicalised-bin" --validpref "$text/delexicalised/valid"
 [ -e "$work/data-bin/prior" ] || llrnn prior --dict "$work/data-bin/dict.sent.txt" --count-text "$text/counted.sent" \
-    --top-words "$(cat "$text/top-words")" --patterns "$text/patterns.toml" --evidence patterns \
-    --evidence-map "$text/mapping.tsv" --unsupported urls=0 --out "$work/data-bin/prior"
+    --top-words "$(cat "$text/top-words")" --lexical-translation "$work/plain-bin" --aligner ibm1 \
+    --patterns "$text/patterns.toml" --evidence patterns --evidence-map "$text/mapping.tsv" --unsupported urls=0 \
+    --out "$work/data-bin/prior"
 
 say "3/5 training: with evidence; with an expert that knows what is still to be said; a plain softmax"
 evidence=(--task llrnn_translation --prior "$work/data-bin/prior")
 coverage=("${evidence[@]}" --expert examples/dialog/dialog_experts.py:Coverage)
-ours=(--arch llrnn_lstm --criterion log_linear --report-group none --evidence-dropout 0.1)
+ours=(--arch llrnn_lstm --criterion log_linear --report-group none --evidence-dropout 0.1 --invented-evidence 0)
 train coverage "$work/data-bin" "${coverage[@]}" "${ours[@]}"
 train evidence "$work/data-bin" "${evidence[@]}" "${ours[@]}"
 train softmax "$work/delexicalised-bin" --task translation --arch lstm --decoder-out-embed-dim 128 \

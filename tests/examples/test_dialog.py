@@ -194,6 +194,8 @@ def test_all_values_are_known_and_nothing_unsupported_is_trained_with(world: Pat
     assert "kidsallowed=yes\t#child #kid" in lines
     assert (text / "patterns.toml").read_text(encoding="utf-8").startswith("[patterns]\naddress = '@address_.*'\n")
     assert "@" not in (text / "counted.sent").read_text(encoding="utf-8")
+    for side in ("act", "sent"):
+        assert not {"@", "#"} & set((text / "plain" / f"train.{side}").read_text(encoding="utf-8"))
     left = (text / "delexicalised" / "train.sent").read_text(encoding="utf-8").split()
     assert {word.rpartition("_")[2] for word in left if word.startswith("@")} <= {"1", "2"}
 
@@ -262,16 +264,22 @@ def test_train_generate_and_score(world: Path, host: HostCommands, capsys: pytes
         "--srcdict", text / "dict.act.txt", "--tgtdict", text / "dict.sent.txt", "--destdir", data,
     )  # fmt: skip
     host.run(
+        "fairseq-preprocess", "-s", "act", "-t", "sent", "--trainpref", text / "plain" / "train", "--srcdict",
+        text / "dict.act.txt", "--tgtdict", text / "dict.sent.txt", "--destdir", world / "plain-bin",
+    )  # fmt: skip
+    host.run(
         "llrnn", "prior", "--dict", data / "dict.sent.txt", "--count-text", text / "counted.sent",
         "--top-words", (text / "top-words").read_text().strip(), "--patterns", text / "patterns.toml",
-        "--evidence", "patterns", "--evidence-map", text / "mapping.tsv", "--unsupported", "urls=0", "--out", prior,
+        "--evidence", "patterns", "--evidence-map", text / "mapping.tsv", "--unsupported", "urls=0",
+        "--lexical-translation", world / "plain-bin", "--aligner", "ibm1", "--out", prior,
     )  # fmt: skip
     ours = ("--user-dir", "fairseq_llrnn", "--task", "llrnn_translation", "-s", "act", "-t", "sent", "--prior", prior)
     ours = (*ours, "--expert", f"{FOLDER / 'dialog_experts.py'}:Coverage")
     sizes = [f"--{part}-{what}" for part in ("encoder", "decoder") for what in ("embed-dim", "hidden-size")]
     host.run(
         "fairseq-train", data, *ours, "--arch", "llrnn_lstm", *(word for size in sizes for word in (size, 32)),
-        "--criterion", "log_linear", "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 600, "--max-epoch", 3,
+        "--criterion", "log_linear", "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 250, "--max-epoch", 3,
+        "--invented-evidence", 0,
         "--save-dir", world / "model", "--cpu", "--num-workers", 0, "--required-batch-size-multiple", 1,
         "--no-epoch-checkpoints",
     )  # fmt: skip
