@@ -1,8 +1,8 @@
 """Spells the unknown words of generated texts.
 
 A search chooses <unk> for all words outside the dictionary together, with the probability of all of them. Afterwards
-the most probable open class at its place, given what was written before, says which string stands there: the most
-probable of many that were drawn from it (core/open_vocabulary/spelling.py). The scores stay those of <unk>. What a
+the most probable open class at its place, given what was written before, says which string stands there: the best of
+many that were drawn from it (core/open_vocabulary/spelling.py). The scores stay those of <unk>. What a
 source sentence offers as evidence is no <unk>, and keeps its own string.
 
 Sizes: T words of a hypothesis, O open classes.

@@ -221,4 +221,3 @@ def test_spelling_avoids_known_words_and_is_the_same_again() -> None:
         known = {"abba", "abbas", "babas", "12", "7"}
         word = spell(strings, o, known)
         assert word not in known and word == spell(strings, o, known)
-    assert is_number(spell(strings, 1, ()))

@@ -1,7 +1,7 @@
-"""Spells words of an open class: draws strings, and takes the most probable of many.
+"""Spells words of an open class: draws strings, and takes the most probable per character of many.
 
 Sizes: m strings drawn together, A symbols. The most probable string of all is not looked for: it would take a search
-through all prefixes more probable than it, and it is short and dull.
+through all prefixes more probable than it, and it has one letter or two.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _draw_characters(model: CharacterNGrams, of_class: int, many: int, random: n
 
 
 def spell(strings: StringDistributions, of_class: int, known: Container[str], seed: int = 0) -> str:
-    """The most probable of DRAWN strings of a class that are no known words.
+    """Of DRAWN strings of a class that are no known words, the one with the largest P_o per character.
 
     The same class, words and seed always give the same string.
     """
@@ -63,5 +63,6 @@ def spell(strings: StringDistributions, of_class: int, known: Container[str], se
         drawn += draw(strings, of_class, DRAWN, random)
         new = sorted({string for string in drawn if string not in known})
         if new:
-            return new[int(strings.log_probs(new)[:, of_class].argmax())]
+            lengths = np.array([len(string) + 1 for string in new])
+            return new[int((strings.log_probs(new)[:, of_class] / lengths).argmax())]
     return max(drawn, key=len) + drawn[0]  # a class all of whose likely strings are words
