@@ -133,7 +133,8 @@ class LogLinearCriterion(FairseqCriterion):
             "sample_size": sample_size,
         }
         if not model.training:
-            classes = extra["background"].classes_along(target)
+            words = target if decoder.slot_rows is not None else known_words(target, decoder.dictionary)
+            classes = extra["background"].classes_along(words)
             slots = (classes >= decoder.background.num_classes) & (classes < most_of_evidence(extra["background"]))
             logging_output |= self._details(decoder, hidden.detach(), nll.detach(), target, slots, mask)
         return (loss.sum() if reduce else loss), sample_size, logging_output

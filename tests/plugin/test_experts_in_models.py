@@ -87,11 +87,14 @@ def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, An
         assert parameter.grad is not None and (parameter.grad.view(len(parameter), -1).abs().sum(1) > 0).all(), name
 
 
-def assert_found_scores_are_the_model_s(setting: Setting, sample: dict[str, Any], beam: int = 3) -> None:
-    """Whatever the search over candidates finds has the score that the whole sequence has in training."""
+def assert_found_scores_are_the_model_s(
+    setting: Setting, sample: dict[str, Any], beam: int = 3, **search: Any
+) -> None:
+    """Whatever a search finds (that over candidates, if nothing is said) has the score that it has in training."""
     from fairseq.dataclass.configs import GenerationConfig
 
-    generator = setting.task.build_generator([setting.model], GenerationConfig(beam=beam, max_len_b=8))
+    torch.manual_seed(1)
+    generator = setting.task.build_generator([setting.model], GenerationConfig(beam=beam, max_len_b=8, **search))
     found = setting.task.inference_step(generator, [setting.model], sample)
     eos, pad = setting.task.target_dictionary.eos(), setting.task.target_dictionary.pad()
     for rank in range(beam):
@@ -134,6 +137,31 @@ def test_translation_with_evidence(evidence: EvidenceWorld, file: Path, prior: s
     assert_steps_agree(setting, sample)
     assert_the_loss_is_the_sum_over_words(setting, sample)
     assert_found_scores_are_the_model_s(setting, sample)
+    assert_found_scores_are_the_model_s(setting, sample, sampling=True)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_open_vocabulary(
+    host: HostCommands, world: World, translation: TranslationWorld, file: Path, sampled: bool
+) -> None:
+    """Experts, or samples, beside classes of unknown words."""
+    if not (translation.data / "open-experts").exists():
+        known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv")
+        opened = ("--top-words", 20, "--open-vocabulary", "characters", "--open-types", 3)
+        host.run("llrnn", "prior", *known, *opened, "--out", translation.data / "open-experts")
+    more = ["--sampled-classes", "100000"] if sampled else options(file, "Mirror", "Said")
+    setting = evaluated([*translation.train_args(prior="open-experts"), *more])
+    sample = pairs(setting.task, ["le chat xyzzy voit", "la vache verte"])
+    assert (sample["target"] >= len(setting.task.target_dictionary)).any()
+    exact = setting.criterion(setting.model, sample)[0]
+    if sampled:
+        setting.model.decoder.train()
+        torch.testing.assert_close(setting.criterion(setting.model.train(), sample)[0], exact)
+        return
+    assert_steps_agree(setting, sample)
+    known_sample = pairs(setting.task, LINES)
+    assert_the_loss_is_the_sum_over_words(setting, known_sample)
+    assert_found_scores_are_the_model_s(setting, known_sample)
 
 
 def test_language_model(world: World, file: Path) -> None:
