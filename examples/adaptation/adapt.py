@@ -1,0 +1,81 @@
+"""Adaptation of a general language model to a domain: README.md.
+
+    adapt.py prepare --out OUT [--general FOLDER --domains FOLDER]      texts, dictionary, data, n-gram
+    adapt.py general --out OUT [--general …]                            the general model
+    adapt.py train   --out OUT [--general …] [--only DOMAIN …]          all models of the domains
+    adapt.py report  --out OUT [--results FOLDER]                       table and picture
+
+What is done is skipped; a model that was not finished is trained again. Without folders of treebanks, all is done on a
+small pair of texts that the project makes itself.
+"""
+
+import argparse
+import logging
+import os
+import sys
+from pathlib import Path
+
+STAGES = ("prepare", "general", "train", "report")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="adaptation of a language model, compared")
+    parser.add_argument("stage", choices=STAGES)
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--general", type=Path, help="folder with train and dev .conllu[.gz]: the general text")
+    parser.add_argument("--domains", type=Path, help="folder with a sub-folder for each domain: train, dev, test")
+    parser.add_argument("--only", nargs="+", metavar="DOMAIN", help="train on these domains only")
+    parser.add_argument("--results", type=Path, help="where table and picture go (default: OUT)")
+    args = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+    from fairseq_llrnn.errors import LLRNNError
+
+    try:
+        return run(args)
+    except LLRNNError as error:
+        print(f"adapt.py: error: {error}", file=sys.stderr)
+        return 2
+
+
+def run(args: argparse.Namespace) -> int:
+    """Raises LLRNNError."""
+    from fairseq_llrnn.errors import OptionError
+
+    if (args.general is None) != (args.domains is None):
+        raise OptionError("--general and --domains: expected both or none, found one")
+    if args.stage == "report":
+        from curves import write_report
+
+        write_report(args.out, args.results or args.out)
+        return 0
+    import stages
+    from corpora import read_treebanks, toy
+    from processes import alone
+    from systems import Place
+
+    place = Place(args.out.resolve())
+    corpora = toy() if args.general is None else read_treebanks(args.general, args.domains)
+    domains = corpora.domains
+    if args.only:
+        unknown = sorted(set(args.only) - set(domains))
+        if unknown:
+            raise OptionError(f"--only {unknown[0]}: expected some of {', '.join(domains)}")
+        domains = args.only
+    if args.stage != "prepare" and not (place.out / "texts.json").exists():
+        raise OptionError(f"{args.out}: expected what `adapt.py prepare` wrote, found none; run that first")
+    with alone(place.out):
+        if args.stage == "prepare":
+            stages.prepare(place, corpora)
+        elif args.stage == "general":
+            stages.train_general(place, corpora.sizes, corpora.domains)
+        else:
+            if not place.general.exists():
+                raise OptionError(f"{args.out}: expected the general model, found none; run `adapt.py general` first")
+            for domain in domains:
+                stages.train_domain(place, corpora.sizes, domain)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

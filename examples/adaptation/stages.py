@@ -1,0 +1,182 @@
+"""The stages of the experiment: each does what systems.py says, logs it, and skips what is done."""
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from corpora import GENERAL, Corpora, Sentence, Sizes, share, shuffled
+from processes import run
+from scores import loss, token_log_probs
+from systems import ORDER, PERCENTS, TRAINED, Place, System, general_training, prior, softmax_prior, training
+
+import fairseq_llrnn
+from fairseq_llrnn.core.dictionary import load_dictionary
+from fairseq_llrnn.core.ngram.arpa import write_arpa
+from fairseq_llrnn.core.ngram.kneser_ney import estimate
+from fairseq_llrnn.core.ngram.sentences import read_sentences
+from fairseq_llrnn.core.whole_file import whole_file
+
+USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
+SEED = "adaptation"
+FACTS, LOG_PROBS = "result.json", "log-probs.npz"
+
+
+def write_lines(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        file.writelines(line + "\n" for line in lines)
+
+
+def write_json(path: Path, facts: Any) -> None:
+    write_lines(path, [json.dumps(facts, ensure_ascii=False, indent=1)])
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+# ---- texts ----------------------------------------------------------------------------------------------------------
+
+
+def prepare(place: Place, corpora: Corpora) -> None:
+    """Texts, their analyses, one dictionary, fairseq's data, the softmaxes' prior, and the general n-gram."""
+    log = place.out / "prepare.log"
+    folders = write_texts(place, corpora)
+    dictionary = place.data("dictionary") / "dict.txt"
+    if not dictionary.exists():
+        threshold = ("--thresholdsrc", str(corpora.sizes.least_count), "--dict-only")
+        _preprocess(place.data("dictionary"), ["--trainpref", str(place.text("all.train")), *threshold], log)
+    for name, (train, valid, test) in folders.items():
+        if not place.data(name).exists():
+            files = {"--trainpref": train, "--validpref": valid, "--testpref": test}
+            given = [word for option, text in files.items() if text for word in (option, str(place.text(text)))]
+            _preprocess(place.data(name), ["--srcdict", str(dictionary), *given], log)
+    if not place.prior("softmax").exists():
+        run("llrnn", ["prior", *softmax_prior(place)], log)
+    if not place.arpa.exists():
+        words = load_dictionary(dictionary)
+        write_arpa(place.arpa, estimate(read_sentences([place.text("general.train")], words), words, ORDER))
+    write_json(place.out / "texts.json", describe(place, corpora))
+
+
+def write_texts(place: Place, corpora: Corpora) -> dict[str, tuple[str, str, str | None]]:
+    """The texts, and what each data folder holds: names of its training, validation and test text."""
+    folders: dict[str, tuple[str, str, str | None]] = {}
+    everything: list[str] = []
+    for name, splits in corpora.texts.items():
+        train = shuffled(splits["train"], f"{SEED} {name} train")
+        dev = shuffled(splits["dev"], f"{SEED} {name} dev")[: corpora.sizes.dev]
+        write_lines(place.text(f"{name}.dev"), _lines(dev))
+        everything += _lines(train)
+        if name == GENERAL:
+            _write_part(place, name, train)
+            folders[name] = (f"{name}.train", f"{name}.dev", None)
+            continue
+        write_lines(place.text(f"{name}.test"), _lines(splits["test"]))
+        for percent in PERCENTS:
+            _write_part(place, f"{name}.{percent}", share(train, percent))
+            folders[f"{name}.{percent}"] = (f"{name}.{percent}.train", f"{name}.dev", f"{name}.test")
+    write_lines(place.text("all.train"), everything)
+    return folders
+
+
+def _write_part(place: Place, name: str, sentences: list[Sentence]) -> None:
+    write_lines(place.text(f"{name}.train"), _lines(sentences))
+    analyses = dict.fromkeys("\t".join(word) for sentence in sentences for word in sentence)
+    write_lines(place.lexicon(name), list(analyses))
+
+
+def _lines(sentences: list[Sentence]) -> list[str]:
+    return [" ".join(word.form.replace(" ", "_") for word in sentence) for sentence in sentences]
+
+
+def _preprocess(folder: Path, arguments: list[str], log: Path) -> None:
+    made = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(made, ignore_errors=True)
+    run("fairseq-preprocess", ["--only-source", "--workers", "1", *arguments, "--destdir", str(made)], log)
+    os.replace(made, folder)
+
+
+def describe(place: Place, corpora: Corpora) -> dict[str, Any]:
+    """Sizes of the texts, and the share of their words that are <unk> to every model."""
+    words = load_dictionary(place.data("dictionary") / "dict.txt")
+    known = set(words.symbols)
+    general = set(place.text("general.train").read_text(encoding="utf-8").split())
+    found: dict[str, Any] = {"words": int((~words.specials).sum()), "texts": {}}
+    parts = [f"{d}.{part}" for d in corpora.domains for part in (*(f"{p}.train" for p in PERCENTS), "dev", "test")]
+    for name in ("general.train", "general.dev", *parts):
+        lines = place.text(name).read_text(encoding="utf-8").splitlines()
+        tokens = [token for line in lines for token in line.split()]
+        found["texts"][name] = {
+            "sentences": len(lines),
+            "words": len(tokens),
+            "unknown": sum(token not in known for token in tokens) / len(tokens),
+            "not in the general text": sum(token in known and token not in general for token in tokens) / len(tokens),
+        }
+    return found
+
+
+# ---- models ---------------------------------------------------------------------------------------------------------
+
+
+def train_general(place: Place, sizes: Sizes, domains: list[str]) -> None:
+    folder = place.model(GENERAL)
+    if not (folder / "trained.json").exists():
+        print("general model: training", flush=True)
+        seconds = run("fairseq-train", general_training(place, sizes, USER_DIR), folder / "train.log")
+        write_json(folder / "trained.json", {"seconds": seconds})
+    for domain in domains:
+        if not (folder / f"{domain}.{LOG_PROBS}").exists():
+            _measure(place, place.general, domain, folder / f"{domain}.{LOG_PROBS}")
+
+
+def train_domain(place: Place, sizes: Sizes, domain: str) -> None:
+    """Every system that is trained, by its recipes, on each part of the domain's text."""
+    for percent in PERCENTS:
+        for system in TRAINED:
+            for recipe in recipes(place, domain, percent, system):
+                folder = place.model(f"{domain}.{percent}", f"{system.name}.{recipe}")
+                if not (folder / FACTS).exists():
+                    _train(place, sizes, domain, percent, system, recipe, folder)
+            shutil.rmtree(place.prior(f"{domain}.{percent}.{system.name}"), ignore_errors=True)
+
+
+def recipes(place: Place, domain: str, percent: int, system: System) -> list[str]:
+    """All of a system; with the whole text, the one that was better with less of it."""
+    if percent < PERCENTS[-1] or len(PERCENTS) == 1:
+        return list(system.recipes)
+    folder = place.model(f"{domain}.{PERCENTS[-2]}")
+    return [min(system.recipes, key=lambda recipe: read_json(folder / f"{system.name}.{recipe}" / FACTS)["dev"])]
+
+
+def _train(
+    place: Place, sizes: Sizes, domain: str, percent: int, system: System, recipe: str, folder: Path
+) -> None:
+    log, checkpoint = folder / "train.log", folder / "checkpoint_best.pt"
+    checkpoint.unlink(missing_ok=True)  # of a training that was stopped
+    started = time.process_time()
+    seconds = 0.0
+    part = f"{domain}.{percent}"
+    if system.background is not None and not place.prior(f"{part}.{system.name}").exists():
+        seconds += run("llrnn", ["prior", *prior(system, domain, percent, place, sizes)], log)
+    text = place.text(f"{part}.train").read_text(encoding="utf-8")
+    arguments = training(system, recipe, domain, percent, place, sizes, USER_DIR, len(text.split()) + text.count("\n"))
+    seconds += run("fairseq-train", arguments, log)
+    dev, test = _measure(place, checkpoint, domain, folder / LOG_PROBS)
+    checkpoint.unlink()
+    seconds += time.process_time() - started
+    write_json(folder / FACTS, {"dev": dev, "test": test, "seconds": seconds})
+    print(f"{part:20} {system.name:12} {recipe:8} dev {dev:.3f}  test {test:.3f}  {seconds:5.0f} s", flush=True)
+
+
+def _measure(place: Place, checkpoint: Path, domain: str, result: Path) -> tuple[float, float]:
+    """Write log p of every token of the domain's dev and test text; the losses of both."""
+    found = {split: token_log_probs(checkpoint, place.text(f"{domain}.{split}")) for split in ("dev", "test")}
+    temporary = result.with_name(f".{result.name}")
+    np.savez_compressed(temporary, **found)
+    os.replace(temporary, result)
+    return loss(found["dev"]), loss(found["test"])

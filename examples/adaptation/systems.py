@@ -1,0 +1,158 @@
+"""What is compared: each system, its prior and the recipes it may be trained by. stages.py runs it.
+
+Letters are those of the tables: a the general model; b a model of the domain alone; c the general model trained on; d
+the two mixed, word by word; e and f log-linear models of the domain with a general background. Each system but a and d
+has two recipes; the better one on the dev text counts. With all of the text only that recipe is tried which was better
+with the next smaller share: most of the time goes there.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpora import Sizes
+
+PERCENTS = (1, 10, 100)
+ORDER = 3  # of the general n-gram
+MODEL_WEIGHT = "0.9"  # the rest of the background (f) is the unigram of the domain's text
+BATCH = 512  # tokens; of the general model, four times as many
+VALIDATE = 20  # updates between two looks at the dev text, at least
+PATIENCE = "2"
+
+# The step gets smaller at once where the dev text shows no progress.
+STEADY = ("--optimizer", "adam", "--clip-norm", "1.0", "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4")
+TRAINING = (
+    *("--sample-break-mode", "eos", "--tokens-per-sample", "512", "--required-batch-size-multiple", "1"),
+    *("--patience", PATIENCE, "--seed", "1", *STEADY),
+)
+# Said to fairseq, but nothing that a result depends on.
+HOUSEHOLD = (
+    *("--cpu", "--num-workers", "0", "--no-epoch-checkpoints", "--no-last-checkpoints", "--no-save-optimizer-state"),
+    *("--log-format", "simple", "--log-interval", "1000"),
+)
+LIGHT, STRONG = ("--dropout", "0.3", "--lr", "0.002"), ("--dropout", "0.5", "--lr", "0.002")
+# The pull of the adaptor to zero is the pull of the model to its background.
+PULLED = ("--dropout", "0.5", "--lr", "0.001", "--adaptor-penalty", "0.01")
+GENTLE, QUICK = ("--dropout", "0.3", "--lr", "0.0003"), ("--dropout", "0.3", "--lr", "0.001")
+
+
+@dataclass(frozen=True)
+class System:
+    """A row of the tables, and a line of the picture."""
+
+    name: str
+    letter: str
+    what: str
+    recipes: dict[str, tuple[str, ...]]  # none: nothing is trained
+    background: str | None = None  # of a log-linear model: "unigram" of the domain, "ngram" or "model"; None: softmax
+    from_general: bool = False  # whether the training goes on from the general model
+
+
+SYSTEMS = (
+    System("general", "a", "general model (softmax)", {}),
+    System("softmax", "b", "domain alone, softmax", {"light": LIGHT, "strong": STRONG}),
+    System("log-linear", "b", "domain alone, log-linear", {"light": LIGHT, "strong": STRONG}, "unigram"),
+    System("fine-tuned", "c", "general model, fine-tuned", {"gentle": GENTLE, "quick": QUICK}, from_general=True),
+    System("interpolated", "d", "a and b interpolated", {}),
+    System("n-gram", "e", "log-linear, general n-gram as background", {"light": LIGHT, "pulled": PULLED}, "ngram"),
+    System("neural", "f", "log-linear, general model as background", {"light": LIGHT, "pulled": PULLED}, "model"),
+)
+TRAINED = tuple(system for system in SYSTEMS if system.recipes)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where everything lies."""
+
+    out: Path
+
+    def text(self, name: str) -> Path:
+        """Of `general.train`, `Sequoia.10.train`, `Sequoia.test`, …"""
+        return self.out / "text" / f"{name}.txt"
+
+    def lexicon(self, name: str) -> Path:
+        """The analyses in the training text of `general`, `Sequoia.10`, …"""
+        return self.out / "text" / f"{name}.lexicon.tsv"
+
+    def data(self, name: str) -> Path:
+        return self.out / "data" / name
+
+    def prior(self, name: str) -> Path:
+        return self.out / "priors" / name
+
+    def model(self, *parts: str) -> Path:
+        return self.out.joinpath("models", *parts)
+
+    @property
+    def general(self) -> Path:
+        return self.model("general") / "checkpoint_best.pt"
+
+    @property
+    def arpa(self) -> Path:
+        return self.out / "general.arpa.gz"
+
+
+def softmax_prior(place: Place) -> list[str]:
+    """`llrnn prior` of every softmax: one prior, so that the general model can be trained on."""
+    dictionary = str(place.data("general") / "dict.txt")
+    return ["--dict", dictionary, "--softmax", "--out", str(place.prior("softmax"))]
+
+
+def prior(system: System, domain: str, percent: int, place: Place, sizes: Sizes) -> list[str]:
+    """`llrnn prior` of a log-linear model: analyses and counts of the part of the domain's text that it may see.
+
+    With a general background it may also see the analyses of the general text.
+    """
+    part = f"{domain}.{percent}"
+    lexicons = [place.lexicon(part)]
+    background: list[str] = []
+    if system.background != "unigram":
+        lexicons.append(place.lexicon("general"))
+        file = {"ngram": place.arpa, "model": place.general}[str(system.background)]
+        background = ["--background", f"{system.background}:{file}"]
+    if system.background == "model":
+        background += ["--model-weight", MODEL_WEIGHT]
+    return [
+        *("--dict", str(place.data("general") / "dict.txt"), "--lexicon", *map(str, lexicons)),
+        *("--count-text", str(place.text(f"{part}.train")), "--top-words", str(sizes.top_words)),
+        *("--shapes", "--suffixes", *background, "--out", str(place.prior(f"{part}.{system.name}"))),
+    ]
+
+
+def general_training(place: Place, sizes: Sizes, user_dir: str) -> list[str]:
+    return [
+        str(place.data("general")),
+        *_model(place.prior("softmax"), sizes),
+        *("--dropout", "0.3", "--lr", "0.002", "--max-tokens", str(4 * BATCH), "--max-epoch", str(sizes.max_epoch)),
+        *TRAINING,
+        *("--user-dir", user_dir, "--save-dir", str(place.model("general"))),
+        *HOUSEHOLD,
+    ]
+
+
+def training(
+    system: System, recipe: str, domain: str, percent: int, place: Place, sizes: Sizes, user_dir: str, tokens: int
+) -> list[str]:
+    """fairseq-train of one model. `tokens`: of its training text."""
+    part = f"{domain}.{percent}"
+    every = max(1, round(VALIDATE / -(-tokens // BATCH)))  # epochs
+    known = place.prior("softmax" if system.background is None else f"{part}.{system.name}")
+    return [
+        str(place.data(part)),
+        *_model(known, sizes),
+        *system.recipes[recipe],
+        *(("--finetune-from-model", str(place.general)) if system.from_general else ()),
+        *("--max-tokens", str(BATCH), "--max-epoch", str(every * sizes.max_epoch)),
+        *("--validate-interval", str(every), "--save-interval", str(every)),
+        *TRAINING,
+        *("--user-dir", user_dir, "--save-dir", str(place.model(part, f"{system.name}.{recipe}"))),
+        *HOUSEHOLD,
+    ]
+
+
+def _model(known: Path, sizes: Sizes) -> tuple[str, ...]:
+    """All models are of one size, and tie the rows of input and output."""
+    width = ("--decoder-embed-dim", str(sizes.width), "--decoder-hidden-size", str(sizes.width))
+    return (
+        *("--task", "llrnn_language_modeling", "--arch", "llrnn_lm", "--criterion", "log_linear", *width),
+        *("--decoder-layers", "1", "--tie-features", "--bf16-products", "--prior", str(known)),
+    )

@@ -1,0 +1,162 @@
+"""The comparison of adaptations, stage by stage, on the embedded pair of texts; one share of the domain, one recipe."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from fairseq_llrnn.core.dictionary import load_dictionary
+from fairseq_llrnn.errors import DataError, OptionError
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "adaptation"
+
+
+def load(name: str) -> ModuleType:
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+corpora, systems, processes, scores, stages = map(load, ("corpora", "systems", "processes", "scores", "stages"))
+outcome, curves, adapt = map(load, ("outcome", "curves", "adapt"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder after all stages."""
+    out = tmp_path_factory.mktemp("adaptation") / "out"
+    first = tuple(replace(system, recipes=dict(list(system.recipes.items())[:1])) for system in systems.SYSTEMS)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (stages, outcome, curves):
+            patch.setattr(module, "PERCENTS", (10,))
+        for module in (outcome, curves):
+            patch.setattr(module, "SYSTEMS", first)
+        patch.setattr(stages, "TRAINED", tuple(system for system in first if system.recipes))
+        for stage in adapt.STAGES:
+            patch.setattr(sys, "argv", ["adapt.py", stage, "--out", str(out)])
+            assert adapt.main() == 0
+        yield out
+
+
+def test_every_system_is_in_the_table_and_the_picture(finished: Path) -> None:
+    found, _ = outcome.read_outcomes(finished)
+    cell = found["prices", 10]
+    assert list(cell) == [system.name for system in systems.SYSTEMS]
+    page = (finished / "adaptation.md").read_text(encoding="utf-8")
+    for system in systems.SYSTEMS:
+        assert f"| ({system.letter}) | {system.what} | " in page
+        assert f"{cell[system.name].test:.3f}" in page
+    assert f"**{min(result.test for result in cell.values()):.3f}**" in page
+    assert (finished / "adaptation.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_losses_are_those_that_training_saw(finished: Path) -> None:
+    """The dev loss of the best epoch, in bits, in the log of the n-gram's model."""
+    log = (finished / "models" / "prices.10" / "n-gram.light" / "train.log").read_text(encoding="utf-8")
+    validations = [line for line in log.splitlines() if "valid on 'valid' subset" in line]
+    bits = [float(line.split("| loss ")[1].split()[0]) for line in validations]
+    measured = outcome.read_outcomes(finished)[0]["prices", 10]["n-gram"].dev
+    assert measured == pytest.approx(min(bits) * np.log(2), abs=2e-3)
+
+
+def test_a_mixture_is_no_worse_than_its_parts_on_dev(finished: Path) -> None:
+    cell = outcome.read_outcomes(finished)[0]["prices", 10]
+    assert cell["interpolated"].dev <= min(cell[name].dev for name in ("general", "softmax", "log-linear"))
+
+
+def test_what_is_done_is_skipped_and_findings_are_kept(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(*_: object) -> float:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(stages, "run", nothing)
+    for stage in ("prepare", "general", "train"):
+        monkeypatch.setattr(sys, "argv", ["adapt.py", stage, "--out", str(finished)])
+        assert adapt.main() == 0
+    page = finished / "adaptation.md"
+    page.write_text(page.read_text(encoding="utf-8").replace("Nothing is written here yet.", "It works."), "utf-8")
+    curves.write_report(finished, finished)
+    assert page.read_text(encoding="utf-8").endswith(f"{curves.FINDINGS}\n\nIt works.\n")
+
+
+def test_samples_are_nested_and_one_vocabulary_serves_all(finished: Path) -> None:
+    sentences = [[corpora.Word(str(i), "_", "_", "_")] for i in range(50)]
+    drawn = corpora.shuffled(sentences, "seed")
+    assert drawn != sentences and sorted(drawn) == sorted(sentences)
+    assert corpora.share(drawn, 10) == drawn[:5] and len(corpora.share(drawn, 1)) == 1
+    place = systems.Place(finished)
+    dictionaries = {load_dictionary(place.data(name) / "dict.txt").symbols for name in ("general", "prices.10")}
+    assert len(dictionaries) == 1
+
+
+def test_the_toy_pair_is_the_same_every_time() -> None:
+    first, second = corpora.toy(), corpora.toy()
+    assert first == second and first.domains == ["prices"]
+
+
+def test_treebanks_in_folders(tmp_path: Path) -> None:
+    rows = "1\tLes\tle\tDET\t_\tNumber=Plur|PronType=Art\t0\troot\t_\t_\n\n"
+    for name, splits in (("general", ("train", "dev")), ("domains/Law", corpora.SPLITS)):
+        (tmp_path / name).mkdir(parents=True)
+        for split in splits:
+            (tmp_path / name / f"{split}.conllu").write_text(rows, encoding="utf-8")
+    read = corpora.read_treebanks(tmp_path / "general", tmp_path / "domains")
+    assert read.domains == ["Law"]
+    assert read.texts["Law"]["test"] == [[("les", "le", "DET", "Number=Plur|PronType=Art")]]
+    (tmp_path / "domains" / "Law" / "test.conllu").unlink()
+    with pytest.raises(DataError, match=r"expected test.conllu or test.conllu.gz, found neither"):
+        corpora.read_treebanks(tmp_path / "general", tmp_path / "domains")
+    with pytest.raises(OptionError, match="expected a folder with treebanks"):
+        corpora.read_treebanks(tmp_path / "general", tmp_path / "nowhere")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(OptionError, match="expected a sub-folder for each domain"):
+        corpora.read_treebanks(tmp_path / "general", tmp_path / "none")
+
+
+def test_weights_of_mixtures() -> None:
+    first, second = np.log([0.9, 0.2]), np.log([0.1, 0.4])
+    np.testing.assert_allclose(np.exp(scores.mixed(first, second, 0.25)), [0.3, 0.35])
+    np.testing.assert_array_equal(scores.mixed(first, second, 1.0), first)
+    np.testing.assert_array_equal(scores.mixed(np.array([-np.inf]), np.array([-1.0]), 0.0), [-1.0])
+    # the derivative of the likelihood is zero at w: 0.8 / (0.1 + 0.8 w) = 0.2 / (0.4 − 0.2 w)
+    assert scores.best_weight(first, second) == pytest.approx(0.94, abs=0.011)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("train", "--general", "x"), "--general and --domains: expected both or none, found one"),
+        (("train", "--only", "law"), "--only law: expected some of prices"),
+        (("general",), "expected what `adapt.py prepare` wrote, found none"),
+        (("report",), "expected what `adapt.py prepare` wrote, found none"),
+    ],
+)
+def test_what_a_user_can_get_wrong(
+    options: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["adapt.py", *options, "--out", str(tmp_path / "out")])
+    assert adapt.main() == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("adapt.py: error: ") and said in printed
+
+
+def test_a_failed_command_says_what_its_log_says(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    with pytest.raises(DataError, match=r"llrnn failed with status 2; .*a\.log ends with: .*nowhere"):
+        processes.run("llrnn", ["show", "nowhere"], log)
+    assert log.read_text(encoding="utf-8").startswith("$ llrnn show nowhere\n")
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    said = pytest.raises(OptionError, match="another process is at it")
+    with processes.alone(tmp_path), said, processes.alone(tmp_path):
+        pass
