@@ -1,0 +1,120 @@
+"""An open vocabulary in translation, alone and beside evidence."""
+
+from typing import Any
+
+import evidence_world
+import pytest
+import torch
+from evidence_world import EvidenceWorld
+from fairseq.dataclass.configs import GenerationConfig
+from host_commands import HostCommands
+from tiny_world import World, build, randomise
+from translation_world import TranslationWorld, assert_steps_agree, pairs
+
+from fairseq_llrnn.core.backgrounds.evidence_mixture import EvidenceMixture
+from fairseq_llrnn.plugin.open_data import OpenTwins
+
+LINES = ["le chat xyzzy voit", "une Zoé 1999 bien", "la vache verte"]
+OPEN = ["--open-vocabulary", "characters", "--open-types", 3]
+
+
+@pytest.fixture(scope="module")
+def opened(host: HostCommands, world: World, translation: TranslationWorld) -> str:
+    """A prior with open classes in the translation world."""
+    known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
+    host.run("llrnn", "prior", *known, *OPEN, "--out", translation.data / "open")
+    return "open"
+
+
+@pytest.fixture(scope="module")
+def with_evidence(host: HostCommands, world: World, evidence: EvidenceWorld) -> str:
+    """A prior with open classes and evidence."""
+    known = ("--dict", evidence.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
+    found = ("--evidence", "numbers,names,copies", "--suffixes", 2, "--shapes", "--open-floor", 100)
+    host.run("llrnn", "prior", *known, *found, *OPEN, "--out", evidence.data / "open")
+    return "open"
+
+
+def check_targets(setting: Any, sample: dict[str, Any]) -> int:
+    """Every target's log p is its column's, and of strings that no slot offers, <unk>'s and the spelling; how many."""
+    decoder, task = setting.model.decoder, setting.task
+    output = setting.model(**sample["net_input"])
+    table = setting.model.get_normalized_probs(output, log_probs=True)
+    torch.testing.assert_close(table.exp().sum(-1), torch.ones(table.shape[:2]), atol=1e-5, rtol=0)
+    hidden, extra = setting.model(**sample["net_input"], features_only=True)
+    target = sample["target"]
+    found = decoder.target_log_prob(hidden, extra, target)
+    background, size = extra["background"], len(task.target_dictionary)
+    columns = target.masked_fill(target >= size, decoder.dictionary.unk())
+    if isinstance(background, EvidenceMixture):
+        columns = background.column_of(target)
+    shares = decoder.opened.scores(hidden, extra["open"]).softmax(-1)
+    spelt = 0
+    for row, place in (target != decoder.dictionary.pad()).nonzero().tolist():
+        expected = table[row, place, columns[row, place]]
+        if target[row, place] >= size and columns[row, place] == decoder.dictionary.unk():
+            strings = torch.from_numpy(decoder.open_table.log_probs(target[row, place : place + 1].numpy()))[0]
+            expected = expected + (shares[row, place] * strings.exp()).sum().log()
+            spelt += 1
+        torch.testing.assert_close(found[row, place], expected, rtol=1e-4, atol=1e-4)
+    return spelt
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_translations_of_any_words(arch: str, translation: TranslationWorld, opened: str) -> None:
+    setting = build(translation.train_args(arch, opened))
+    randomise(setting.model)
+    setting.model.eval()
+    sample = pairs(setting.task, LINES)
+    assert check_targets(setting, sample) == 3
+    assert_steps_agree(setting, sample)
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_unknown_words_of_translations_are_spelled(arch: str, translation: TranslationWorld, opened: str) -> None:
+    setting = build(translation.train_args(arch, opened))
+    randomise(setting.model)
+    decoder, task = setting.model.eval().decoder, setting.task
+    with torch.no_grad():  # unknown words are likely
+        decoder.output.bias[task.prior.output.features.index["SPECIAL:<unk>"]] += 12.0
+    sample = pairs(task, LINES)
+    generator = task.build_generator([setting.model], GenerationConfig(beam=3, max_len_b=5))
+    found = task.inference_step(generator, [setting.model], sample)
+    unk, size = task.target_dictionary.unk(), len(task.target_dictionary)
+    written = torch.cat([h["tokens"] for of_sentence in found for h in of_sentence])
+    assert not bool((written == unk).any()) and bool((written >= size).any())
+    text = task.target_dictionary.string(found[0][0]["tokens"])
+    assert "<unk>" not in text and not set(text.split()) <= set(task.prior.symbols)
+    # the reference's <unk> is scored, and stays what it is
+    scorer = task.build_generator([setting.model], GenerationConfig(score_reference=True))
+    scored = task.inference_step(scorer, [setting.model], sample)
+    assert sum(int((one[0]["tokens"] == unk).sum()) for one in scored) == 3
+
+
+def test_strings_are_slots_or_open(evidence: EvidenceWorld, with_evidence: str) -> None:
+    """What the source offers is a slot; any other unknown word is spelled by the open classes."""
+    setting = evidence_world.make(evidence, "llrnn_lstm", with_evidence)
+    sample = evidence_world.batch(setting.task, evidence_world.SENTENCES, evidence_world.PREFIXES)
+    assert check_targets(setting, sample) >= 1
+    sample = evidence_world.batch(setting.task, ["el tahc Zoé", "el tahc"], ["le Zoé Karimov", "le Zoé chat"])
+    assert check_targets(setting, sample) == 2  # Karimov; and Zoé where the source does not have it
+
+
+def test_copied_words_are_no_unknown_ones_in_training(evidence: EvidenceWorld, with_evidence: str) -> None:
+    task = build([*evidence.train_args("llrnn_lstm", with_evidence), "--evidence-dropout", "0.5"]).task
+    task.load_dataset("train", combine=True)
+    data, table = task.dataset("train"), task.prior.evidence_table
+    assert isinstance(data, OpenTwins)
+    size, changed, kept = len(task.target_dictionary), 0, 0
+    for epoch in range(1, 4):
+        data.set_epoch(epoch)
+        for index in range(len(data)):
+            plain, pair = data.dataset[index], data[index]
+            places = (pair["target"] != plain["target"]).nonzero().squeeze(1)
+            offered = {offer.word for token in pair["source"].tolist() for offer in table.offers(token)}
+            assert not offered & set(plain["target"][places].tolist())
+            assert bool((pair["target"][places] >= size).all())
+            changed += len(places)
+            rare = plain["target"][plain["target"] < size].numpy()
+            kept += sum(1 for word in rare[data.shares[rare] > 0].tolist() if word in offered)
+    assert changed > 0 and kept > 0
