@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from automata import ngram_like
+from dynamic_prior import AfterLastWord
 from few_words import (
     CLASS_OF,
     EOS,
@@ -22,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceBackground, EvidenceMixture
 from fairseq_llrnn.core.evidence.table import EvidenceTable
@@ -31,8 +34,9 @@ from fairseq_llrnn.core.experts.mixture import ExpertMixture
 from fairseq_llrnn.core.experts.panel import Panel
 from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
 
-KINDS = ["static", "lexical", "dynamic", "evidence", "evidence over lexical"]
+KINDS = ["static", "lexical", "dynamic", "n-grams", "evidence", "evidence over lexical", "evidence over n-grams"]
 WIDTH = 3
+TABLE = EvidenceTable(PRIOR)  # type: ignore[arg-type]
 
 
 class Answers(Expert):
@@ -75,7 +79,11 @@ class Case:
 def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> Case:
     generator = torch.Generator().manual_seed(seed)
     table = EvidenceTable(PRIOR)  # type: ignore[arg-type]
-    inner = base("lexical" if "lexical" in kind else "static" if kind == "evidence" else kind, seed)
+    if "n-grams" in kind:
+        automaton, root = ngram_like(seed, len(TARGET_WORDS))
+        inner: Background = AutomatonBackground(CLASS_OF, NUM_CLASSES, torch.from_numpy(root), automaton)
+    else:
+        inner = base("lexical" if "lexical" in kind else "static" if kind == "evidence" else kind, seed)
     background: Background = inner
     if "evidence" in kind:
         background = EvidenceBackground(inner, table, PAD, UNK, UNK)
@@ -266,6 +274,57 @@ def test_masses_are_sums_of_weights_and_shares_sum_to_one(kind: str) -> None:
             own = shares.exp().masked_fill(~alive, 0.0)
             ones = torch.zeros_like(mass).scatter_add(1, classes.masked_fill(~alive, 0), own)
             torch.testing.assert_close(ones, (~mass.isneginf()).double(), rtol=1e-5, atol=1e-8)
+
+
+def test_experts_without_exceptions_leave_corrections_as_they_are() -> None:
+    class Groups(Expert):
+        looks_at_prefix = True
+
+        def fires(self, source: Sequence[str], prefix: Sequence[str]) -> Firing:
+            return Firing(groups={"POS:N": float(len(prefix))})
+
+    case = make("n-grams", (Groups(),))
+    states = case.bound.flat_states(case.previous)
+    assert case.bound.sparse and case.bound.num_classes == NUM_CLASSES
+    corrections = case.bound.corrections(states)
+    assert corrections is not None
+    torch.testing.assert_close(corrections.dense(len(states)), case.bound.log_mass(states))
+    with_exceptions = make("n-grams", (Unsaid(),))
+    states = with_exceptions.bound.flat_states(with_exceptions.previous)
+    assert not with_exceptions.bound.sparse and with_exceptions.bound.corrections(states) is None
+
+
+def test_masses_know_no_limit_of_length_and_shares_do() -> None:
+    class Limited(AfterLastWord):
+        def within(self, remaining: int) -> Background:
+            table = self.table.clone()
+            table[:, 5:] = -math.inf
+            return LimitedShares(self, AfterLastWord(self.class_of, self.num_classes, table, EOS))
+
+    class LimitedShares(AfterLastWord):
+        """Masses of one background; shares of it where another allows the word."""
+
+        def __init__(self, whole: AfterLastWord, allowed: AfterLastWord) -> None:
+            super().__init__(whole.class_of, whole.num_classes, whole.table, EOS)
+            self.allowed = allowed
+
+        def log_shares(self, state: Tensor) -> Tensor:
+            return super().log_shares(state).masked_fill(self.allowed.log_weights(state).isneginf(), -math.inf)
+
+    case = make("dynamic", (Answers(),))
+    assert isinstance(case.below, AfterLastWord)
+    bound = case.experts.bind(Limited(CLASS_OF, NUM_CLASSES, case.below.table, EOS), encode(TABLE))
+    limited = bound.within(1)
+    state = bound.start(5)  # 12 is the exception of the first sentence, 99 of the fourth; both are out of reach
+    torch.testing.assert_close(limited.log_mass(state), bound.log_mass(state))
+    assert torch.equal(limited.classes(state, torch.tensor([5] * 5)), bound.classes(state, torch.tensor([5] * 5)))
+    shares, free = limited.log_shares(state), bound.log_shares(state)
+    assert shares[:, 5:].isneginf().all()
+    torch.testing.assert_close(shares[:, :5], free[:, :5])
+    assert limited.log_share(state, torch.tensor([5] * 5)).isneginf().all()
+    classes = torch.zeros(5, bound.num_classes, dtype=torch.float64).log_softmax(1)
+    assert limited.word_log_probs(classes, state)[:, 5:].isneginf().all()
+    assert limited.best_share(state)[:, NUM_CLASSES:].isneginf().all()
 
 
 def test_an_expert_without_weight_changes_nothing() -> None:

@@ -53,11 +53,14 @@ class ExpertMixture(Background):
         return self._joined(contexts, base)
 
     def states_along(self, previous: Tensor) -> list[Tensor]:
+        return list(self.flat_states(previous).unflatten(0, (len(previous), -1)).unbind(1))
+
+    def flat_states(self, previous: Tensor) -> Tensor:
         contexts = self.contexts.along(previous)
         self._grow()
-        below = self.base.states_along(previous)
-        self._base_shape = below[0].shape[1:]
-        return [self._joined(contexts[:, t], state) for t, state in enumerate(below)]
+        below = self.base.flat_states(previous)
+        self._base_shape = below.shape[1:]
+        return self._joined(contexts.flatten(), below)
 
     def _joined(self, contexts: Tensor, base: Tensor) -> Tensor:
         return torch.cat([contexts.to(base.dtype).unsqueeze(1), base.reshape(len(base), -1)], dim=1)
@@ -84,7 +87,7 @@ class ExpertMixture(Background):
     def exceptions(self, state: Tensor) -> Tensor:
         """The words of the classes from C on: (N, J), NO_WORD where a context has fewer."""
         words = self.contexts.exceptions(self.contexts_of(state))
-        return self._possible(words, None if self.evidence is None else state[:, 1].unsqueeze(1))
+        return self._possible(words, None if self.evidence is None else state[:, 1:2].long())
 
     def _possible(self, words: Tensor, sentence: Tensor | None) -> Tensor:
         """`words` (…, J) with NO_WORD for strings outside the vocabulary that are no slot of their sentence (…, 1)."""
@@ -155,12 +158,10 @@ class ExpertMixture(Background):
         return torch.cat([below.scatter(1, written, left), own], dim=1)
 
     def log_mass_along(self, previous: Tensor) -> Tensor:
-        if self.constant:
-            states = self.start(len(previous))
-            mass = self.log_mass(states)
-            return mass.unsqueeze(1) if self.contexts.width else self.base.log_mass_along(previous)
-        if not self.contexts.width and not self._contexts_along(previous):
+        if not self._contexts_along(previous):
             return self.base.log_mass_along(previous)
+        if self.constant:
+            return self.log_mass(self.start(len(previous))).unsqueeze(1)
         flat = self.log_mass(self.flat_states(previous))
         return flat.expand(previous.numel(), -1).view(*previous.shape, -1)
 
@@ -284,7 +285,7 @@ class ExpertMixture(Background):
         gain, of = self._lift(state)
         lift = gain.new_zeros(len(state), self.num_below).scatter_add(1, of, gain)[:, self.class_of]
         if self.evidence is not None:  # words that are slots have left the class before
-            lift = lift.scatter(1, self.evidence.place[state[:, 1]], 0.0)
+            lift = lift.scatter(1, self.evidence.place[state[:, 1].long()], 0.0)
         return columns + functional.pad(lift, (0, columns.size(1) - lift.size(1)))
 
     def _with_exceptions(self, columns: Tensor, of_exceptions: Tensor, state: Tensor) -> Tensor:
