@@ -141,7 +141,11 @@ def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
 
 @pytest.mark.parametrize("remaining", [1, 2, 3, 20])
 def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int) -> None:
-    _, bound, _ = make("automaton")
+    background, bound, _ = make("automaton")
+    assert background.within(remaining).log_shares(background.start(1)).equal(
+        background.base.within(remaining).log_shares(background.start(1))
+    )
+    assert background.within(10**6) is background
     limited = bound.within(remaining)
     history = torch.randint(4, 13, (5, 3), generator=torch.Generator().manual_seed(1))
     lost_slots = 0
@@ -158,6 +162,8 @@ def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int
             possible = ~shares[:, column].isneginf()
             torch.testing.assert_close(one[possible], expected[possible, column])
         torch.testing.assert_close(limited.log_shares(state), expected)
+        words = limited.word_log_probs(bound.log_mass(state), state)
+        torch.testing.assert_close(words.isneginf(), expected.isneginf())
         classes = torch.arange(bound.num_classes).expand(5, -1)
         values, tokens = limited.best_members(state, classes, 3)
         torch.testing.assert_close(limited.best_share(state), values[:, :, 0])

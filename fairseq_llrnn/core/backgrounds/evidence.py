@@ -53,3 +53,11 @@ class EvidenceBackground(Background):
 
     def log_weights(self, state: Tensor) -> Tensor:
         return self.base.log_weights(state)
+
+    def within(self, remaining: int) -> Background:
+        """Without a source it is b₁, and so within a limit it is what b₁ is; itself where that changes nothing."""
+        limited = self.base.within(remaining)
+        return self if limited is self.base else limited
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        return self.base.steps_to_end(state)

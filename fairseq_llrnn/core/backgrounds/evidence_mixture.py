@@ -285,7 +285,10 @@ class EvidenceMixture(Background):
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """(N, V + J)"""
         words = classes[:, self.class_of] + self._static_shares(state)
-        return self._with_slots(words, classes[:, self.static :], state)
+        slots = classes[:, self.static :]
+        if self._remaining is not None:
+            slots = slots.masked_fill(self._share_of_slots(state).isneginf(), NEGATIVE_INFINITY)
+        return self._with_slots(words, slots, state)
 
     def word_log_probs_along(self, classes: Tensor, previous: Tensor) -> Tensor:
         """(B, T, V + J)"""
