@@ -150,7 +150,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         strings = prev_output_tokens
         if self.opened is not None and self.slot_rows is None:  # a background with slots knows such ids itself
             prev_output_tokens = known_words(prev_output_tokens, self.dictionary)
-        given = self._given(encoder_out, prev_output_tokens, incremental_state)
+        given = self._given(encoder_out, self._as_in_text(strings, prev_output_tokens), incremental_state)
         background, state = given.background, None
         if incremental_state is not None:
             state = self._advance(given, prev_output_tokens, incremental_state)
@@ -192,6 +192,14 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             return known
         classes = torch.from_numpy(self.open_table.read_as(strings[outside].cpu().numpy())).to(known)
         return known.masked_scatter(outside, len(self.dictionary) + classes)
+
+    def _as_in_text(self, strings: Tensor, known: Tensor) -> Tensor:
+        """In training, the tokens `known` with words in the place of their twins: by these a text is held out."""
+        if self.open_table is None or not self.training:
+            return known
+        outside = strings >= len(self.dictionary)
+        words = torch.from_numpy(self.open_table.words_of(strings[outside].cpu().numpy())).to(known)
+        return known.masked_scatter(outside, torch.where(words < 0, self.dictionary.unk(), words))
 
     def _composed(self) -> tuple[Tensor, Tensor]:
         composed = self.output.composed()

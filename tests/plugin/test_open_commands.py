@@ -93,6 +93,23 @@ def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> Non
     assert not torch.isclose(one[0, 1], other[0, 1]) and not torch.isclose(one[0, 2], different[0, 2])
 
 
+def test_a_text_is_held_out_by_its_own_words(setting: Any) -> None:
+    """Also where some of them are twins: backgrounds that leave a training text out know it by its words."""
+    decoder, dictionary = setting.model.decoder, setting.task.dictionary
+    line = batch(dictionary, ["le chat xyzzy voit"])["net_input"]["src_tokens"]
+    twin = line.clone()
+    twin[0, 2] = int(decoder.open_table.twins(line[0, 2:3].numpy())[0])
+    assert twin[0, 2] >= len(dictionary)
+    asked: list[torch.Tensor] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(decoder.background), "held_out", lambda self, tokens: asked.append(tokens) or self)
+        decoder.train()
+        decoder.extract_features(twin)
+        decoder.eval()
+    expected = line.masked_fill(line >= len(dictionary), dictionary.unk())
+    assert [tokens.tolist() for tokens in asked] == [expected.tolist()]
+
+
 def test_the_gradient_is_that_of_the_definition(setting: Any) -> None:
     """−log Σ_o p(o) P_o(w) for a string, −log Σ_o p(o) for <unk>, by one softmax over signatures and open classes."""
     decoder, task = setting.model.decoder, setting.task

@@ -61,6 +61,11 @@ class OpenTable:
         """The ids of the twins of some words of the dictionary: (n,) -> (n,)."""
         return np.array([self.words.open(self.words.symbols[word]) for word in words.tolist()], dtype=np.int64)
 
+    def words_of(self, ids: np.ndarray) -> np.ndarray:
+        """The words of the dictionary whose twins these ids are, −1 for other strings: (n,) -> (n,)."""
+        known, symbols = self.words.known_index, self.words.symbols
+        return np.array([known.get(symbols[i], -1) for i in ids.tolist()], dtype=np.int64)
+
     def spelt(self, of_class: int) -> int:
         """The id of the string that stands for an open class where a text is written (spelling.py)."""
         if of_class not in self._spelt:
