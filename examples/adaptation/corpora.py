@@ -41,11 +41,12 @@ class Sizes:
     least_count: int  # rarer words of all training texts together are <unk>
     top_words: int  # M, words with an identity in log-linear models
     width: int  # of embeddings and recurrent layer
+    batch: int  # tokens; of the general model, four times as many
     max_epoch: int
 
 
-REAL = Sizes(dev=300, least_count=3, top_words=2500, width=256, max_epoch=60)
-TOY = Sizes(dev=60, least_count=2, top_words=150, width=32, max_epoch=6)
+REAL = Sizes(dev=300, least_count=3, top_words=2500, width=256, batch=512, max_epoch=60)
+TOY = Sizes(dev=60, least_count=2, top_words=150, width=32, batch=128, max_epoch=8)
 
 
 @dataclass(frozen=True)

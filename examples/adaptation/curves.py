@@ -109,13 +109,13 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 def draw(outcomes: Outcomes, path: Path) -> None:
     """One panel a domain: test loss by the share of its text."""
     domains = list(dict.fromkeys(domain for domain, _ in outcomes))
-    figure = Figure(figsize=(3.2 * max(2, len(domains)), 4.6), layout="constrained")
+    figure = Figure(figsize=(3.2 * max(2, len(domains)), 4.8), layout="constrained")
     panels = figure.subplots(1, len(domains), squeeze=False)[0]
     for panel, domain in zip(panels, domains, strict=True):
         _draw_domain(panel, outcomes, domain)
     panels[0].set_ylabel("test loss, nats per token")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), fontsize=9, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=max(2, len(domains)), fontsize=9, frameon=False)
     temporary = path.with_name(f".{path.name}.tmp")
     figure.savefig(temporary, dpi=150, format="png", metadata={"Software": None})
     os.replace(temporary, path)

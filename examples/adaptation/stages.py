@@ -11,7 +11,18 @@ import numpy as np
 from corpora import GENERAL, Corpora, Sentence, Sizes, share, shuffled
 from processes import run
 from scores import loss, token_log_probs
-from systems import ORDER, PERCENTS, TRAINED, Place, System, general_training, prior, softmax_prior, training
+from systems import (
+    FOR_LITTLE_TEXT,
+    ORDER,
+    PERCENTS,
+    TRAINED,
+    Place,
+    System,
+    general_training,
+    prior,
+    softmax_prior,
+    training,
+)
 
 import fairseq_llrnn
 from fairseq_llrnn.core.dictionary import load_dictionary
@@ -146,11 +157,12 @@ def train_domain(place: Place, sizes: Sizes, domain: str) -> None:
 
 
 def recipes(place: Place, domain: str, percent: int, system: System) -> list[str]:
-    """All of a system; with the whole text, the one that was better with less of it."""
+    """All of a system; with the whole text, the one that was best with less of it."""
     if percent < PERCENTS[-1] or len(PERCENTS) == 1:
         return list(system.recipes)
     folder = place.model(f"{domain}.{PERCENTS[-2]}")
-    return [min(system.recipes, key=lambda recipe: read_json(folder / f"{system.name}.{recipe}" / FACTS)["dev"])]
+    possible = [recipe for recipe in system.recipes if recipe not in FOR_LITTLE_TEXT]
+    return [min(possible, key=lambda recipe: read_json(folder / f"{system.name}.{recipe}" / FACTS)["dev"])]
 
 
 def _train(

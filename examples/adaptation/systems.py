@@ -2,8 +2,8 @@
 
 Letters are those of the tables: a the general model; b a model of the domain alone; c the general model trained on; d
 the two mixed, word by word; e and f log-linear models of the domain with a general background. Each system but a and d
-has two recipes; the better one on the dev text counts. With all of the text only that recipe is tried which was better
-with the next smaller share: most of the time goes there.
+has two or three recipes; the best one on the dev text counts. With all of the text, where most of the time goes, only
+that recipe is tried which was best with the next smaller share; those FOR_LITTLE_TEXT are none of these.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,6 @@ from corpora import Sizes
 PERCENTS = (1, 10, 100)
 ORDER = 3  # of the general n-gram
 MODEL_WEIGHT = "0.9"  # the rest of the background (f) is the unigram of the domain's text
-BATCH = 512  # tokens; of the general model, four times as many
 VALIDATE = 20  # updates between two looks at the dev text, at least
 PATIENCE = "2"
 
@@ -31,6 +30,7 @@ HOUSEHOLD = (
 )
 LIGHT, STRONG = ("--dropout", "0.3", "--lr", "0.002"), ("--dropout", "0.5", "--lr", "0.002")
 # The pull of the adaptor to zero is the pull of the model to its background.
+FOR_LITTLE_TEXT = ("pulled",)
 PULLED = ("--dropout", "0.5", "--lr", "0.001", "--adaptor-penalty", "0.01")
 GENTLE, QUICK = ("--dropout", "0.3", "--lr", "0.0003"), ("--dropout", "0.3", "--lr", "0.001")
 
@@ -47,14 +47,16 @@ class System:
     from_general: bool = False  # whether the training goes on from the general model
 
 
+WITH_BACKGROUND = {"light": LIGHT, "strong": STRONG, "pulled": PULLED}
+
 SYSTEMS = (
     System("general", "a", "general model (softmax)", {}),
     System("softmax", "b", "domain alone, softmax", {"light": LIGHT, "strong": STRONG}),
     System("log-linear", "b", "domain alone, log-linear", {"light": LIGHT, "strong": STRONG}, "unigram"),
     System("fine-tuned", "c", "general model, fine-tuned", {"gentle": GENTLE, "quick": QUICK}, from_general=True),
     System("interpolated", "d", "a and b interpolated", {}),
-    System("n-gram", "e", "log-linear, general n-gram as background", {"light": LIGHT, "pulled": PULLED}, "ngram"),
-    System("neural", "f", "log-linear, general model as background", {"light": LIGHT, "pulled": PULLED}, "model"),
+    System("n-gram", "e", "log-linear, general n-gram as background", WITH_BACKGROUND, "ngram"),
+    System("neural", "f", "log-linear, general model as background", WITH_BACKGROUND, "model"),
 )
 TRAINED = tuple(system for system in SYSTEMS if system.recipes)
 
@@ -122,7 +124,8 @@ def general_training(place: Place, sizes: Sizes, user_dir: str) -> list[str]:
     return [
         str(place.data("general")),
         *_model(place.prior("softmax"), sizes),
-        *("--dropout", "0.3", "--lr", "0.002", "--max-tokens", str(4 * BATCH), "--max-epoch", str(sizes.max_epoch)),
+        *LIGHT,
+        *("--max-tokens", str(4 * sizes.batch), "--max-epoch", str(sizes.max_epoch)),
         *TRAINING,
         *("--user-dir", user_dir, "--save-dir", str(place.model("general"))),
         *HOUSEHOLD,
@@ -134,14 +137,14 @@ def training(
 ) -> list[str]:
     """fairseq-train of one model. `tokens`: of its training text."""
     part = f"{domain}.{percent}"
-    every = max(1, round(VALIDATE / -(-tokens // BATCH)))  # epochs
+    every = max(1, round(VALIDATE / -(-tokens // sizes.batch)))  # epochs
     known = place.prior("softmax" if system.background is None else f"{part}.{system.name}")
     return [
         str(place.data(part)),
         *_model(known, sizes),
         *system.recipes[recipe],
         *(("--finetune-from-model", str(place.general)) if system.from_general else ()),
-        *("--max-tokens", str(BATCH), "--max-epoch", str(every * sizes.max_epoch)),
+        *("--max-tokens", str(sizes.batch), "--max-epoch", str(every * sizes.max_epoch)),
         *("--validate-interval", str(every), "--save-interval", str(every)),
         *TRAINING,
         *("--user-dir", user_dir, "--save-dir", str(place.model(part, f"{system.name}.{recipe}"))),
