@@ -170,7 +170,7 @@ def _settings(args: argparse.Namespace) -> PriorSettings:
             "--pseudo-count: only additive smoothing adds something; say --smoothing additive, or leave it out"
         )
     smoothed = args.background in (None, "unigram") or args.background.startswith(("automaton:", "model:"))
-    if args.smoothing is not None and not smoothed:
+    if args.smoothing is not None and not (smoothed or args.ngram_text):
         raise OptionError(
             f"--smoothing: only a unigram is smoothed, found --background {args.background}; leave one out"
         )

@@ -9,11 +9,15 @@ from fairseq_llrnn.core.contextual import ContextualSettings, parse_background
 from fairseq_llrnn.core.prior_automaton import FLOOR, ON_ZERO
 from fairseq_llrnn.errors import OptionError
 
-NAMES = ("ngram_weight", "background_temperature", "folds", "on_zero", "unknown_symbols")
+NAMES = ("ngram_text", "ngram_weight", "background_temperature", "folds", "on_zero", "unknown_symbols")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("backgrounds that know the words before")
+    group.add_argument(
+        "--ngram-text", nargs="+", metavar="FILE",
+        help="text of ngram:N, over the unigram of --count-text (default: --count-text, which makes both)",
+    )  # fmt: skip
     group.add_argument(
         "--ngram-weight", type=float, metavar="W",
         help="how much of its own say each history of an n-gram keeps beside the next shorter one, from 0 (the unigram "
@@ -62,14 +66,14 @@ def contextual_settings(args: argparse.Namespace) -> ContextualSettings | None:
     if kind == "ngram":
         _refuse_alone(args, ("on_zero", "unknown_symbols"), "--background automaton:…")
         if settings.order is None:
-            _refuse_alone(args, ("folds",), "--background ngram:N, whose n-grams are estimated here")
-        elif not args.count_text:
+            _refuse_alone(args, ("ngram_text", "folds"), "--background ngram:N, whose n-grams are estimated here")
+        elif not (args.count_text or args.ngram_text):
             raise OptionError(
                 f"--background {args.background}: expected --count-text with the text that the {source}-grams are "
                 "estimated from, found none; add it, or give an ARPA file as ngram:FILE"
             )
     else:
-        _refuse_alone(args, ("ngram_weight", "folds"), "--background ngram:…")
+        _refuse_alone(args, ("ngram_text", "ngram_weight", "folds"), "--background ngram:…")
     for option, name in (("--lexical-translation", "lexical_translation"), ("--unsupported", "unsupported")):
         if getattr(args, name):
             raise OptionError(
@@ -82,14 +86,17 @@ def contextual_settings(args: argparse.Namespace) -> ContextualSettings | None:
         "folds": args.folds,
         "on_zero": args.on_zero,
         "unknown_symbols": args.unknown_symbols,
+        "texts": None if args.ngram_text is None else tuple(args.ngram_text),
     }
     return replace(settings, **{name: value for name, value in given.items() if value is not None})
 
 
 def files(args: argparse.Namespace) -> list[str]:
-    """The file that the background is read from, if there is one."""
+    """The files that the background is read from."""
     settings = contextual_settings(args)
-    return [] if settings is None or settings.order is not None else [settings.source]
+    if settings is None:
+        return []
+    return list(settings.texts) if settings.order is not None else [settings.source]
 
 
 def _refuse_alone(args: argparse.Namespace, names: tuple[str, ...], needed: str) -> None:

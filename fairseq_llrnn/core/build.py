@@ -193,12 +193,12 @@ def _signatures(
 
 
 def _weights(words: WordList, counts: np.ndarray, settings: PriorSettings) -> np.ndarray:
-    """b(x) for every word: (V,), summing to one; of n-grams a uniform one, whose place theirs take."""
+    """b(x) for every word: (V,), summing to one. The unigram of n-grams takes its place, but for --ngram-text."""
     allowed = words.predictable
     kind = settings.background.partition(":")[0]
-    if kind in ("uniform", "ngram"):
+    if kind == "uniform":
         return allowed / allowed.sum()
-    if kind in ("unigram", "automaton", "model"):
+    if kind in ("unigram", "ngram", "automaton", "model"):
         return unigram_weights(counts, allowed, settings.smoothing, settings.pseudo_count)
     path = Path(settings.background)
     if not path.exists():

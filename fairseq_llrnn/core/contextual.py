@@ -40,6 +40,7 @@ class ContextualSettings:
     folds: int = DEFAULT_FOLDS
     on_zero: str = ON_ZERO[0]
     unknown_symbols: str = "error"
+    texts: tuple[str, ...] = ()  # that n-grams are estimated from; none: those of the unigram
 
     @property
     def order(self) -> int | None:
@@ -53,8 +54,9 @@ def add_contextual(
     """The prior with this background over its own, and what a user should know about it.
 
     Args:
-        texts: the training text, tokenised, one sentence a line: n-grams are estimated from it, and a sentence of it to
-            which an automaton gives no probability is treated as `settings.on_zero` says.
+        texts: the training text, tokenised, one sentence a line: n-grams are estimated from it (or from
+            `settings.texts`, over the prior's own unigram), and a sentence of it to which an automaton gives no
+            probability is treated as `settings.on_zero` says.
 
     Raises:
         DataError, OptionError: as the readers do; DataError for a sentence of probability zero.
@@ -82,7 +84,9 @@ def _with_ngrams(
     if order is None:
         made = ngram_from_file(settings.source, words, weight, temperature)
     else:
-        made = ngram_from_text(read_sentences(texts, words), words, order, settings.folds, weight, temperature)
+        sentences = read_sentences(settings.texts or texts, words)
+        unigrams = prior.log_weights - np.logaddexp.reduce(prior.log_weights) if settings.texts else None
+        made = ngram_from_text(sentences, words, order, settings.folds, weight, temperature, unigrams=unigrams)
     known = PriorAutomaton(made.automaton, "ngram", weight, temperature)
     return replace(prior, log_weights=made.log_weights, automaton=known), made.notes
 

@@ -110,6 +110,16 @@ def test_weight_and_temperature(built: Callable[..., Prior], corpus: Corpus) -> 
     assert (unigram.automaton.weight, unigram.automaton.temperature) == (0.0, 1.0)
 
 
+def test_n_grams_over_the_unigram_of_another_text(built: Callable[..., Prior], corpus: Corpus) -> None:
+    counts = ("--count-text", corpus.write("other.txt", "la table\nla table\nune table\n"))
+    text = ("--ngram-text", corpus.place / "train.txt")
+    unigram, prior = built(*counts), built(*counts, *text, "--background", "ngram:2", "--folds", 2)
+    np.testing.assert_allclose(prior.log_weights, unigram.log_weights, atol=1e-6)
+    after = probabilities(prior, "le")
+    assert after["chat"] > after["table"] and sum(after.values()) == pytest.approx(1, abs=1e-5)
+    assert any(line.startswith("--background train.txt ") for line in prior.settings["sources"])
+
+
 def test_n_grams_of_a_file(build: Build, built: Callable[..., Prior], corpus: Corpus) -> None:
     path = corpus.place / "small.arpa"
     prior = built("--background", f"ngram:{path}")
@@ -157,6 +167,7 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
         (["--background", "ngram:3"], "--background ngram:3: expected --count-text with the text that the 3-grams are"),
         (["--folds", "3"], "--folds: it has no say without --background ngram:… or automaton:…"),
         (["--background", "ngram:small.arpa", "--folds", "3"], "--folds: it has no say without --background ngram:N"),
+        (["--background", "ngram:small.arpa", "--ngram-text", "x"], "--ngram-text: it has no say without --background"),
         (["--background", "ngram:small.arpa", "--on-zero", "skip"], "--on-zero: it has no say without --background a"),
         (["--background", "automaton:grammar.txt", "--ngram-weight", "1"], "--ngram-weight: it has no say without"),
         (["--background", "ngram:small.arpa", "--smoothing", "none"], "--smoothing: only a unigram is smoothed"),

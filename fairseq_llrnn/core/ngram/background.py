@@ -63,6 +63,7 @@ def ngram_from_text(
     weight: float = 1.0,
     temperature: float = 1.0,
     prune: tuple[int, ...] = (),
+    unigrams: np.ndarray | None = None,
 ) -> NGramBackground:
     """A modified Kneser-Ney model of the order, estimated from sentences (`sentences.read_sentences`).
 
@@ -71,13 +72,14 @@ def ngram_from_text(
             for a text that the network is not trained on.
         weight, temperature: as in `ngram_from_file`.
         prune: as in `kneser_ney.estimate`.
+        unigrams: (V,) log b₀ of another text, which sums to one, in the place of this text's own.
 
     Raises:
         DataError: sentences without words, or too few for the folds. OptionError: an option out of range.
     """
     check_weighing(weight, temperature)
     check_estimation(order, folds, prune)
-    full = estimate(sentences, words, order, prune)
+    full = estimate(sentences, words, order, prune, unigrams)
     converted = ngrams_to_automaton(full, words, f"ngram:{order}")
     automaton, log_root = _weighed(converted, weight, temperature)
     notes = converted.notes
