@@ -25,7 +25,7 @@ run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an
 
 train() { # train NAME: fairseq-train over the prior of that name
     if [ -e "$work/$1/done" ]; then
-        echo "trained already, in $work/$1"
+        echo "$1: trained already, in $work/$1"
         return
     fi
     mkdir -p "$work/$1"
@@ -35,7 +35,7 @@ train() { # train NAME: fairseq-train over the prior of that name
         --decoder-embed-dim 128 --decoder-hidden-size 128 --decoder-layers 1 --dropout 0.2 --criterion log_linear \
         --optimizer adam --lr 0.004 --clip-norm 1 --max-tokens 500 --max-epoch 15 --patience 3 --seed 1 --cpu \
         --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple --log-interval 1000
-    grep -o 'valid on .*ppl [0-9.]*' "$work/$1/train.log" | sed 's/.*ppl/validation perplexity/' | tail -n 1
+    grep -o 'valid on .*ppl [0-9.]*' "$work/$1/train.log" | sed "s/.*ppl/$1: validation perplexity/" | tail -n 1
     touch "$work/$1/done"
 }
 
@@ -63,12 +63,14 @@ target=(--dict "$work/data-bin/dict.fr.txt" --count-text "$work/corpus/train.fr"
     --shapes --suffixes --top-words 1000 --lexical-translation "$work/data-bin" --aligner ibm1 \
     --evidence numbers,codes,names,copies --evidence-map "$work/corpus/mapping.tsv" --out "$work/data-bin/log-linear"
 
-say "4/5 training and translating"
+say "4/5 training and translating, both at a time"
+running=() failed=0
 for system in softmax log-linear; do
-    echo "$system:"
-    train "$system"
-    translate "$system"
+    { train "$system" && translate "$system"; } &
+    running+=($!)
 done
+for process in "${running[@]}"; do wait "$process" || failed=1; done
+[ "$failed" = 0 ]
 
 say "5/5 the translations beside each other"
 corpus=$work/corpus
