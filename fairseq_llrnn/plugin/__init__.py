@@ -11,6 +11,7 @@
     attention_decoder.py, lstm_translation.py      llrnn_lstm
     transformer_translation.py                     llrnn_transformer
     load.py                   reads a checkpoint and builds its model
+    general_model.py          a trained language model as the background of another
     explaining.py             one of our models, and why it gave each word its probability
     scoring.py                log-probabilities of whole sentences under any language or translation model
     criterions.py             log_linear
