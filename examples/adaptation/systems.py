@@ -14,7 +14,7 @@ from corpora import Sizes
 PERCENTS = (1, 10, 100)
 ORDER = 3  # of the general n-gram
 MODEL_WEIGHT = "0.9"  # the rest of the background (f) is the unigram of the domain's text
-VALIDATE = 20  # updates between two looks at the dev text, at least
+VALIDATE = 40  # updates between two looks at the dev text, at least
 PATIENCE = "2"
 
 # The step gets smaller at once where the dev text shows no progress.
