@@ -12,7 +12,7 @@ from fairseq_llrnn.core.dictionary import EOS
 from fairseq_llrnn.core.prior import Prior
 
 FIRST_SHOWN = 8
-LONGEST_EXAMPLE = 12  # words
+SOME_WORDS, LONGEST_EXAMPLE = 4, 12  # words of the example, where it can be so
 
 
 def summary(prior: Prior) -> dict[str, Any]:
@@ -29,7 +29,8 @@ def summary(prior: Prior) -> dict[str, Any]:
     for left in range(max(LONGEST_EXAMPLE + 1, shortest), 0, -1):
         limited = background.within(left)
         probable = limited.log_weights(state) + torch.where(limited.log_shares(state).isneginf(), -torch.inf, 0.0)
-        if left > 1 and (not example or bool((probable[0] > -torch.inf).sum() > 1)):
+        goes_on = bool((probable[0] > -torch.inf).sum() > 1)
+        if left > 1 and (not example or (goes_on and len(example) < SOME_WORDS)):
             probable[0, end] = -torch.inf  # a sentence of some length shows more
         token = probable.argmax(1)
         if int(token) == end or bool(probable.max() == -torch.inf):
