@@ -26,7 +26,7 @@ from dialog_rank import Scores  # noqa: E402
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
 
 COLUMNS = f"{'BLEU':>8}{'ERR':>9}{'missing':>9}{'added':>9}"
-HEAD = f"{'':28}{'the best five':>35}{'the best one':>35}\n{'':28}{COLUMNS * 2}{'unsupported':>13}"
+HEAD = f"{'':34}{'the best five':>35}{'the best one':>35}\n{'':34}{COLUMNS * 2}{'unsupported':>13}"
 
 
 def run_prepare(args: argparse.Namespace) -> None:
@@ -65,7 +65,7 @@ def run_score(args: argparse.Namespace) -> None:
 
 
 def _row(name: str, scores: Scores) -> str:
-    cells = [f"{name:28}"]
+    cells = [f"{name:34}"]
     for bleu, errors in ((scores.bleu, scores.errors), (scores.first_bleu, scores.first_errors)):
         counts = (errors.errors, errors.missing, errors.added)
         cells.append(f"{bleu:8.4f}" + "".join(f"{errors.share(count):8.2f}%" for count in counts))

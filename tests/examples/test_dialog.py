@@ -292,7 +292,7 @@ def test_train_generate_and_score(world: Path, host: HostCommands, capsys: pytes
     assert dialog.main(["score", "--data", str(world / "toy"), "--system", f"ll={world / 'nbest'}"]) == 0
     first, _, _, *rows = capsys.readouterr().out.splitlines()
     assert "0 missing, 0 added (0.00 %)" in first
-    assert [row[:28].strip() for row in rows] == ["ll, as it comes", "ll, ranked as RNNLG", "ll, ranked"]
+    assert [row[:34].strip() for row in rows] == ["ll, as it comes", "ll, ranked as RNNLG", "ll, ranked"]
     assert all(row.split()[-1] == "0" for row in rows)  # nothing without evidence, however little it has learnt
     raw = float(rows[0].split()[-7].rstrip("%"))
     assert float(rows[2].split()[-7].rstrip("%")) <= raw
