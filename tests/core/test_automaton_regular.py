@@ -107,3 +107,15 @@ def test_catastrophic_sizes_are_refused(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("fairseq_llrnn.core.automaton.nondeterministic.MOST_STATES", 500)
     with pytest.raises(DataError, match="the automaton has more than 500 states when no two paths may have the same"):
         read(tmp_path, "(a | b)* a (a | b){15}")
+
+
+def test_repetitions_around_each_other_are_not_written_out(tmp_path: Path) -> None:
+    """Each `+` once stood for two copies of what it repeats: twenty of them for a million."""
+    many = read(tmp_path, "(" * 40 + "a" + "+ b?)" * 40)
+    assert language(many) == language(read(tmp_path, "a+ b* (a | b)*")) - {"", "b"} | {"a"}
+    assert language(read(tmp_path, "a" + "+" * 60)) == {"a", "a a", "a a a"}
+
+
+def test_more_repetitions_than_can_be_followed(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected a few groups and repetitions around each other, found more than can"):
+        read(tmp_path, "a" + "+" * 3000)

@@ -80,14 +80,20 @@ def read_regular(path: Path | str, symbols: Symbols) -> Automaton:
         ValueError: as `to_automaton`.
     """
     node = _Parser(path, symbols).parse()
-    size = _size(node)
-    if size > MOST_PIECES:
-        raise DataError(
-            f"{path}: expected an expression of at most {MOST_PIECES:,} arcs, found one of {size:,} when its "
-            "repetitions are written out; repeat less"
-        )
     paths = Paths()
-    end = _build(node, paths, 0)
+    try:
+        size = _size(node)
+        if size > MOST_PIECES:
+            raise DataError(
+                f"{path}: expected an expression of at most {MOST_PIECES:,} arcs, found one of {size:,} when its "
+                "repetitions are written out; repeat less"
+            )
+        end = _build(node, paths, 0)
+    except RecursionError:
+        raise DataError(
+            f"{path}: expected a few groups and repetitions around each other, found more than can be followed; write "
+            "it with less of them, e.g. `a*` for `a*+*`"
+        ) from None
     paths.finals[end] = 0.0
     return to_automaton(paths, len(symbols))
 
@@ -234,14 +240,17 @@ def _build(node: Node, paths: Paths, begin: int) -> int:
 
 def _repeat(node: Repeat, paths: Paths, begin: int) -> int:
     here = begin
-    for _ in range(node.least):
+    # without a most, the last of those that must come is the one that may come again: a copy for each `+` would double
+    # the expression with every group around it
+    for _ in range(node.least if node.most is not None else node.least - 1):
         here = _build(node.part, paths, here)
     if node.most is None:
         loop = paths.new_state()
         paths.add(here, EMPTY, loop)
-        paths.add(_build(node.part, paths, loop), EMPTY, loop)
+        behind = _build(node.part, paths, loop)
+        paths.add(behind, EMPTY, loop)
         end = paths.new_state()
-        paths.add(loop, EMPTY, end)
+        paths.add(loop if node.least == 0 else behind, EMPTY, end)
         return end
     end = paths.new_state()
     for _ in range(node.most - node.least):
