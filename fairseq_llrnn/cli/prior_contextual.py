@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--background-temperature", type=float, metavar="T",
-        help="flatten n-grams, an automaton or a model: b to the power of 1/T (default: 1)",
+        help="flatten an automaton or a model: b to the power of 1/T; of n-grams, what they say beside the unigram "
+        "(default: 1)",
     )  # fmt: skip
     group.add_argument(
         "--folds", type=int, metavar="K",

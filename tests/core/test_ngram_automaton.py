@@ -234,10 +234,12 @@ def test_mixed_bigrams_are_mixed_with_the_unigram() -> None:
 def test_tempered(temperature: float) -> None:
     model = random_model(4)
     found, table = ngrams_to_automaton(model, BIG, "FILE"), table_of(model)
-    automaton, root = tempered(found.automaton, found.log_root, temperature)
+    automaton, share = tempered(found.automaton, found.log_root, temperature), 1 / temperature
     for text in texts(["a", "b", "<unk>"], 3):
-        b = values(automaton, root, BIG, text, [*NAMES, "</s>"])
-        assert b == pytest.approx({x: math.exp(log_prob(table, ("<s>", *text)[-2:], x) / temperature) for x in b})
+        b = values(automaton, found.log_root, BIG, text, [*NAMES, "</s>"])
+        for x, value in b.items():
+            expected = share * log_prob(table, ("<s>", *text)[-2:], x) + (1 - share) * table[(x,)][0]
+            assert math.log(value) == pytest.approx(expected)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.01, 0.3, 1.0, 20.0]))
@@ -245,7 +247,7 @@ def test_normalised(seed: int, temperature: float) -> None:
     """Whatever the weights, every state sums to one, and ratios inside a state are what they were."""
     model = thinned(random_model(seed), np.random.default_rng(seed))
     found = ngrams_to_automaton(model, word_list("b c e"), "FILE")
-    before = tempered(found.automaton, found.log_root, temperature)
+    before = tempered(found.automaton, found.log_root, temperature), found.log_root
     after = normalised(*before)
     after[0].check(after[1])
     names, words = ["b", "c", "e", "<unk>", "</s>"], word_list("b c e")

@@ -43,7 +43,7 @@ def ngram_from_file(
 
     Args:
         weight: λ, how much of each history's own say is left beside that of the next shorter one; 0 is the unigram.
-        temperature: T, b ∝ p^(1/T).
+        temperature: T, b ∝ b₀^(1 − 1/T) p^(1/T): the unigram alone where T is large.
 
     Raises:
         DataError: a bad file, or one without </s>, <unk> or any word of the dictionary. OptionError: a weight or
@@ -102,8 +102,8 @@ def ngram_from_text(
 
 
 def _weighed(converted: Converted, weight: float, temperature: float) -> tuple[Automaton, np.ndarray]:
-    automaton = mixed(converted.automaton, converted.log_root, weight)
-    return normalised(*tempered(automaton, converted.log_root, temperature))
+    automaton = tempered(mixed(converted.automaton, converted.log_root, weight), converted.log_root, temperature)
+    return normalised(automaton, converted.log_root)
 
 
 def check_weighing(weight: float, temperature: float) -> None:
@@ -116,7 +116,7 @@ def check_weighing(weight: float, temperature: float) -> None:
     if not least <= temperature <= most:
         raise OptionError(
             f"--background-temperature {temperature}: expected a number from {least} to {most:.0f}; 1 leaves the "
-            "background as it is, more makes it flatter"
+            "background as it is, more brings it nearer to the unigram"
         )
 
 

@@ -6,7 +6,7 @@ take automata whose failures all end in ROOT, and log b₀ (V,) with some mass.
 Write b(q, x) for the weight of x in state q, β for the cost of failing, q' for the state that q fails to.
 
     mixed       b_λ(q, x) = λ b(q, x) + (1 − λ) b_λ(q', x)   on an arc;   (1 − λ + λ β(q)) b_λ(q', x)   elsewhere
-    tempered    b_T(q, x) = b(q, x)^(1/T), which holds if arcs, failures and b₀ are all raised to 1/T
+    tempered    b_T(q, x) = b₀(x)^(1 − 1/T) b(q, x)^(1/T): log-linear interpolation with the unigram; b₀ stays as it is
     normalised  b(q, x) / Z(q),   Z(q) = Σ_arcs b(q, x) + β(q) (Z(q') − Σ_arcs b(q', x))
 
 `mixed` is λ p(x | h) + (1 − λ) p(x) for histories of one word (bigrams), with the unigram b₀ as p(x). For longer
@@ -60,16 +60,16 @@ def _without_arcs(automaton: Automaton) -> Automaton:
     )
 
 
-def tempered(automaton: Automaton, log_root: np.ndarray, temperature: float) -> tuple[Automaton, np.ndarray]:
-    """b^(1/T): the automaton and its root."""
+def tempered(automaton: Automaton, log_root: np.ndarray, temperature: float) -> Automaton:
+    """b₀^(1 − 1/T) b^(1/T): off the arcs, the root's part is in what the state fails to, and failing costs β^(1/T).
+
+    Only the say of the histories is flattened. The unigram's shares of the words of a class are what no network could
+    mend: they have no gradient.
+    """
     if temperature == 1.0:
-        return automaton, log_root
-    sharper = replace(
-        automaton,
-        log_weights=automaton.log_weights / temperature,
-        back_off=automaton.back_off / temperature,
-    )
-    return sharper, log_root / temperature
+        return automaton
+    log_weights = (1 - 1 / temperature) * log_root[automaton.tokens] + automaton.log_weights / temperature
+    return replace(automaton, log_weights=log_weights, back_off=automaton.back_off / temperature)
 
 
 def normalised(automaton: Automaton, log_root: np.ndarray) -> tuple[Automaton, np.ndarray]:
