@@ -73,6 +73,15 @@ def test_failures(tmp_path: Path) -> None:
     assert flat.row(1) == {END: (-0.75, 0), INDEX["le"]: (-1.25, 1), INDEX["chat"]: (-9.0, 0)}
 
 
+def test_failures_may_come_first_and_name_no_start(tmp_path: Path) -> None:
+    arcs, failures = "0 1 le 1\n0 0.5\n1 0 chat 9\n", "fail 1 0 0.25\n"
+    early, late = read(tmp_path, failures + arcs), read(tmp_path, arcs + failures)
+    assert early.num_states == late.num_states == 2
+    assert [early.row(state) for state in (0, 1)] == [late.row(state) for state in (0, 1)]
+    alone = read(tmp_path, "fail free root\n")  # all strings, as the prior has them
+    assert alone.fail.tolist() == [ROOT] and alone.num_arcs == 0
+
+
 def test_dead_ends_go(tmp_path: Path) -> None:
     automaton = read(tmp_path, "0 1 le\n1 2 chat\n0 3 la\n3 3 table\n4 2 le\n2\n")
     assert automaton.num_states == 3 and automaton.num_arcs == 3

@@ -40,7 +40,8 @@ class _Lines:
     symbols: Symbols
     paths: Paths = field(default_factory=lambda: Paths(num_states=0))
     states: dict[str, int] = field(default_factory=dict)
-    fail: dict[int, tuple[int, float]] = field(default_factory=dict)  # a state that fails, to what, for which weight
+    # a state that fails, to what, for which weight; by names, for the start is none that only failures have named so far
+    fail: dict[str, tuple[str, float]] = field(default_factory=dict)
     where: dict[tuple[int, int], int] = field(default_factory=dict)  # (state, symbol) -> the line that gave the arc
     twice: int = 0  # the first line that gives a state a second arc on a symbol, or an empty one
     probabilities: bool = False
@@ -80,7 +81,7 @@ def read_text(path: Path | str, symbols: Symbols) -> Automaton:
         fields = line.split()
         if fields and not fields[0].startswith("#"):
             _read_line(lines, fields, place(path, number), number, two_symbols)
-    if not lines.states:
+    if not (lines.states or lines.fail):
         raise DataError(f"{path}: expected lines `from to symbol`, found none; is it the right file?")
     if not lines.fail:
         return to_automaton(lines.paths, len(symbols))
@@ -139,18 +140,21 @@ def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_sym
 def _read_failure(lines: _Lines, fields: list[str], where: str) -> None:
     if len(fields) not in (3, 4):
         raise DataError(f"{where}: expected `fail from to [weight]`, found {len(fields)} fields; mend the line")
-    begin = lines.state(fields[1])
-    end = ROOT if fields[2] == ROOT_NAME else lines.state(fields[2])
+    begin, end = fields[1:3]
     if begin in lines.fail:
-        raise DataError(f"{where}: state {shown(fields[1])} already fails to another; remove one of the lines")
+        raise DataError(f"{where}: state {shown(begin)} already fails to another; remove one of the lines")
     lines.fail[begin] = end, lines.weight(fields[3], where) if len(fields) == 4 else 0.0
 
 
 def _failing(lines: _Lines, num_symbols: int) -> Automaton:
     """The automaton of lines with failures; a chain to the root begins anew in the start after a word of the root."""
+    failures = [
+        (lines.state(origin), ROOT if target == ROOT_NAME else lines.state(target), weight)
+        for origin, (target, weight) in lines.fail.items()
+    ]
     automaton = untrimmed(lines.paths, num_symbols)
     fail, back_off = automaton.fail.copy(), automaton.back_off.copy()
-    for state, (target, weight) in lines.fail.items():
+    for state, target, weight in failures:
         fail[state], back_off[state] = target, weight
     failing = replace(automaton, fail=fail, back_off=back_off)
     if (failing.chain_end == ROOT).any():
