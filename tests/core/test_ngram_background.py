@@ -75,6 +75,16 @@ def test_a_bad_file_and_a_bad_option(tmp_path: Path) -> None:
         ngram_from_file(tmp_path / "absent", WORDS, weight=2)
 
 
+def test_an_order_that_no_automaton_holds(tmp_path: Path) -> None:
+    counts = [f"ngram {n}={3 if n == 1 else 1}" for n in range(1, 71)]
+    lines = ["\\data\\", *counts, "\\1-grams:", "-1 </s>", "-1 <unk>", f"-1 {WORDS.symbols[4]} -0.2"]
+    for n in range(2, 71):
+        lines += [f"\\{n}-grams:", f"-0.5 {' '.join([WORDS.symbols[4]] * n)}{' -0.1' if n < 70 else ''}"]
+    (tmp_path / "long.arpa").write_text("\n".join([*lines, "\\end\\", ""]))
+    with pytest.raises(DataError, match="long.arpa: expected n-grams of at most 64 words, found some of 70; estimate"):
+        ngram_from_file(tmp_path / "long.arpa", WORDS)
+
+
 # ---- KenLM -----------------------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairseq_llrnn.core.automaton.automaton import ROOT, Automaton
+from fairseq_llrnn.core.automaton.automaton import LONGEST_CHAIN, ROOT, Automaton
 from fairseq_llrnn.core.dictionary import BOS, EOS, UNK, WordList
 from fairseq_llrnn.core.ngram.ngrams import EMPTY, NGrams
 from fairseq_llrnn.errors import DataError
@@ -51,8 +51,13 @@ def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converte
         source: how errors name the model, e.g. the file's path.
 
     Raises:
-        DataError: no </s>, no <unk> or none of the dictionary's other words in the model.
+        DataError: no </s>, no <unk> or none of the dictionary's other words in the model; histories that are too long.
     """
+    if model.order > LONGEST_CHAIN:
+        raise DataError(
+            f"{source}: expected n-grams of at most {LONGEST_CHAIN} words, found some of {model.order}; estimate a model "
+            "of a smaller order"
+        )
     match = _match_words(model, words, source)
     notes: Counter[str] = Counter()
     log_root = np.full(len(words), -np.inf)
