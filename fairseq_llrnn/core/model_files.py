@@ -24,9 +24,11 @@ import numpy as np
 from fairseq_llrnn.core.backgrounds.model import NextWords
 from fairseq_llrnn.core.dictionary import UNK
 from fairseq_llrnn.core.prior_description import JSON_FILE
-from fairseq_llrnn.core.prior_files import MODEL_FOLDER
+from fairseq_llrnn.core.prior_files import ARRAYS_FILE, MODEL_FOLDER, SOURCE_FILE, WORDS_FILE
 
 CHECKPOINT, DICTIONARY, PRIOR = "checkpoint.pt", "dict.txt", "prior"
+# what a prior consists of: who looks at a folder (.DS_Store) or edits in it may leave other files there
+_OF_PRIORS = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE, CHECKPOINT, DICTIONARY}
 # one name, or names in folders; a description from a stranger must not point out of the prior
 _NAME = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*", re.ASCII)
 
@@ -50,7 +52,7 @@ class ModelFiles:
         """Those of a model as it lies after its training. `prior` is the folder of its prior, if it has one."""
         paths = {CHECKPOINT: checkpoint, DICTIONARY: dictionary}
         if prior is not None:
-            files = sorted(path for path in prior.rglob("*") if path.is_file())
+            files = sorted(path for path in prior.rglob("*") if path.is_file() and path.name in _OF_PRIORS)
             paths |= {f"{PRIOR}/{path.relative_to(prior).as_posix()}": path for path in files}
         return cls(paths, {name: _hash(path) for name, path in paths.items()}, weight, temperature)
 

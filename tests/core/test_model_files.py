@@ -32,6 +32,14 @@ def test_what_is_written_is_what_is_read(files: ModelFiles, tmp_path: Path) -> N
     assert ModelFiles.described(found.description(), tmp_path / "newer").identity == files.identity
 
 
+def test_files_that_are_no_priors_stay_where_they_are(files: ModelFiles, tmp_path: Path) -> None:
+    """They were copied, and the new prior then refused for their names."""
+    for name in (".DS_Store", "prior.json~", "my notes.txt", "model/.DS_Store"):
+        (tmp_path / "trained" / "prior" / name).write_text("something else")
+    places = (tmp_path / "trained" / name for name in ("checkpoint_best.pt", "dict.txt", "prior"))
+    assert ModelFiles.of(*places, 0.5, 2.0).hashes == files.hashes
+
+
 def test_the_identity_is_of_contents_weight_and_temperature(files: ModelFiles, tmp_path: Path) -> None:
     (tmp_path / "trained" / "dict.txt").write_text("other words")
     places = (tmp_path / "trained" / name for name in ("checkpoint_best.pt", "dict.txt", "prior"))
