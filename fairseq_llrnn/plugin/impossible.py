@@ -24,17 +24,21 @@ from fairseq_llrnn.errors import DataError, OptionError
 logger = logging.getLogger(__name__)
 
 
-def refuse_cut_sentences(prior: Prior, break_mode: str | None) -> None:
-    """Raise OptionError where blocks of a language model's text begin inside sentences, and that matters."""
-    if prior.automaton is None or break_mode not in (None, "none"):
+def refuse_cut_sentences(prior: Prior, break_mode: str | None, shorten: str = "none") -> None:
+    """Raise OptionError where a language model's training text has parts of sentences, and that matters.
+
+    Args:
+        shorten: --shorten-method, where it is applied to this text.
+    """
+    cuts = break_mode in (None, "none")
+    if prior.automaton is None or not (cuts or shorten != "none"):
         return
     forbids = bool((prior.automaton.automaton.fail == NOTHING).any())
     if forbids or prior.automaton.folds:
         why = "a grammar" if forbids else "n-grams with held-out folds, which know a training sentence by its words"
-        raise OptionError(
-            f"--sample-break-mode none: it cuts sentences, but the prior's background is {why}; say "
-            "--sample-break-mode eos (or complete)"
-        )
+        option = "--sample-break-mode none" if cuts else f"--shorten-method {shorten}"
+        mend = "say --sample-break-mode eos (or complete)" if cuts else "leave it out"
+        raise OptionError(f"{option}: it cuts sentences, but the prior's background is {why}; {mend}")
 
 
 def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary: Dictionary, split: str) -> None:

@@ -49,7 +49,9 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         """
         training = combine and split == self.args.train_subset  # only who trains combines its parts
         if training:
-            refuse_cut_sentences(self.prior, self.args.sample_break_mode)
+            shortened = self.args.shorten_data_split_list.split(",")
+            shorten = self.args.shorten_method if shortened == [""] or split in shortened else "none"
+            refuse_cut_sentences(self.prior, self.args.sample_break_mode, shorten)
         super().load_dataset(split, epoch, combine, **kwargs)
         table, loaded = self.prior.open_table, self.datasets[split]
         if training:

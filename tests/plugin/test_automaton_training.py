@@ -138,6 +138,9 @@ def test_blocks_that_cut_sentences(world: World) -> None:
         refuse_cut_sentences(with_bigrams(prior, {"le": {"chat": 0.5}}), mode)
     for mode in ("eos", "complete"):
         refuse_cut_sentences(with_grammar(prior), mode)
+        with pytest.raises(OptionError, match="--shorten-method truncate: it cuts sentences, .* a grammar; leave it"):
+            refuse_cut_sentences(with_grammar(prior), mode, "truncate")
+        refuse_cut_sentences(prior, mode, "truncate")
 
 
 def test_a_task_looks_before_it_trains(world: World, tmp_path: Path) -> None:
