@@ -65,7 +65,8 @@ def test_unknown_sub_command_suggests_the_nearest(capsys: Streams) -> None:
 
 def test_unknown_sub_command_far_from_all_lists_them(capsys: Streams) -> None:
     assert llrnn.main(["zzz"]) == 2
-    assert "no sub-command 'zzz'; there are: prior, show, explain, score, rescore, report, user-dir" in capsys.readouterr().err
+    expected = "no sub-command 'zzz'; there are: prior, show, explain, score, rescore, report, user-dir"
+    assert expected in capsys.readouterr().err
 
 
 def test_a_users_error_is_one_line_without_a_stack_trace(command: Install, capsys: Streams) -> None:

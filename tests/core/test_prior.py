@@ -305,7 +305,8 @@ def test_backgrounds(tmp_path: Path) -> None:
     path.write_text("le\t1e308\nla\t1e308\n", encoding="utf-8")
     large = build(PriorSettings(top_words=2, background=str(path)))
     assert np.exp(large.log_weights[[4, 5]]).tolist() == pytest.approx([0.5, 0.5])
-    with pytest.raises(OptionError, match="--background unigrm: expected unigram, uniform, ngram:FILE, .* or the path of a TSV"):
+    message = "--background unigrm: expected unigram, uniform, ngram:FILE, .* or the path of a TSV"
+    with pytest.raises(OptionError, match=message):
         build(PriorSettings(top_words=2, background="unigrm"))
 
 
