@@ -55,8 +55,8 @@ def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converte
     """
     if model.order > LONGEST_CHAIN:
         raise DataError(
-            f"{source}: expected n-grams of at most {LONGEST_CHAIN} words, found some of {model.order}; estimate a model "
-            "of a smaller order"
+            f"{source}: expected n-grams of at most {LONGEST_CHAIN} words, found some of {model.order}; estimate a "
+            "model of a smaller order"
         )
     match = _match_words(model, words, source)
     notes: Counter[str] = Counter()
