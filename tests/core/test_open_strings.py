@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairseq_llrnn.core.open_vocabulary.alphabet import NUM_CHARACTERS, Alphabet, is_text
 from fairseq_llrnn.core.open_vocabulary.characters import POOL_WEIGHT, CharacterNGrams, _discounts
 from fairseq_llrnn.core.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, is_number
-from fairseq_llrnn.core.open_vocabulary.spelling import draw, spell
+from fairseq_llrnn.core.open_vocabulary.spelling import LONGEST, draw, spell
 from fairseq_llrnn.core.open_vocabulary.strings import StringDistributions
 
 WORDS = "aab ab abba b ba bab abab bbb".split()
@@ -213,6 +213,17 @@ def test_drawn_strings_come_as_often_as_they_are_probable() -> None:
         for string, count in drawn.most_common(3):
             probability = math.exp(strings.log_probs([string])[0, o])
             assert count / 4000 == pytest.approx(probability, abs=4 * math.sqrt(probability / 4000) + 0.002)
+
+
+@pytest.mark.parametrize("geometric", [0.0, 1 - 1e-9])
+def test_a_class_of_strings_that_are_all_too_long_is_spelled_in_part(geometric: float) -> None:
+    """It was drawn from for ever."""
+    words = ["".join("0123456789abcdef"[(i * i + k) % 16] for i in range(400)) for k in range(16)]
+    model = CharacterNGrams.train(words, np.zeros(16, dtype=np.int64), 1)
+    many = len(SEPARATORS)
+    endless = GeometricNumbers(np.array([1e-12, 1 - 2e-12, 1e-12]), np.full(10, 0.1), np.full(many, 1 / many))
+    word = spell(StringDistributions(model, endless, np.array([geometric])), 0, {})
+    assert 0 < len(word) <= 2 * (LONGEST + 1)
 
 
 def test_spelling_avoids_known_words_and_is_the_same_again() -> None:

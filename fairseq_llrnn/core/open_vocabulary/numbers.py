@@ -53,10 +53,10 @@ class GeometricNumbers:
 
         return np.array([log_prob(string) for string in strings])
 
-    def draw(self, random: np.random.Generator) -> str:
-        """A number."""
+    def draw(self, random: np.random.Generator, longest: int) -> str:
+        """A number; one of more than `longest` characters may be cut short behind them."""
         number = str(random.choice(list(DIGITS), p=self.digits))
-        while (step := int(random.choice(3, p=self.steps))) > 0:
+        while len(number) <= longest and (step := int(random.choice(3, p=self.steps))) > 0:
             separator = str(random.choice(list(SEPARATORS), p=self.separators)) if step == 2 else ""
             number += separator + str(random.choice(list(DIGITS), p=self.digits))
         return number

@@ -17,22 +17,30 @@ from fairseq_llrnn.core.open_vocabulary.strings import StringDistributions
 DRAWN = 256  # strings of which the most probable one is taken
 LONGEST = 40  # characters; longer ones are drawn again
 ROUNDS = 8  # of drawing, until there is a string that is not known
+ATTEMPTS = 4  # at drawing as many as are wanted: in some classes (of hash sums) hardly a string is so short
 
 
 def draw(strings: StringDistributions, of_class: int, many: int, random: np.random.Generator) -> list[str]:
-    """`many` strings of an open class, as P_o has them, but of known characters and at most LONGEST of them."""
+    """`many` strings of an open class, as P_o has them, but of known characters and at most LONGEST of them.
+
+    Fewer of a class that hardly has such strings; beginnings of its strings if it has none.
+    """
     found: list[str] = []
-    while len(found) < many:
+    for _ in range(ATTEMPTS):
         missing = many - len(found)
+        if missing == 0:
+            break
         counted = int(random.binomial(missing, strings.geometric[of_class]))
-        numbers = (strings.numbers.draw(random) for _ in range(counted))
+        numbers = (strings.numbers.draw(random, LONGEST) for _ in range(counted))
         found += [number for number in numbers if len(number) <= LONGEST]
         found += _draw_characters(strings.characters, of_class, missing - counted, random)
-    return found
+    return found or _draw_characters(strings.characters, of_class, many, random, cut=True)
 
 
-def _draw_characters(model: CharacterNGrams, of_class: int, many: int, random: np.random.Generator) -> list[str]:
-    """At most `many` strings: those that stopped in time."""
+def _draw_characters(
+    model: CharacterNGrams, of_class: int, many: int, random: np.random.Generator, cut: bool = False
+) -> list[str]:
+    """At most `many` strings: those that stopped in time; with `cut`, what there is of the others as well."""
     tails, written = model.beginnings(many), np.zeros((many, 0), dtype=np.int64)
     done: list[str] = []
     for _ in range(LONGEST + 1):
@@ -49,7 +57,7 @@ def _draw_characters(model: CharacterNGrams, of_class: int, many: int, random: n
         assert (chosen >= FIRST).all()
         tails = model.tails_after(tails, chosen)
         written = np.concatenate([written, chosen[:, None]], axis=1)
-    return done
+    return done + [model.alphabet.text(row) for row in written] if cut else done
 
 
 def spell(strings: StringDistributions, of_class: int, known: Container[str], seed: int = 0) -> str:
