@@ -53,9 +53,10 @@ def contextual_settings(args: argparse.Namespace) -> ContextualSettings | None:
     """
     parsed = None if args.background is None else parse_background(args.background)
     if parsed is None:
-        of_models = ("background_temperature",) if prior_model.is_given(args) else ()
-        names = tuple(name for name in NAMES if name not in of_models)
-        _refuse_alone(args, names, "--background ngram:… or automaton:…")
+        others = tuple(name for name in NAMES if name != "background_temperature")
+        _refuse_alone(args, others, "--background ngram:… or automaton:…")
+        if not prior_model.is_given(args):
+            _refuse_alone(args, ("background_temperature",), "--background ngram:…, automaton:… or model:…")
         return None
     kind, source = parsed
     settings = ContextualSettings(kind, source)
@@ -73,6 +74,9 @@ def contextual_settings(args: argparse.Namespace) -> ContextualSettings | None:
                 f"--background {args.background}: expected --count-text with the text that the {source}-grams are "
                 "estimated from, found none; add it, or give an ARPA file as ngram:FILE"
             )
+        for path in args.ngram_text or ():
+            if not Path(path).is_file():
+                raise OptionError(f"--ngram-text {path}: expected a file of text, found none there; check the spelling")
     else:
         _refuse_alone(args, ("ngram_text", "ngram_weight", "folds"), "--background ngram:…")
     for option, name in (("--lexical-translation", "lexical_translation"), ("--unsupported", "unsupported")):

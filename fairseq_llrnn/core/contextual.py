@@ -21,7 +21,7 @@ from fairseq_llrnn.core.ngram.background import (
     ngram_from_file,
     ngram_from_text,
 )
-from fairseq_llrnn.core.ngram.sentences import read_sentences
+from fairseq_llrnn.core.ngram.sentences import Sentences, read_sentences
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.prior_automaton import ON_ZERO, PriorAutomaton, floored, tempered
 from fairseq_llrnn.core.readers.text_lines import iter_lines, place
@@ -85,10 +85,23 @@ def _with_ngrams(
         made = ngram_from_file(settings.source, words, weight, temperature)
     else:
         sentences = read_sentences(settings.texts or texts, words)
-        unigrams = prior.log_weights - np.logaddexp.reduce(prior.log_weights) if settings.texts else None
+        unigrams = _unigram_below(prior, words, sentences) if settings.texts else None
         made = ngram_from_text(sentences, words, order, settings.folds, weight, temperature, unigrams=unigrams)
     known = PriorAutomaton(made.automaton, "ngram", weight, temperature)
     return replace(prior, log_weights=made.log_weights, automaton=known), made.notes
+
+
+def _unigram_below(prior: Prior, words: WordList, sentences: Sentences) -> np.ndarray:
+    """log b₀ of the prior as a distribution, for n-grams of other sentences: (V,). Raises OptionError for a gap."""
+    seen = np.unique(sentences.tokens)
+    lost = seen[words.predictable[seen] & ~np.isfinite(prior.log_weights[seen])]
+    if len(lost):
+        raise OptionError(
+            f"--ngram-text: expected words that the unigram below allows, found {prior.symbols[lost[0]]!r} "
+            f"({len(lost):,} such words in all); choose a --smoothing that leaves some weight to unseen words, or add "
+            "the text to --count-text"
+        )
+    return prior.log_weights - np.logaddexp.reduce(prior.log_weights)
 
 
 def _without_probability(

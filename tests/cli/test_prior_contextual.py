@@ -120,6 +120,14 @@ def test_n_grams_over_the_unigram_of_another_text(built: Callable[..., Prior], c
     assert any(line.startswith("--background train.txt ") for line in prior.settings["sources"])
 
 
+def test_n_grams_of_words_that_the_unigram_below_forbids(build: Build, corpus: Corpus) -> None:
+    """A prior was written that could not be read."""
+    text = ("--background", "ngram:2", "--ngram-text", corpus.place / "train.txt")
+    done = build(*text, "--count-text", corpus.write("other.txt", "la table\n"), "--smoothing", "none")
+    assert "--ngram-text: expected words that the unigram below allows, found " in done.error
+    assert not corpus.out.exists()
+
+
 def test_n_grams_of_a_file(build: Build, built: Callable[..., Prior], corpus: Corpus) -> None:
     path = corpus.place / "small.arpa"
     prior = built("--background", f"ngram:{path}")
@@ -166,6 +174,8 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
         (["--background", "ngram:"], "--background ngram:: expected a file behind the colon, found nothing; say e.g."),
         (["--background", "ngram:3"], "--background ngram:3: expected --count-text with the text that the 3-grams are"),
         (["--folds", "3"], "--folds: it has no say without --background ngram:… or automaton:…"),
+        (["--background-temperature", "2"], "has no say without --background ngram:…, automaton:… or model:…"),
+        (["--background", "ngram:2", "--ngram-text", "absent"], "--ngram-text absent: expected a file of text, found"),
         (["--background", "ngram:small.arpa", "--folds", "3"], "--folds: it has no say without --background ngram:N"),
         (["--background", "ngram:small.arpa", "--ngram-text", "x"], "--ngram-text: it has no say without --background"),
         (["--background", "ngram:small.arpa", "--on-zero", "skip"], "--on-zero: it has no say without --background a"),
