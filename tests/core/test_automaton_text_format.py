@@ -114,6 +114,7 @@ def test_words_without_a_weight_below(tmp_path: Path) -> None:
     [
         ("", "expected lines `from to symbol`, found none"),
         ("# only words\n", "expected lines `from to symbol`, found none"),
+        ("le 12\nla 7\n", "expected lines `from to symbol`, found none; is it the right file?"),
         ("0 1 le 1 2 3\n", r"line 1: expected `from to symbol \[weight\]`, found 6 fields"),
         ("0 1 le x1\n", "line 1: expected a number as weight, found 'x1'"),
         ("0 1 le\n1 inf\n", "line 2: expected a finite −log weight, found 'inf'"),

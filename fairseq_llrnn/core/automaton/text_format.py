@@ -40,11 +40,12 @@ class _Lines:
     symbols: Symbols
     paths: Paths = field(default_factory=lambda: Paths(num_states=0))
     states: dict[str, int] = field(default_factory=dict)
-    # a state that fails, to what, for which weight; by names, for the start is none that only failures have named so far
+    # a state that fails, to what, for which weight; by names: the start is a state that something else has named
     fail: dict[str, tuple[str, float]] = field(default_factory=dict)
     where: dict[tuple[int, int], int] = field(default_factory=dict)  # (state, symbol) -> the line that gave the arc
     twice: int = 0  # the first line that gives a state a second arc on a symbol, or an empty one
     probabilities: bool = False
+    some_arc: bool = False  # whether there is a line with an arc, be it on an unknown symbol
 
     def state(self, name: str) -> int:
         if name not in self.states:
@@ -81,7 +82,7 @@ def read_text(path: Path | str, symbols: Symbols) -> Automaton:
         fields = line.split()
         if fields and not fields[0].startswith("#"):
             _read_line(lines, fields, place(path, number), number, two_symbols)
-    if not (lines.states or lines.fail):
+    if not (lines.some_arc or lines.fail):
         raise DataError(f"{path}: expected lines `from to symbol`, found none; is it the right file?")
     if not lines.fail:
         return to_automaton(lines.paths, len(symbols))
@@ -119,6 +120,7 @@ def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_sy
 
 def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> None:
     origin, target, name, *more = fields
+    lines.some_arc = True
     if len(more) == 2 or (len(more) == 1 and two_symbols):
         if more[0] != name:
             raise DataError(
