@@ -5,13 +5,13 @@ import difflib
 import json
 import logging
 import math
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.explain_text import Source, as_json, as_table, totals
+from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import OptionError
 
 if TYPE_CHECKING:
     from fairseq_llrnn.plugin.explaining import Explainer
@@ -140,22 +140,9 @@ def _sentences(arguments: Sequence[str]) -> Iterator[str]:
     """The sentences in the order given, `-` replaced by the lines of stdin that are not blank."""
     for argument in arguments:
         if argument == "-":
-            yield from _stdin_lines()
+            yield from (line for line in stdin_lines() if line.strip())
         else:
             yield argument
-
-
-def _stdin_lines() -> Iterator[str]:
-    for number, raw in enumerate(sys.stdin.buffer, 1):
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"stdin, line {number}, byte {error.start + 1}: expected UTF-8, found the byte "
-                f"0x{raw[error.start]:02x}; convert the text to UTF-8"
-            ) from None
-        if line.strip():
-            yield line
 
 
 def _note_unknown(

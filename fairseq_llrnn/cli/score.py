@@ -3,9 +3,9 @@
 import argparse
 import json
 import logging
-import sys
 from typing import TYPE_CHECKING
 
+from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.errors import OptionError
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
             "prior --open-vocabulary characters` and train it again, or leave --open out"
         )
     scorer.opened = args.open
-    total = scorer.score(line for line in sys.stdin)
+    total = scorer.score(stdin_lines())
     if not total.sentences:
         raise OptionError("expected a text, found none on stdin; give one sentence a line")
     if total.unknown_words and not args.open:
