@@ -28,7 +28,7 @@ from fairseq_llrnn.core.signatures import Signatures, group_equal_rows
 from fairseq_llrnn.core.user_patterns import UserPatterns
 from fairseq_llrnn.errors import OptionError
 
-BACKGROUNDS = ("unigram", "uniform", "ngram:FILE", "ngram:N", "automaton:FILE")
+BACKGROUNDS = ("unigram", "uniform", "ngram:FILE", "ngram:N", "automaton:FILE", "model:FILE")
 
 
 @dataclass(frozen=True)
@@ -195,10 +195,9 @@ def _signatures(
 def _weights(words: WordList, counts: np.ndarray, settings: PriorSettings) -> np.ndarray:
     """b(x) for every word: (V,), summing to one. The unigram of n-grams takes its place, but for --ngram-text."""
     allowed = words.predictable
-    kind = settings.background.partition(":")[0]
-    if kind == "uniform":
+    if settings.background == "uniform":
         return allowed / allowed.sum()
-    if kind in ("unigram", "ngram", "automaton", "model"):
+    if settings.background == "unigram" or settings.background.startswith(("ngram:", "automaton:", "model:")):
         return unigram_weights(counts, allowed, settings.smoothing, settings.pseudo_count)
     path = Path(settings.background)
     if not path.exists():

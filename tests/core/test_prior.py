@@ -308,6 +308,9 @@ def test_backgrounds(tmp_path: Path) -> None:
     message = "--background unigrm: expected unigram, uniform, ngram:FILE, .* or the path of a TSV"
     with pytest.raises(OptionError, match=message):
         build(PriorSettings(top_words=2, background="unigrm"))
+    for background in ("ngram", "model", "unigram:x", "uniform:x"):  # once taken for the part before the colon
+        with pytest.raises(OptionError, match=f"--background {background}: expected unigram"):
+            build(PriorSettings(top_words=2, background=background))
 
 
 def test_softmax_prior_has_one_signature_per_word() -> None:
