@@ -49,14 +49,14 @@ train() { # train PRIOR SEED
 parse() { # parse PRIOR SEED NAME OPTION…: the test questions, by the model of that prior
     local folder=$work/$1-$2 prior=$1 out=$3
     shift 3
-    [ -e "$folder/$out.forms" ] || run "$folder/$out.log" python $here/parse.py --path "$folder/checkpoint_last.pt" \
+    [ -e "$folder/$out.forms" ] || run "$folder/$out.log" python $here/funql_parse.py --path "$folder/checkpoint_last.pt" \
         --data "$work/data-bin" --prior "$work/data-bin/$prior" --questions "$work/text/test.question" \
         --out "$folder/$out.forms" "$@"
 }
 
 say "1/5 questions and forms, names in symbols"
-if [ $# -lt 2 ] && [ ! -e "$data/funql_test.tsv" ]; then python $here/made.py --out "$data"; fi
-[ -e "$work/text/dict.form.txt" ] || python $here/prepare.py --train "$data/funql_train.tsv" \
+if [ $# -lt 2 ] && [ ! -e "$data/funql_test.tsv" ]; then python $here/funql_made.py --out "$data"; fi
+[ -e "$work/text/dict.form.txt" ] || python $here/funql_prepare.py --train "$data/funql_train.tsv" \
     --test "$data/funql_test.tsv" --held-out "${HELD_OUT:-0}" --out "$work/text"
 
 say "2/5 fairseq-preprocess; the target's dictionary is the grammar's"
@@ -85,4 +85,4 @@ for seed in ${SEEDS:-1}; do
 done
 
 say "5/5 the grammar in training and search, only in search, and without: percent of the questions"
-python $here/score.py --gold "$work/text/test.tsv" --json "$work/scores.json" "${outputs[@]}"
+python $here/funql_score.py --gold "$work/text/test.tsv" --json "$work/scores.json" "${outputs[@]}"

@@ -30,7 +30,7 @@ def load(name: str) -> ModuleType:
 
 
 funql, mentions, pairs, recognise, made, prepare, score = map(
-    load, "funql mentions pairs recognise made prepare score".split()
+    load, "funql funql_mentions funql_pairs funql_recognise funql_made funql_prepare funql_score".split()
 )
 NAMES = mentions.read_names(FOLDER / "names.tsv")
 RULES = recognise.read_rules(FOLDER / "funql.grammar")
@@ -258,7 +258,7 @@ def test_the_automaton_is_the_grammar(automaton: Automaton, words: WordList) -> 
 
 
 def test_a_form_can_always_be_completed_without_a_name(automaton: Automaton, words: WordList) -> None:
-    """From every state, and with at most three words more: what parse.py's search relies on."""
+    """From every state, and with at most three words more: what funql_parse.py's search relies on."""
 
     def steps(arcs: np.ndarray) -> np.ndarray:
         end = automaton.tokens == words.symbols.index("</s>")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A small set of questions and forms made from templates, for a first try without GeoQuery's files.
 
-    made.py --out FOLDER          writes funql_train.tsv (320 pairs) and funql_test.tsv (80)
+    funql_made.py --out FOLDER          writes funql_train.tsv (320 pairs) and funql_test.tsv (80)
 
 The templates nest: a set of states can be those next to others, those with a city, those that a river goes through.
 Names come from names.tsv. Most test questions have a name or a nesting that no training question has.
@@ -12,8 +12,8 @@ import random
 from pathlib import Path
 
 from funql import CITY, PLACE, RIVER, STATE
-from mentions import AMBIGUOUS, read_names
-from prepare import NAMES, write_lines
+from funql_mentions import AMBIGUOUS, read_names
+from funql_prepare import NAMES, write_lines
 
 TRAIN, TEST = 320, 80
 

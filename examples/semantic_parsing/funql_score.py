@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """How many forms are right, and how many are forms at all.
 
-    score.py --gold OUT/test.tsv plain=OUT/plain-1/test.out plain=OUT/plain-2/test.out grammar=OUT/grammar-1/test.out
+    funql_score.py --gold OUT/test.tsv plain=OUT/plain-1/test.out plain=OUT/plain-2/test.out grammar=OUT/grammar-1/t.out
 
 A file has a parser's symbols, a question a line. Files of one name are its seeds: their mean, and each. Names are
-filled in from the question as mentions.py says, and the form is judged by funql.py, which does not know the grammar:
+filled in from the question as funql_mentions.py says; the form is judged by funql.py, which knows no grammar:
 
     exact        the form is the gold one, name by name
     well-formed  brackets, commas, numbers of arguments; every name is of the question
@@ -19,9 +19,9 @@ from pathlib import Path
 from statistics import mean
 
 from funql import is_well_formed, is_well_typed
-from mentions import Names, from_symbols, read_names, read_question
-from pairs import Pair, read_pairs
-from prepare import NAMES
+from funql_mentions import Names, from_symbols, read_names, read_question
+from funql_pairs import Pair, read_pairs
+from funql_prepare import NAMES
 
 from fairseq_llrnn.core.readers.text_lines import iter_lines
 from fairseq_llrnn.errors import DataError, LLRNNError
@@ -73,4 +73,4 @@ if __name__ == "__main__":
     try:
         main()
     except LLRNNError as error:
-        sys.exit(f"score.py: error: {error}")
+        sys.exit(f"funql_score.py: error: {error}")

@@ -2,7 +2,7 @@
 
 The rules as core/automaton/grammar.py reads them, without weights: `A -> "word" B | "word"`, comments after `#`. The
 first rule's left side derives the strings. Bounds (`%depth`) are ignored. It finds what the grammar says of
-GeoQuery's forms (prepare.py) and checks the automaton that searches obey (tests).
+GeoQuery's forms (funql_prepare.py) and checks the automaton that searches obey (tests).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Questions and forms in symbols, a sentence a line, and the dictionary of the grammar's symbols.
 
-    prepare.py --train funql_train.tsv --test funql_test.tsv --out OUT [--held-out 100]
+    funql_prepare.py --train funql_train.tsv --test funql_test.tsv --out OUT [--held-out 100]
 
 writes OUT/{train,test}.{question,form}, OUT/test.tsv (questions and forms as they were) and OUT/dict.form.txt: every
 terminal of funql.grammar with its count in the training forms. With --held-out N, N pairs of the training file, drawn
@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mentions import Question, read_names, read_question, to_symbols
-from pairs import Pair, read_pairs
-from recognise import derives, read_rules, terminals
+from funql_mentions import Question, read_names, read_question, to_symbols
+from funql_pairs import Pair, read_pairs
+from funql_recognise import derives, read_rules, terminals
 
 from fairseq_llrnn.core.whole_file import whole_file
 from fairseq_llrnn.errors import LLRNNError
@@ -71,4 +71,4 @@ if __name__ == "__main__":
     try:
         main()
     except LLRNNError as error:
-        sys.exit(f"prepare.py: error: {error}")
+        sys.exit(f"funql_prepare.py: error: {error}")

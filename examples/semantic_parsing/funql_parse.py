@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Questions in symbols to forms in symbols, by a model of fairseq-train; at wish only forms that a background allows.
 
-    parse.py --path checkpoint_last.pt --data data-bin --prior data-bin/plain --questions test.question --out FILE
-    parse.py … --mask data-bin/grammar
+    funql_parse.py --path checkpoint_last.pt --data data-bin --prior data-bin/plain --questions test.question --out FILE
+    funql_parse.py … --mask data-bin/grammar
 
 --mask PRIOR puts the words that the background of PRIOR forbids to −inf in the finished distribution of each step,
 and so the symbols of names that the question does not offer. The scores of all other words stay what the model says:
@@ -26,8 +26,8 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.tasks import FairseqTask
-from mentions import SYMBOLS
-from prepare import write_lines
+from funql_mentions import SYMBOLS
+from funql_prepare import write_lines
 from torch import Tensor
 
 from fairseq_llrnn.core.prior import load_prior
@@ -149,4 +149,4 @@ if __name__ == "__main__":
     try:
         main()
     except LLRNNError as error:
-        sys.exit(f"parse.py: error: {error}")
+        sys.exit(f"funql_parse.py: error: {error}")
