@@ -43,7 +43,7 @@ class _ClassScore(torch.autograd.Function):
         target_score = scores.gather(1, target.unsqueeze(1)).squeeze(1)
         top = scores.amax(dim=1)
         probabilities = torch.softmax(scores, dim=1, out=scores)
-        if corrections is not None or bias.dim() > 1:
+        if corrections is not None or bias.dim() > 1 or len(hidden) == 1:  # a bias (S,) may be of one position
             probabilities = _without_nans(probabilities, top)
         # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
         largest = probabilities.amax(dim=1)

@@ -135,27 +135,26 @@ class LogLinearOutput(nn.Module):
         self,
         hidden: Tensor,
         targets: Tensor,
-        log_mass: Tensor,
+        log_q: Tensor,
         composed: tuple[Tensor, Tensor] | None = None,
         slots: SlotScores | None = None,
     ) -> Tensor:
-        """What label smoothing adds to log p(target), in units of its ε: E_q[aᵀφ] − aᵀφ(target), q the background.
+        """What label smoothing adds to log p(target), in units of its ε: E_q[aᵀφ] − aᵀφ(target).
 
-        The smoothed objective is (1 − ε) log p(target) + ε Σ_x q(x) log p(x) with q(x) = b(K, x) / Σ b, so that words
-        are smoothed towards what is known beforehand; with a uniform b it is the usual one (Szegedy et al. 2016). In
-        its difference to log p(target), log Z cancels; log b is left out, since the network cannot change it. Where b
-        has parameters itself, the likelihood alone trains them: q is taken as given.
+        The smoothed objective is (1 − ε) log p(target) + ε Σ_x q(x) log p(x), with a uniform q in the usual one
+        (Szegedy et al. 2016). In its difference to log p(target), log Z cancels; log b is left out, since the network
+        cannot change it. Where b has parameters itself, the likelihood alone trains them: q is taken as given.
 
         Args:
-            hidden: (…, H). targets: (…,). log_mass: broadcasts to (…, S), or to (…, S + J) with slots, whose tensors
-                begin with (…,) as well.
+            hidden: (…, H). targets: (…,). log_q: log Σ_{x∈σ} q(x), up to a constant; broadcasts to (…, S), or to
+                (…, S + J) with slots, whose tensors begin with (…,) as well.
 
         Returns:
             (…,) at least float32.
         """
         rows, bias = self.composed() if composed is None else composed
         rows, hidden = rows.to(bias.dtype), hidden.to(bias.dtype)
-        q = log_mass.detach().to(bias.dtype).softmax(-1)  # as wide as log_mass is: one row serves many positions
+        q = log_q.detach().to(bias.dtype).softmax(-1)  # as wide as log_q is: one row serves many positions
         if slots is None:
             target = self.class_of[targets]
             return (hidden * (q @ rows - rows[target])).sum(-1) + q @ bias - bias[target]

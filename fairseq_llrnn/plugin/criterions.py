@@ -38,7 +38,7 @@ class LogLinearCriterionConfig(FairseqDataclass):
     adaptor_norm: float = field(default=2.0, metadata={"help": "which norm the penalty takes: p of the p-norm, ≥ 1"})
     label_smoothing: float = field(
         default=0.0,
-        metadata={"help": "share ε of every target that is spread over the words as the background has them"},
+        metadata={"help": "share ε of every target that is spread over all words that may come next, alike"},
     )
     sampled_classes: int = field(
         default=0,

@@ -57,6 +57,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     """Hidden states, which a subclass supplies (`hidden`), -> log-linear output given the source's background."""
 
     prior_fingerprint: Tensor
+    log_sizes: Tensor  # (S,)
 
     def __init__(
         self,
@@ -90,6 +91,10 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self.sampler: ClassSampler | None = None  # set by a criterion that trains with samples of the classes
         self.mend = how_to_mend(prior)
         self.bf16_products = bf16_products
+        # how many words of each class labels are smoothed towards
+        sizes = torch.bincount(self.background.class_of, minlength=self.background.num_classes).float()
+        sizes[self.background.class_of[[dictionary.eos(), dictionary.unk()]]] = 0.0
+        self.register_buffer("log_sizes", sizes.log(), persistent=False)
         # the weights mean nothing beside another prior: a checkpoint remembers which it was trained with (as floating
         # point, so that the host's averages of checkpoints and of updates are the same fingerprint again)
         fingerprint = torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.float32)
@@ -371,14 +376,16 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def smoothing_gain(self, hidden: Tensor, extra: dict[str, Any], targets: Tensor) -> Tensor:
         """What label smoothing adds to the log-probabilities, in units of its ε (LogLinearOutput): (B, T).
 
-        Towards words only: </s> has much background, and smoothed towards it, every sentence would end too early.
+        Towards all words alike (a slot is one, too) that may come next, but not </s>. Smoothed as the background has
+        them, other words of the same source would get too much, and </s> as well: sentences would end too early.
         """
-        special = self.background.class_of.new_tensor([self.dictionary.eos(), self.dictionary.unk()])
-        log_mass = extra["along"].log_mass.index_fill(-1, self.background.class_of[special], NEGATIVE_INFINITY)
+        log_mass = extra["along"].log_mass
+        sizes = functional.pad(self.log_sizes, (0, log_mass.size(-1) - len(self.log_sizes)))
+        log_q = torch.where(log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
         slots = None
         if _has_slots(extra):
             classes = extra["background"].classes_along(targets)
-            slots = SlotScores(self._slot_scores(hidden, extra), log_mass, classes)
+            slots = SlotScores(self._slot_scores(hidden, extra), log_q, classes)
         if self.opened is not None:
             targets = known_words(targets, self.dictionary)
             classes = self.output.class_of[targets] if slots is None else slots.targets
@@ -386,9 +393,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             if slots is not None:
                 column = torch.cat([slots.scores, column], dim=-1)
             last = self.background.num_classes + column.size(-1) - 1
-            log_mass = functional.pad(log_mass, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
-            slots = SlotScores(column, log_mass, classes.masked_fill(classes == self.opened.unk_class, last))
-        return self.output.smoothing_gain(hidden, targets, log_mass, extra["composed"], slots)
+            log_q = functional.pad(log_q, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
+            slots = SlotScores(column, log_q, classes.masked_fill(classes == self.opened.unk_class, last))
+        return self.output.smoothing_gain(hidden, targets, log_q, extra["composed"], slots)
 
     def refuse_impossible(self, log_prob: Tensor, targets: Tensor, ids: Tensor) -> None:
         """A target without background mass would make the loss infinite: say which word, sentence and position.

@@ -263,7 +263,7 @@ def test_laws_on_random_layers(groups: list[int], k: int, seed: int) -> None:
     assert all(len(set(row)) == k for row in tokens[:, :k].tolist()), "no word twice"
 
 
-def test_smoothing_is_the_expectation_over_the_background() -> None:
+def test_smoothing_is_the_expectation_over_what_labels_are_smoothed_towards() -> None:
     """(1 − ε) log p(t) + ε Σ q log p by enumeration, less what the network cannot change; in value and gradient."""
     output, background, _ = make()
     hidden = torch.randn(4, WIDTH, dtype=torch.float64, requires_grad=True)

@@ -81,6 +81,23 @@ def test_smoothed_labels_with_a_uniform_background_are_the_usual_ones_over_words
     assert log["nll_loss"].item() == pytest.approx(nll.sum().item(), rel=1e-6)
 
 
+def test_smoothing_spreads_over_all_words_alike_whatever_the_background(world: World) -> None:
+    setting = build([*world.train_args(), "--label-smoothing", "0.1"], double=True)
+    setting.criterion.double()
+    randomise(setting.model)
+    sample = batch(setting.task.dictionary, world.text("test1"))
+    log_p = setting.model.get_normalized_probs(setting.model(**sample["net_input"]), log_probs=True)
+    real = sample["target"] != setting.task.dictionary.pad()
+    words = ~torch.isneginf(log_p[0, 0]) & (torch.arange(log_p.size(2)) >= setting.task.dictionary.nspecial)
+    nll = -log_p.gather(2, sample["target"].unsqueeze(2)).squeeze(2)[real]
+    expected = (0.9 * nll - 0.1 * log_p[real][:, words].mean(-1)).sum()  # but for a constant: the background
+    weights = [weight for weight in setting.model.parameters() if weight.requires_grad]
+    wanted = torch.autograd.grad(expected, weights)
+    found = torch.autograd.grad(setting.criterion(setting.model, sample)[0], weights)
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-8)
+
+
 def test_the_mean_over_sentences(world: World) -> None:
     setting = build([*world.train_args(), "--sentence-avg"])
     sample = batch(setting.task.dictionary, world.text("test1"))

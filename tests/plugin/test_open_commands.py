@@ -147,7 +147,9 @@ def test_smoothing_of_an_unknown_target_is_finite(setting: Any) -> None:
     gain = decoder.smoothing_gain(hidden, extra, sample["target"])
     target = decoder.opened.scores(hidden, extra["open"])[0, 1].logsumexp(0)
     others = decoder.output.class_scores(hidden, decoder.output.composed())[0, 1]
-    q = extra["along"].log_mass[0, 0].clone()
+    background = decoder.background
+    q = torch.bincount(background.class_of, minlength=background.num_classes).log()
+    q[extra["along"].log_mass[0, 0].isneginf()] = -math.inf
     special = decoder.background.class_of[[setting.task.dictionary.eos(), setting.task.dictionary.unk()]]
     q[special] = -math.inf
     torch.testing.assert_close(gain[0, 1], (q.double().softmax(0) * others).sum() - target, rtol=1e-5, atol=1e-5)
