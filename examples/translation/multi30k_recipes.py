@@ -95,17 +95,11 @@ RECIPES = {
         "through the same features", "word", f"{LOG_LINEAR} --feature-input --tie-features", "word/prior",
     ),
     "ll-word-features": Recipe(
-        "likewise, without a lexical background", "word",
+        "ll-word without the lexical background", "word",
         f"{LOG_LINEAR} --feature-input --tie-features", "word/features",
     ),
-    "ll-word-copy": Recipe(
-        "ll-word, then 800 updates with invented unknown words in 40 % of the pairs", "word",
-        f"{LOG_LINEAR} --feature-input --tie-features --finetune-from-model results/ll-word/average.pt "
-        "--invented-evidence 0.4 --lr 0.0006 --max-update 800 --total-num-update 800 --warmup-updates 50", "word/prior",
-    ),
     "ll-word-untied": Recipe(
-        "likewise, but the decoder reads words through a table of its own", "word",
-        f"{LOG_LINEAR} --max-update 4500 --total-num-update 4500", "word/prior",
+        "ll-word, but the decoder reads words through a table of its own", "word", LOG_LINEAR, "word/prior",
     ),
     "softmax-piece": Recipe("softmax over pieces", "piece", f"{SOFTMAX} --share-all-embeddings"),
     "ll-piece": Recipe("log-linear over pieces", "piece", LOG_LINEAR, "piece/lexical"),
