@@ -8,7 +8,6 @@ tokens. Models of one task have one prior (LogLinearDecoder.upgrade_state_dict_n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,6 @@ from fairseq.models import BaseFairseqModel
 from fairseq.search import Search
 from fairseq.sequence_generator import (
     EnsembleModel,
-    EnsembleModelWithAlignment,
     SequenceGeneratorWithAlignment,
 )
 from fairseq.sequence_scorer import SequenceScorer
@@ -28,7 +26,7 @@ from torch.nn import functional
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.completing import Completing, WithLimit, WrappedSearch, may_not_end
+from fairseq_llrnn.plugin.completing import Completing, LimitedEnsemble, WrappedSearch, may_not_end
 from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder, known_words
 
 
@@ -71,13 +69,11 @@ class SlotSearch(WrappedSearch):
         return values, words[sentence, beams, columns], beams
 
 
-class ColumnEnsemble(WithLimit, EnsembleModelWithAlignment):
+class ColumnEnsemble(LimitedEnsemble):
     """Models of which one at least offers slots. It remembers the tokens of its last answer's columns."""
 
     def __init__(self, models: Sequence[BaseFairseqModel]) -> None:
-        super().__init__(models)
-        self.alone = nn.ModuleList(EnsembleModel([model]) for model in models)
-        self.first = next(i for i, model in enumerate(models) if has_slots(model))
+        super().__init__(models, next(i for i, model in enumerate(models) if has_slots(model)))
         self.words = torch.empty(0)  # shape: (N, V + J)
         self.columns = len(models[0].decoder.dictionary)
         self._last: tuple[EvidenceMixture, Tensor] | None = None  # whose slots they are, and the hypotheses' states
@@ -88,37 +84,18 @@ class ColumnEnsemble(WithLimit, EnsembleModelWithAlignment):
             model.encoder.forward_torchscript(net_input if has_slots(model) else known) for model in self.models
         ]
 
-    def forward_decoder(
-        self,
-        tokens: Tensor,
-        encoder_outs: list[EncoderOut],
-        incremental_states: list[IncrementalState],
-        temperature: float = 1.0,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Log probabilities (N, V + J) of the mean over the models, and the mean attention (N, L) if there is any."""
-        self.set_limits(incremental_states)
-        answers, attentions = [], []
-        for i, model in enumerate(self.models):
-            read = tokens if has_slots(model) else known_words(tokens, model.decoder.dictionary)
-            alone: Any = self.alone[i]
-            answer, attention = alone.forward_decoder(
-                read, encoder_outs[i : i + 1], incremental_states[i : i + 1], temperature
-            )
-            answers.append(answer)
-            attentions += [] if attention is None else [attention]
-        decoder, kept = self.models[self.first].decoder, incremental_states[self.first]
-        bound, state = self._last = decoder.search_state(kept)
+    def read(self, model: BaseFairseqModel, tokens: Tensor) -> Tensor:
+        return tokens if has_slots(model) else known_words(tokens, model.decoder.dictionary)
+
+    def in_columns(self, answers: list[Tensor], incremental_states: list[IncrementalState]) -> list[Tensor]:
+        """Log probabilities (N, V + J)."""
+        bound, state = self._last = self.models[self.first].decoder.search_state(incremental_states[self.first])
         self.words = bound.columns(state)
         self.columns = self.words.size(1)
-        wide = [
+        return [
             answer if has_slots(model) else with_unknown_slots(answer, bound, state[:, 0])
             for model, answer in zip(self.models, answers, strict=True)
         ]
-        mean = torch.stack(wide).logsumexp(0) - math.log(len(wide)) if len(wide) > 1 else wide[0]
-        if may_not_end(self.models[self.first]):
-            mean = mean.masked_fill(wide[self.first].isneginf(), NEGATIVE_INFINITY)
-        self.remember_end(mean)
-        return mean, torch.stack(attentions).mean(0) if attentions else None
 
     def forward_align(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> Tensor:
         known = known_words(src_tokens, self.models[0].encoder.dictionary)

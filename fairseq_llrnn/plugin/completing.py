@@ -61,12 +61,25 @@ class WithLimit(EnsembleModel):
 
 
 class LimitedEnsemble(WithLimit, EnsembleModelWithAlignment):
-    """Models over the whole vocabulary. What a background of ours forbids, an ensemble with others forbids, too."""
+    """Models of a search, ours and others, each of which is asked alone.
 
-    def __init__(self, models: Sequence[BaseFairseqModel]) -> None:
+    What the background of the leading one forbids, the ensemble forbids, too, where there are states that cannot end. A
+    subclass says what models read and how their answers are laid out (`read`, `in_columns`).
+    """
+
+    def __init__(self, models: Sequence[BaseFairseqModel], first: int) -> None:
+        """first: which model leads."""
         super().__init__(models)
         self.alone = nn.ModuleList(EnsembleModel([model]) for model in models)
-        self.first = next(i for i, model in enumerate(models) if may_not_end(model))
+        self.first, self.forbids = first, may_not_end(models[first])
+
+    def read(self, model: BaseFairseqModel, tokens: Tensor) -> Tensor:
+        """The tokens (N, T) of the hypotheses as the model knows them."""
+        return tokens
+
+    def in_columns(self, answers: list[Tensor], incremental_states: list[IncrementalState]) -> list[Tensor]:
+        """The models' log probabilities (N, V) in columns (N, C)."""
+        return answers
 
     def forward_decoder(
         self,
@@ -75,18 +88,20 @@ class LimitedEnsemble(WithLimit, EnsembleModelWithAlignment):
         incremental_states: list[IncrementalState],
         temperature: float = 1.0,
     ) -> tuple[Tensor, Tensor | None]:
-        """As the host's: mean log probabilities (N, V), and the mean attention (N, L) if there is any."""
+        """As the host's: mean log probabilities (N, C), and the mean attention (N, L) if there is any."""
         self.set_limits(incremental_states)
         answers, attentions = [], []
-        for i in range(len(self.models)):
+        for i, model in enumerate(self.models):
             alone: Any = self.alone[i]
             answer, attention = alone.forward_decoder(
-                tokens, encoder_outs[i : i + 1], incremental_states[i : i + 1], temperature
+                self.read(model, tokens), encoder_outs[i : i + 1], incremental_states[i : i + 1], temperature
             )
             answers.append(answer)
             attentions += [] if attention is None else [attention]
+        answers = self.in_columns(answers, incremental_states)
         mean = torch.stack(answers).logsumexp(0) - math.log(len(answers)) if len(answers) > 1 else answers[0]
-        mean = mean.masked_fill(answers[self.first].isneginf(), NEGATIVE_INFINITY)
+        if self.forbids:
+            mean = mean.masked_fill(answers[self.first].isneginf(), NEGATIVE_INFINITY)
         self.remember_end(mean)
         return mean, torch.stack(attentions).mean(0) if attentions else None
 
@@ -252,7 +267,8 @@ class LimitedGenerator(Completing):
 
     def __init__(self, models: Any, tgt_dict: Dictionary, **options: Any) -> None:
         models = list(models.models) if isinstance(models, EnsembleModel) else models
-        super().__init__(LimitedEnsemble(models), tgt_dict, **options)
+        first = next(i for i, model in enumerate(models) if may_not_end(model))
+        super().__init__(LimitedEnsemble(models, first), tgt_dict, **options)
         self.complete()
 
 
