@@ -89,6 +89,8 @@ def _corrections_say_the_masses(background: Background, state: Tensor, n: int) -
     if corrections is not None:
         mass = _wide(background.log_mass(state), n)
         torch.testing.assert_close(corrections.dense(n), mass, **TOLERANCE, msg="corrections say the masses")
+        each = torch.stack([corrections.of_classes(torch.full((n,), c)) for c in range(mass.size(1))], dim=1)
+        torch.testing.assert_close(each, mass, **TOLERANCE, msg="and that of each class")
 
 
 def _only_words_out_of_reach_lose_their_share(background: Background, state: Tensor, remaining: int, n: int) -> None:

@@ -13,6 +13,11 @@ from torch.nn import functional
 from fairseq_llrnn.core.features import FeatureTable
 
 
+def at_least_float32(bias: Tensor) -> Tensor:
+    """Biases are summed, and masses added to them, in float32 where the products are in half precision."""
+    return bias.to(torch.promote_types(bias.dtype, torch.float32))
+
+
 class SparseRows(nn.Module):
     """The sparse matrix Φ (S, F) of a FeatureTable as buffers that follow the module to its device."""
 

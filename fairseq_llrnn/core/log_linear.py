@@ -22,7 +22,7 @@ from torch.nn import functional
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.core.backgrounds.corrections import Corrections
 from fairseq_llrnn.core.class_scores import class_log_prob
-from fairseq_llrnn.core.composition import SparseRows
+from fairseq_llrnn.core.composition import SparseRows, at_least_float32
 from fairseq_llrnn.core.features import FeatureTable
 
 FORMULAS = ("signature", "plain")
@@ -78,10 +78,16 @@ class LogLinearOutput(nn.Module):
         self.bias = nn.Parameter(torch.zeros(features.num_features))
         nn.init.uniform_(self.weight, -0.1, 0.1)
 
-    def composed(self) -> tuple[Tensor, Tensor]:
-        """E = Φ W (S, H) and Φ c (S,): compute once per batch, hand to the methods below."""
-        bias = self.bias.float() if self.bias.dtype in (torch.float16, torch.bfloat16) else self.bias
-        return self.rows.compose(self.weight), self.rows.compose(bias.unsqueeze(1)).squeeze(1)
+    def composed(self, some: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """E = Φ W (S, H) and Φ c (S,): compute once per batch, hand to the methods below.
+
+        Args:
+            some: the classes (K,) whose rows are wanted, (K, H) and (K,); by default all of them.
+        """
+        bias = at_least_float32(self.bias).unsqueeze(1)
+        if some is not None:
+            return self.rows.compose_some(self.weight, some), self.rows.compose_some(bias, some).squeeze(1)
+        return self.rows.compose(self.weight), self.rows.compose(bias).squeeze(1)
 
     def class_scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """aᵀφ(σ), the background left out: (…, H) -> (…, S), at least float32. A temperature may divide it."""

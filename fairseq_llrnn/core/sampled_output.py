@@ -8,7 +8,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY
 from fairseq_llrnn.core.backgrounds.corrections import Corrections
 from fairseq_llrnn.core.log_linear import LogLinearOutput, SlotScores
 from fairseq_llrnn.core.sampling import Sample, sampled_log_prob
@@ -19,14 +18,7 @@ class SampledOutput:
 
     def __init__(self, output: LogLinearOutput, sample: Sample) -> None:
         self.output, self.sample = output, sample
-        self.rows, self.bias = self._composed(sample.classes)
-
-    def _composed(self, classes: Tensor) -> tuple[Tensor, Tensor]:
-        """Φ W (K, H) and Φ c (K,) of some classes."""
-        bias = self.output.bias
-        exact = bias.float() if bias.dtype in (torch.float16, torch.bfloat16) else bias
-        compose = self.output.rows.compose_some
-        return compose(self.output.weight, classes), compose(exact.unsqueeze(1), classes).squeeze(1)
+        self.rows, self.bias = output.composed(sample.classes)
 
     def target_log_prob(
         self,
@@ -41,7 +33,7 @@ class SampledOutput:
         static = self.output.class_of[targets] if slots is None else slots.targets.clamp_max(last)
         of_sample, of_target = _masses(log_mass, self.sample.classes, static)
         different, which = torch.unique(static, return_inverse=True)
-        rows, bias = self._composed(different)
+        rows, bias = self.output.composed(different)
         return log_share + sampled_log_prob(
             hidden,
             self.sample,
@@ -75,11 +67,4 @@ def _masses(log_mass: Tensor | Corrections, classes: Tensor, targets: Tensor) ->
         log_mass.only,
         log_mass.constant,
     )
-    at_target = log_mass.classes == targets[log_mass.rows]
-    row = log_mass.rows[at_target]
-    own = log_mass.shared[0, targets] + log_mass.constant
-    own = own.index_add(0, row, log_mass.added[at_target])
-    if log_mass.only is not None:
-        found = torch.zeros_like(log_mass.only).index_fill(0, row, True)
-        own = own.masked_fill(log_mass.only & ~found, NEGATIVE_INFINITY)
-    return some.dense(many), own
+    return some.dense(many), log_mass.of_classes(targets)

@@ -48,3 +48,13 @@ class Corrections:
             scores.view(-1)[kept] = values
         scores.view(-1).index_add_(0, flat, self.added.to(scores.dtype))
         return scores
+
+    def of_classes(self, classes: Tensor) -> Tensor:
+        """The log mass of one class in each row: (N,) -> (N,)."""
+        here = self.classes == classes[self.rows]
+        rows = self.rows[here]
+        mass = self.shared[0, classes] + self.constant
+        mass = mass.index_add(0, rows, self.added[here].to(mass.dtype))
+        if self.only is None:
+            return mass
+        return mass.masked_fill(self.only.index_fill(0, rows, False), NEGATIVE_INFINITY)

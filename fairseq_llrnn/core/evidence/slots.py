@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fairseq_llrnn.core.composition import at_least_float32
 from fairseq_llrnn.core.evidence.table import EvidenceTable, Offer
 
 NO_WORD = -1
@@ -126,5 +127,4 @@ class SlotRows(nn.Module):
             weight: (F, H). bias: (F,) of LogLinearOutput. states: of the encoder, (B, L, E).
         """
         content = self.pointer(slots.mean_over_places(states.to(weight.dtype)))
-        exact = bias.float() if bias.dtype in (torch.float16, torch.bfloat16) else bias
-        return slots.compose(weight) + content, slots.compose(exact.unsqueeze(1)).squeeze(2)
+        return slots.compose(weight) + content, slots.compose(at_least_float32(bias).unsqueeze(1)).squeeze(2)

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.core.backgrounds.corrections import NEGATIVE_INFINITY, Corrections
-from fairseq_llrnn.core.composition import SparseRows
+from fairseq_llrnn.core.backgrounds.corrections import Corrections
+from fairseq_llrnn.core.composition import SparseRows, at_least_float32
 from fairseq_llrnn.core.log_linear import SlotScores
 from fairseq_llrnn.core.open_vocabulary.vocabulary import OpenVocabulary
 
@@ -43,8 +43,7 @@ class OpenMixture(nn.Module):
 
     def composed(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (O, H) and biases log π + Φc (O,) of the classes; of weight (F, H) and bias (F,) of LogLinearOutput."""
-        exact = bias.float() if bias.dtype in (torch.float16, torch.bfloat16) else bias
-        own = self.rows.compose(exact.unsqueeze(1)).squeeze(1)
+        own = self.rows.compose(at_least_float32(bias).unsqueeze(1)).squeeze(1)
         return self.rows.compose(weight), own + self.log_shares.to(own.dtype)
 
     def without_unk(self, composed: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
@@ -62,7 +61,6 @@ class OpenMixture(nn.Module):
         """Scores of the signatures (…, S) with s(K) at <unk>, from the scores of the open classes (…, O)."""
         place = torch.tensor([self.unk_class], device=scores.device)
         return class_scores.index_copy(-1, place, scores.logsumexp(-1, keepdim=True).to(class_scores.dtype))
-
 
     def mean_features(self, scores: Tensor, names: Sequence[str]) -> dict[str, float]:
         """E_r[φ] of <unk> at one position, by name (F): what kind of unknown word it stands for. scores: (O,)."""
@@ -90,14 +88,7 @@ def class_mass(masses: Tensor | Corrections, of_class: int) -> Tensor:
     """log B of one class: (…, S) -> (…), or corrections of N rows -> (N,)."""
     if not isinstance(masses, Corrections):
         return masses[..., of_class]
-    here = masses.classes == of_class
-    rows = masses.rows[here]
-    mass = masses.shared[:, of_class] + masses.constant
-    mass = mass.index_add(0, rows, masses.added[here].to(mass.dtype))
-    if masses.only is not None:
-        absent = masses.only.index_fill(0, rows, False)
-        mass = mass.masked_fill(absent, NEGATIVE_INFINITY)
-    return mass
+    return masses.of_classes(torch.full_like(masses.constant, of_class, dtype=torch.int64))
 
 
 def log_spelling(scores: Tensor, log_strings: Tensor) -> Tensor:
