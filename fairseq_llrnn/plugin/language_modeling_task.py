@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.experts import open_panel
-from fairseq_llrnn.plugin.impossible import check_training_sentences, refuse_cut_sentences
+from fairseq_llrnn.plugin.impossible import refuse_cut_sentences
 from fairseq_llrnn.plugin.open_data import KnownWords, OpenTwins
 from fairseq_llrnn.plugin.open_dictionary import open_words
 from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, load_task_prior
@@ -53,11 +53,10 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
             shorten = self.args.shorten_method if shortened == [""] or split in shortened else "none"
             refuse_cut_sentences(self.prior, self.args.sample_break_mode, shorten)
         super().load_dataset(split, epoch, combine, **kwargs)
-        table, loaded = self.prior.open_table, self.datasets[split]
         if training:
-            targets = (loaded[i]["target"] for i in range(len(loaded)))
-            check_training_sentences(self.prior, targets, self.dictionary, split)
-        if table is not None and training:
+            self.check_training_data(split)
+        table = self.prior.open_table
+        if training and table is not None:
             self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.args.seed, False)
 
     def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:

@@ -27,6 +27,7 @@ from fairseq_llrnn.plugin.decoder import LogLinearDecoder, known_words
 from fairseq_llrnn.plugin.experts import attach
 from fairseq_llrnn.plugin.general_model import load_general_model
 from fairseq_llrnn.plugin.generation import generator_class
+from fairseq_llrnn.plugin.impossible import check_training_sentences
 from fairseq_llrnn.plugin.load import prior_folder
 from fairseq_llrnn.plugin.spelling import spell_unknown
 
@@ -172,6 +173,12 @@ class PriorTask(FairseqTask):
         if isinstance(generator, SequenceScorer) and any(map(has_slots, models)):
             return ColumnScorer(self.target_dictionary, compute_alignment=generator.compute_alignment)
         return generator
+
+    def check_training_data(self, split: str) -> None:
+        """To be called before anything is put in the place of its words. Raises DataError: impossible sentences."""
+        loaded = self.datasets[split]
+        targets = (loaded[i]["target"] for i in range(len(loaded)))
+        check_training_sentences(self.prior, targets, self.target_dictionary, split)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         """The prefix (B, t), padded, that a search must begin with, and the source (B, L) of a translation; or None."""

@@ -22,7 +22,6 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.columns import has_slots
 from fairseq_llrnn.plugin.evidence_data import UnknownTwins
 from fairseq_llrnn.plugin.experts import open_panel
-from fairseq_llrnn.plugin.impossible import check_training_sentences
 from fairseq_llrnn.plugin.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.open_data import OpenTwins
 from fairseq_llrnn.plugin.open_dictionary import open_source, open_target, open_words
@@ -101,14 +100,13 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         """
         super().load_dataset(split, epoch, combine, **kwargs)
         training = combine and split == self.cfg.train_subset  # only who trains combines the parts of this one
+        if training:
+            self.check_training_data(split)
         if self.prior.evidence is not None:
             self._warn_of_lost_words(split, self.datasets[split])
             if training:
                 self._offer_unknown_words(split)
-        table, loaded = self.prior.open_table, self.datasets[split]
-        if training:
-            targets = (loaded[i]["target"] for i in range(len(loaded)))
-            check_training_sentences(self.prior, targets, self.target_dictionary, split)
+        table = self.prior.open_table
         if training and table is not None:
             self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.cfg.seed, True)
 
