@@ -1,4 +1,4 @@
-"""Slow and obvious n-gram models, as dictionaries of words, for the tests of core/ngram."""
+"""Slow and obvious n-gram models, as dictionaries of words, and models with holes, for the tests of core/ngram."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from fairseq_llrnn.core.automaton.automaton import ROOT, Automaton
 from fairseq_llrnn.core.dictionary import SPECIALS, WordList
-from fairseq_llrnn.core.ngram.ngrams import NGrams
+from fairseq_llrnn.core.ngram.ngrams import EMPTY, NGrams
 
 Gram = tuple[str, ...]
 Table = Mapping[Gram, tuple[float, float]]  # natural log p and back-off weight
@@ -21,6 +21,23 @@ def word_list(text: str) -> WordList:
     """A dictionary of these words, the first one the most frequent."""
     words = text.split()
     return WordList((*SPECIALS, *words), np.array([0] * 4 + [len(words) - i for i in range(len(words))]))
+
+
+def thinned(model: NGrams, rng: np.random.Generator) -> NGrams:
+    """Without some n-grams of order ≥ 2 that no other goes on from: suffixes of others may be among them."""
+    goes_on = np.zeros(len(model), dtype=bool)
+    goes_on[model.histories[model.starts[1] :]] = True
+    kept = goes_on | (rng.random(len(model)) < 0.5)
+    kept[: model.starts[1]] = True
+    where = np.cumsum(kept) - 1
+    return NGrams(
+        model.words,
+        np.concatenate([[0], np.cumsum(kept)])[model.starts],
+        np.where(model.histories == EMPTY, EMPTY, where[model.histories])[kept],
+        model.last[kept],
+        model.log_probs[kept],
+        model.back_offs[kept],
+    )
 
 
 def table_of(model: NGrams) -> Table:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ngram_oracles import histories, log_prob, table_of, word_list
+from ngram_oracles import histories, log_prob, table_of, thinned, word_list
 
 from fairseq_llrnn.core.ngram.arpa import LN_10, read_arpa, write_arpa
 from fairseq_llrnn.core.ngram.kneser_ney import estimate
@@ -116,23 +116,6 @@ def test_looking_up_equals_the_definition(seed: int) -> None:
             expected += log_prob(table, tuple(model.words[w] for w in words[max(0, i - 3) : i]), model.words[word])
             history = int(model.advance(np.array([history]), np.array([word]))[0])
         assert total == pytest.approx(expected)
-
-
-def thinned(model: NGrams, rng: np.random.Generator) -> NGrams:
-    """Without some n-grams of order ≥ 2 that no other goes on from: suffixes of others may be among them."""
-    goes_on = np.zeros(len(model), dtype=bool)
-    goes_on[model.histories[model.starts[1] :]] = True
-    kept = goes_on | (rng.random(len(model)) < 0.5)
-    kept[: model.starts[1]] = True
-    where = np.cumsum(kept) - 1
-    return NGrams(
-        model.words,
-        np.concatenate([[0], np.cumsum(kept)])[model.starts],
-        np.where(model.histories == EMPTY, EMPTY, where[model.histories])[kept],
-        model.last[kept],
-        model.log_probs[kept],
-        model.back_offs[kept],
-    )
 
 
 @pytest.mark.parametrize("seed", range(5))

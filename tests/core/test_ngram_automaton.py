@@ -2,18 +2,19 @@
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ngram_oracles import Gram, automaton_log_prob, log_prob, table_of, total, word_list
+from ngram_oracles import Gram, automaton_log_prob, log_prob, table_of, thinned, total, word_list
 
 from fairseq_llrnn.core.automaton.automaton import ROOT, Automaton
 from fairseq_llrnn.core.dictionary import WordList
 from fairseq_llrnn.core.ngram.kneser_ney import estimate
-from fairseq_llrnn.core.ngram.ngrams import EMPTY, NGrams
+from fairseq_llrnn.core.ngram.ngrams import NGrams
 from fairseq_llrnn.core.ngram.reweighing import log_totals, mixed, normalised, tempered
 from fairseq_llrnn.core.ngram.sentences import Sentences
 from fairseq_llrnn.core.ngram.to_automaton import ngrams_to_automaton
@@ -31,22 +32,11 @@ def random_model(seed: int, words: WordList = BIG, order: int = 3) -> NGrams:
     return estimate(Sentences.of(text), words, order)
 
 
-def thinned(model: NGrams, rng: np.random.Generator) -> NGrams:
+def strange_model(model: NGrams, rng: np.random.Generator) -> NGrams:
     """A model of another kind: some n-grams taken out, all weights changed, so that it is no distribution."""
-    goes_on = np.zeros(len(model), dtype=bool)
-    goes_on[model.histories[model.starts[1] :]] = True
-    kept = goes_on | (rng.random(len(model)) < 0.5)
-    kept[: model.starts[1]] = True
-    where = np.cumsum(kept) - 1
-    silent = np.isneginf(model.log_probs[kept])
-    return NGrams(
-        model.words,
-        np.concatenate([[0], np.cumsum(kept)])[model.starts],
-        np.where(model.histories == EMPTY, EMPTY, where[model.histories])[kept],
-        model.last[kept],
-        np.where(silent, -np.inf, -rng.exponential(2.0, int(kept.sum()))),
-        np.where(rng.random(int(kept.sum())) < 0.3, 0.0, model.back_offs[kept]),
-    )
+    rest = thinned(model, rng)
+    log_probs = np.where(np.isneginf(rest.log_probs), -np.inf, -rng.exponential(2.0, len(rest)))
+    return replace(rest, log_probs=log_probs, back_offs=np.where(rng.random(len(rest)) < 0.3, 0.0, rest.back_offs))
 
 
 def texts(words: list[str], longest: int) -> list[Gram]:
@@ -71,7 +61,7 @@ def values(automaton: Automaton, root: np.ndarray, words: WordList, text: Gram, 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4))
 def test_equals_the_definition(seed: int, order: int) -> None:
     rng = np.random.default_rng(seed)
-    model = thinned(random_model(seed, order=order), rng)
+    model = strange_model(random_model(seed, order=order), rng)
     table = table_of(model)
     found = ngrams_to_automaton(model, BIG, "FILE")
     found.automaton.check(found.log_root)
@@ -200,7 +190,7 @@ def test_another_language() -> None:
 @pytest.mark.parametrize("weight", [1.0, 0.7, 0.2, 0.0])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_mixed_with_shorter_histories(weight: float, seed: int) -> None:
-    model = thinned(random_model(seed), np.random.default_rng(seed))
+    model = strange_model(random_model(seed), np.random.default_rng(seed))
     found = ngrams_to_automaton(model, BIG, "FILE")
     table, automaton, root = table_of(model), mixed(found.automaton, found.log_root, weight), found.log_root
     automaton.check(root)
@@ -245,7 +235,7 @@ def test_tempered(temperature: float) -> None:
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.01, 0.3, 1.0, 20.0]))
 def test_normalised(seed: int, temperature: float) -> None:
     """Whatever the weights, every state sums to one, and ratios inside a state are what they were."""
-    model = thinned(random_model(seed), np.random.default_rng(seed))
+    model = strange_model(random_model(seed), np.random.default_rng(seed))
     found = ngrams_to_automaton(model, word_list("b c e"), "FILE")
     before = tempered(found.automaton, found.log_root, temperature), found.log_root
     after = normalised(*before)
