@@ -192,17 +192,6 @@ def test_what_is_held_out_of_the_base_is_held_out_of_the_mixture() -> None:
     assert seen[0][0].tolist() == [EOS, UNK, EOS]
 
 
-def test_an_unknown_slot_and_a_string_without_a_slot_are_read_as_unk() -> None:
-    background, bound, _ = make("static")
-    zoe, elsewhere = background.table.target.index("Zoé"), background.table.target.index("Nowhere")
-    ann = TARGET_WORDS.index("Ann")
-    tokens = torch.tensor([[zoe, ann, elsewhere]]).expand(5, -1)
-    read = bound.readable(tokens)
-    assert read[1].tolist() == [UNK, ann, UNK] and read[0].tolist() == [UNK, ann, UNK]
-    assert bound.classes_along(tokens)[0, 2] == CLASS_OF[UNK]  # scored as <unk>
-    assert bound.column_of(tokens)[1].tolist()[1:] == [ann, UNK]
-
-
 @pytest.mark.parametrize("kind", ["static", "lexical"])
 def test_the_loss_over_slots_is_the_definition_in_value_and_gradient(kind: str) -> None:
     """−log of b exp(aᵀφ) over their sum, string by string, and its gradients in h, W, c, the slots' rows and λ."""

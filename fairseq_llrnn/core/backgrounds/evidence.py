@@ -43,7 +43,8 @@ class EvidenceBackground(Background):
         known = source.masked_fill(source >= self.table.source.known, self.source_unk)
         if left_out is not None:
             left_out = left_out.masked_fill(left_out >= len(self.class_of), self.unk)
-        return EvidenceMixture(self, self.base.given(known, left_out), slots_of(self.table, source))
+        base, slots = self.base.given(known, left_out), slots_of(self.table, source)
+        return EvidenceMixture(base, slots, self.pad, self.unk, self.table.rules.weight)
 
     def start(self, n: int) -> Tensor:
         return self.base.start(n)

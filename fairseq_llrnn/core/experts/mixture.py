@@ -93,7 +93,7 @@ class ExpertMixture(Background):
         """`words` (…, J) with NO_WORD for strings outside the vocabulary that are no slot of their sentence (…, 1)."""
         outside = words >= len(self.class_of)
         if self.evidence is not None and sentence is not None:
-            outside &= ~self.evidence.slot(sentence.expand_as(words), words)[1]
+            outside &= ~self.evidence.words.slot(sentence.expand_as(words), words)[1]
         return words.masked_fill(outside, NO_WORD)
 
     def former_classes(self, state: Tensor) -> Tensor:
@@ -285,7 +285,7 @@ class ExpertMixture(Background):
         gain, of = self._lift(state)
         lift = gain.new_zeros(len(state), self.num_below).scatter_add(1, of, gain)[:, self.class_of]
         if self.evidence is not None:  # words that are slots have left the class before
-            lift = lift.scatter(1, self.evidence.place[state[:, 1].long()], 0.0)
+            lift = lift.scatter(1, self.evidence.words.leaves[state[:, 1].long()], 0.0)
         return columns + functional.pad(lift, (0, columns.size(1) - lift.size(1)))
 
     def _with_exceptions(self, columns: Tensor, of_exceptions: Tensor, state: Tensor) -> Tensor:
