@@ -59,16 +59,15 @@ def reachable(automaton: Automaton) -> np.ndarray:
 
 
 def trim(automaton: Automaton) -> Automaton:
-    """The same language without states that no start leads to, or from which no end is in reach.
+    """The same language without states that the start leads not to, or from which no end is in reach.
 
+    The automaton has one start; several would have their states in blocks.
     A state that gives every word cannot lose an arc: the root would give the word instead. What only such an arc leads
     to stays, and searches are told of it (`steps_to_end`).
 
     Raises:
-        ValueError: the automaton accepts no string, or has several starts, whose states lie in blocks.
+        ValueError: the automaton accepts no string.
     """
-    if len(automaton.starts) > 1:
-        raise ValueError(f"expected an automaton with one start, found {len(automaton.starts)}")
     steps = steps_to_end(automaton)
     if steps[automaton.starts[0]] == NO_END:
         raise ValueError("the automaton accepts no string: no path from its start ends")
