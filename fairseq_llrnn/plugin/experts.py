@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
+from fairseq_llrnn.core.dictionary import PAD
 from fairseq_llrnn.core.experts.features import ExpertFeatures
 from fairseq_llrnn.core.experts.loading import load_experts
 from fairseq_llrnn.core.experts.mixture import ExpertMixture
@@ -21,7 +22,8 @@ from fairseq_llrnn.core.experts.panel import Panel
 from fairseq_llrnn.core.log_linear import LogLinearOutput
 from fairseq_llrnn.core.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.core.prior import Prior
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.core.prior_description import REBUILD
+from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.plugin.open_dictionary import OpenDictionary
 
 Rows = tuple[Tensor, Tensor]  # rows of the output layer, and their biases
@@ -32,10 +34,17 @@ def open_panel(names: str | None, prior: Prior, target: Dictionary, source: Dict
     """The experts of --expert, opened. None where there are none.
 
     Raises:
-        OptionError: no such file or class. DataError: one cannot be opened.
+        OptionError: no such file or class. DataError: one cannot be opened. PriorError: <pad> shares its signature, and
+        so has no class to itself for what no exception writes (core/experts/mixture.py).
     """
     if not names:
         return None
+    class_of = prior.output.class_of
+    if (sharing := int((class_of == class_of[target.pad()]).sum())) > 1:
+        raise PriorError(
+            f"--expert: expected a prior with {PAD} alone in its signature, found one where {sharing} words share it; "
+            f"{REBUILD}"
+        )
 
     known: Callable[[str], int | None] = target.indices.get
 

@@ -22,11 +22,12 @@ class ExpertMixture(Background):
     """A hypothesis' state: the number of its context, then the state of the background below."""
 
     def __init__(self, base: Background, contexts: Contexts, reach: Background | None = None) -> None:
-        """reach: what `base` is within a limit of length, of which the shares are; masses know no limit."""
+        """
+        Args:
+            base: has <pad> alone in its class, which takes what no exception writes (checked where experts are opened).
+            reach: what `base` is within a limit of length, of which the shares are; masses know no limit.
+        """
         super().__init__(base.class_of, base.num_classes)
-        pad = base.class_of[contexts.panel.pad]
-        if int((base.class_of == pad).sum()) > 1:
-            raise ValueError("<pad> must be alone in its class")
         self.base, self.contexts = base, contexts
         self.reach = base if reach is None else reach
         self.evidence = base if isinstance(base, EvidenceMixture) else None
