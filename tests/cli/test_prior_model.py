@@ -1,5 +1,6 @@
 """`llrnn prior --background model:FILE`: a trained model inside a prior, in training, search and explanations."""
 
+import hashlib
 import json
 import math
 import re
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_commands import HostCommands, Result
+from host_commands import HostCommands, Result, assert_says
 from tiny_world import MODEL, TRAINING, USER_DIR, World, build, read_checkpoint
 
 from fairseq_llrnn.core.backgrounds.model import ModelBackground
@@ -171,6 +172,22 @@ def test_a_damaged_copy(built: tuple[Path, str], tmp_path: Path) -> None:
     shutil.rmtree(broken / "model")
     with pytest.raises(PriorError, match=r"expected the model's file model/checkpoint.pt, found none"):
         load_prior(broken)
+
+
+def test_a_copy_that_is_no_model(host: HostCommands, world: World, built: tuple[Path, str], tmp_path: Path) -> None:
+    """Of a prior whose description fits: it is found when a command builds the background."""
+    broken = tmp_path / "prior"
+    shutil.copytree(built[0], broken)
+    checkpoint, description = broken / "model" / "checkpoint.pt", json.loads((broken / "prior.json").read_text("utf-8"))
+    checkpoint.write_text("no checkpoint", encoding="utf-8")
+    description["model"]["files"]["checkpoint.pt"] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+    (broken / "prior.json").write_text(json.dumps(description), encoding="utf-8")
+    said = host.run("fairseq-train", *world.train_args(), "--prior", broken, "--max-update", 1, code=None)
+    assert_says(
+        said,
+        "error: the model that is the prior's background: ",
+        f"{checkpoint}: refused: expected a checkpoint that fairseq saved, found a damaged one",
+    )
 
 
 def test_only_the_rim_can_build_it(built: tuple[Path, str]) -> None:
