@@ -4,8 +4,7 @@
 #   bash examples/adaptation/run.sh                                    a small pair of texts that the project makes itself
 #   bash examples/adaptation/run.sh GENERAL_UD DOMAINS [OUT [RESULTS]] treebanks: folders as README.md says
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-export PATH="$PWD/.venv/bin:$PATH" OMP_NUM_THREADS=1
+. "$(dirname "$0")/../stages.sh"
 # A softmax over the vocabulary takes and returns hundreds of MB a step; without these settings glibc gives them back to
 # the kernel each time.
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184 GLIBC_TUNABLES=glibc.malloc.hugetlb=1

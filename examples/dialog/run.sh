@@ -6,11 +6,9 @@
 # DATA: a folder of RNNLG with train, valid and test.json (.gz), say …/rnnlg/restaurant.
 # Run it again and it goes on where it stopped; delete the work directory to start afresh.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-export PATH="$PWD/.venv/bin:$PATH"
+. "$(dirname "$0")/../stages.sh"
 work=${1:-runs/dialog-toy}
 data=${2:-$work/toy}
-export OMP_NUM_THREADS=1 # the matrices are small: several threads wait for each other more than they compute
 mkdir -p "$work"
 dialog=examples/dialog/dialog.py
 text=$work/text
@@ -20,18 +18,6 @@ epochs=$([ $# -ge 2 ] && echo 14 || echo 5) # the made-up sentences are easy
 recipe=(--optimizer adam --lr 0.004 --force-anneal 8 --lr-shrink 0.7 --clip-norm 1 --max-tokens 250
     --max-epoch "$epochs" --seed "${SEED:-1}" --cpu --required-batch-size-multiple 1 --num-workers 0
     --no-epoch-checkpoints --log-format simple --log-interval 1000)
-
-say() { printf '\n== %s\n' "$*"; }
-
-run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an error
-    local log=$1
-    shift
-    if ! "$@" >"$log" 2>&1; then
-        tail -n 20 "$log" >&2
-        echo "run.sh: error: $1 failed; all that it said is in $log" >&2
-        exit 1
-    fi
-}
 
 preprocess() { # preprocess TEXTS OUT OPTION…
     [ -e "$2/dict.sent.txt" ] ||
@@ -47,7 +33,7 @@ train() { # train NAME DATA OPTION…
     mkdir -p "$folder"
     run "$folder/train.log" fairseq-train "$2" --save-dir "$folder" --user-dir fairseq_llrnn --source-lang act \
         --target-lang sent "${sizes[@]}" "${recipe[@]}" "${@:3}"
-    grep -o 'valid on .*ppl [0-9.]*' "$folder/train.log" | sed "s/.*ppl/$1: validation perplexity/" | tail -n 1
+    perplexity "$1" "$folder/train.log"
     touch "$folder/done"
 }
 

@@ -5,24 +5,10 @@
 #
 # Run it again and it goes on where it stopped; delete the work directory to start afresh.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-export PATH="$PWD/.venv/bin:$PATH"
+. "$(dirname "$0")/../stages.sh"
 work=${1:-runs/expert}
-export OMP_NUM_THREADS=1 # the matrices are small: several threads wait for each other more than they compute
 export TOWNS=$work/text/table.tsv
 mkdir -p "$work"
-
-say() { printf '\n== %s\n' "$*"; }
-
-run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an error
-    local log=$1
-    shift
-    if ! "$@" >"$log" 2>&1; then
-        tail -n 20 "$log" >&2
-        echo "run.sh: error: $1 failed; all that it said is in $log" >&2
-        exit 1
-    fi
-}
 
 task=("$work/data-bin" --user-dir fairseq_llrnn --task llrnn_translation --source-lang q --target-lang a --cpu
     --required-batch-size-multiple 1)
@@ -44,7 +30,7 @@ system() { # system NAME OPTION…: train it, and answer the questions of the te
         sort -k 2 -n | sed -n 1p # of the best epoch, whose checkpoint answers
     run "$work/$name/generate.txt" fairseq-generate "${task[@]}" "$@" --path "$work/$name/checkpoint_best.pt" --beam 5 \
         --max-len-b 20 --max-tokens 2000
-    grep '^H-' "$work/$name/generate.txt" | sort -t- -k2 -n | cut -f3 >"$work/$name/test.a"
+    hypotheses "$work/$name/generate.txt" >"$work/$name/test.a"
 }
 
 say "1/4 a table of towns, and questions"

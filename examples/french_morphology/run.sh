@@ -5,8 +5,7 @@
 #
 # RESULTS is OUT/results unless given; docs/results of this repository was made with RESULTS=docs/results.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-export PATH="$PWD/.venv/bin:$PATH"
+. "$(dirname "$0")/../stages.sh"
 ud=${1:-../shared/data/ud-french-gsd-1.4}
 out=${2:-runs/french}
 results=${3:-$out/results}

@@ -4,8 +4,7 @@
 #
 #   bash examples/open_vocabulary/run.sh [UD_FOLDER] [OUT]
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-export PATH="$PWD/.venv/bin:$PATH"
+. "$(dirname "$0")/../stages.sh"
 ud=${1:-../shared/data/ud-french-gsd-1.4}
 out=${2:-runs/open-vocabulary}
 

@@ -5,18 +5,9 @@
 #
 # Run it again and it goes on where it stopped; delete the work directory to start afresh.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+. "$(dirname "$0")/../stages.sh"
 work=${1:-runs/quickstart}
-export OMP_NUM_THREADS=1 # the matrices are small: several threads wait for each other more than they compute
 mkdir -p "$work"
-
-say() { printf '\n== %s\n' "$*"; }
-
-fail() { # fail LOG COMMAND: the last lines of the log, then the error
-    tail -n 20 "$1" >&2
-    echo "run.sh: error: $2 failed; all that it said is in $1" >&2
-    exit 1
-}
 
 train() { # train NAME OPTION…: fairseq-train with the options that both models share; prints one line an epoch
     local folder=$work/$1
@@ -45,9 +36,9 @@ fi
 
 say "2/6 fairseq-preprocess"
 if [ ! -e "$work/data-bin/done" ]; then
-    fairseq-preprocess --only-source --srcdict "$work/corpus/vocabulary.txt" --destdir "$work/data-bin" \
-        --trainpref "$work/corpus/train.txt" --validpref "$work/corpus/valid.txt" --testpref "$work/corpus/test.txt" \
-        >"$work/preprocess.log" 2>&1 || fail "$work/preprocess.log" fairseq-preprocess
+    run "$work/preprocess.log" fairseq-preprocess --only-source --destdir "$work/data-bin" \
+        --srcdict "$work/corpus/vocabulary.txt" --trainpref "$work/corpus/train.txt" \
+        --validpref "$work/corpus/valid.txt" --testpref "$work/corpus/test.txt"
     touch "$work/data-bin/done"
 fi
 ls "$work/data-bin"

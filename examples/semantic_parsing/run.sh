@@ -7,26 +7,12 @@
 # many models of each kind, EPOCHS=30 each of them so long, HELD_OUT=120 tests on so many training questions instead of
 # the test. Run it again and it goes on where it stopped; delete the work directory to start afresh.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-export PATH="$PWD/.venv/bin:$PATH"
+. "$(dirname "$0")/../stages.sh"
 work=${1:-runs/semantic_parsing}
 data=${2:-$work/made}
-export OMP_NUM_THREADS=1 # the matrices are small: several threads wait for each other more than they compute
 here=examples/semantic_parsing
 epochs=${EPOCHS:-30}
 mkdir -p "$work"
-
-say() { printf '\n== %s\n' "$*"; }
-
-run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an error
-    local log=$1
-    shift
-    if ! "$@" >"$log" 2>&1; then
-        tail -n 20 "$log" >&2
-        echo "run.sh: error: $1 failed; all that it said is in $log" >&2
-        exit 1
-    fi
-}
 
 train() { # train PRIOR SEED
     local folder=$work/$1-$2 updates=$((epochs * (($(wc -l <"$work/text/train.form") + 19) / 20)))

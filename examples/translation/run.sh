@@ -5,23 +5,9 @@
 #
 # Run it again and it goes on where it stopped; delete the work directory to start afresh.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-export PATH="$PWD/.venv/bin:$PATH"
+. "$(dirname "$0")/../stages.sh"
 work=${1:-runs/translation}
-export OMP_NUM_THREADS=1 # the matrices are small: several threads wait for each other more than they compute
 mkdir -p "$work"
-
-say() { printf '\n== %s\n' "$*"; }
-
-run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an error
-    local log=$1
-    shift
-    if ! "$@" >"$log" 2>&1; then
-        tail -n 20 "$log" >&2
-        echo "run.sh: error: $1 failed; all that it said is in $log" >&2
-        exit 1
-    fi
-}
 
 train() { # train NAME: fairseq-train over the prior of that name
     if [ -e "$work/$1/done" ]; then
@@ -35,7 +21,7 @@ train() { # train NAME: fairseq-train over the prior of that name
         --decoder-embed-dim 128 --decoder-hidden-size 128 --decoder-layers 1 --dropout 0.2 --criterion log_linear \
         --optimizer adam --lr 0.004 --clip-norm 1 --max-tokens 500 --max-epoch 15 --patience 3 --seed 1 --cpu \
         --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple --log-interval 1000
-    grep -o 'valid on .*ppl [0-9.]*' "$work/$1/train.log" | sed "s/.*ppl/$1: validation perplexity/" | tail -n 1
+    perplexity "$1" "$work/$1/train.log"
     touch "$work/$1/done"
 }
 
@@ -45,7 +31,7 @@ translate() { # translate NAME: the test sentences, one a line, in order
         --source-lang en --target-lang fr --prior "$work/data-bin/$1" --path "$work/$1/checkpoint_best.pt" --beam 5 \
         --max-len-b 40 --max-tokens 2000 --buffer-size 1000 --required-batch-size-multiple 1 --cpu \
         --input "$work/corpus/test.en"
-    grep '^H-' "$work/$1/generate.txt" | sort -t- -k2 -n | cut -f3 >"$work/$1/test.fr"
+    hypotheses "$work/$1/generate.txt" >"$work/$1/test.fr"
 }
 
 say "1/5 a small bitext; some of its numbers, names and word forms are kept from the training part"

@@ -1,0 +1,28 @@
+# What the run.sh of the examples share; each reads it first: . "$(dirname "$0")/../stages.sh"
+#
+# From there on it is at the root of the repository, which relative paths start from, with the commands of `make setup`.
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PATH="$PWD/.venv/bin:$PATH"
+export OMP_NUM_THREADS=1 # the matrices are small: several threads wait for each other more than they compute
+
+say() { printf '\n== %s\n' "$*"; }
+
+fail() { # fail LOG COMMAND: the last lines of the log, then the error
+    tail -n 20 "$1" >&2
+    echo "run.sh: error: $2 failed; all that it said is in $1" >&2
+    exit 1
+}
+
+run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an error
+    local log=$1
+    shift
+    "$@" >"$log" 2>&1 || fail "$log" "$1"
+}
+
+perplexity() { # perplexity NAME LOG: the last one on the validation text in the log of fairseq-train
+    grep -o 'valid on .*ppl [0-9.]*' "$2" | sed "s/.*ppl/$1: validation perplexity/" | tail -n 1
+}
+
+hypotheses() { # hypotheses OUTPUT: those of fairseq-generate or fairseq-interactive, in the order of the sources
+    grep '^H-' "$1" | sort -t- -k2 -n | cut -f3
+}
