@@ -1,11 +1,10 @@
-"""A tiny French treebank for the tests of examples/french_morphology, and a way to import its modules."""
+"""A tiny French treebank for the tests of examples/french_morphology."""
 
-import importlib
-import sys
 from pathlib import Path
-from types import ModuleType
 
-FOLDER = Path(__file__).resolve().parents[1] / "examples" / "french_morphology"
+from example_modules import EXAMPLES
+
+FOLDER = EXAMPLES / "french_morphology"
 
 SING, PLUR = "Number=Sing", "Number=Plur"
 PRESENT = "Mood=Ind|{}|Person=3|Tense=Pres|VerbForm=Fin"
@@ -79,16 +78,3 @@ def write_treebank(folder: Path, with_lexicon: bool = True) -> Path:
         )
         (folder / "lexicon.tsv").write_text(lexicon, encoding="utf-8")
     return folder
-
-
-def load(name: str) -> ModuleType:
-    """A module of the example. Another example may have modules of the same name: those give way."""
-    for other in (path.stem for path in FOLDER.glob("*.py")):
-        found = sys.modules.get(other)
-        if found is not None and Path(found.__file__ or "").parent != FOLDER:
-            del sys.modules[other]
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(FOLDER))

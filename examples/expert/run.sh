@@ -48,6 +48,6 @@ system alone
 system expert --expert examples/expert/knows_the_table.py:KnowsTheTable
 
 say "4/4 answers to questions about towns that no training question names"
-python examples/expert/measure.py "$work/text/test.q" "$work/text/test.a" alone="$work/alone/test.a" \
+python examples/expert/measure_answers.py "$work/text/test.q" "$work/text/test.a" alone="$work/alone/test.a" \
     expert="$work/expert/test.a" | tee "$work/table.md"
 paste -d '|' "$work/text/test.q" "$work/expert/test.a" | sed -n '1,8{s/|/  →  /;p;}'

@@ -1,31 +1,20 @@
 """The comparison of adaptations, stage by stage, on the embedded pair of texts; one share of the domain, one recipe."""
 
-import importlib
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from example_modules import EXAMPLES, load
 
 from fairseq_llrnn.core.dictionary import load_dictionary
 from fairseq_llrnn.errors import DataError, OptionError
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "adaptation"
-
-
-def load(name: str) -> ModuleType:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(FOLDER))
-
-
-corpora, systems, processes, scores, stages = map(load, ("corpora", "systems", "processes", "scores", "stages"))
-outcome, curves, adapt = map(load, ("outcome", "curves", "adapt"))
+corpora, systems, processes, scores, stages, outcome, curves, adapt = load(
+    EXAMPLES / "adaptation", *"corpora systems processes scores stages outcome curves adapt".split()
+)
 
 
 @pytest.fixture(scope="module")

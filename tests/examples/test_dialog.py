@@ -1,33 +1,21 @@
 """The example of dialog acts: what of a sentence is a value, what counts as an error, and run.sh in small."""
 
 import gzip
-import importlib
 import json
 import math
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from example_modules import EXAMPLES, load
 from host_commands import HostCommands
 from sacrebleu.metrics.bleu import BLEU
 
 from fairseq_llrnn.core.evidence.rules import EvidenceRules
 from fairseq_llrnn.errors import DataError, OptionError
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "dialog"
-
-
-def load(name: str) -> ModuleType:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(FOLDER))
-
-
-acts, wording, scoring, prepare, rank, experts, dialog = map(
-    load, [*(f"dialog_{name}" for name in ("acts", "words", "scores", "prepare", "rank", "experts")), "dialog"]
+FOLDER = EXAMPLES / "dialog"
+acts, wording, scoring, prepare, rank, experts, dialog = load(
+    FOLDER, *(f"dialog_{name}" for name in ("acts", "words", "scores", "prepare", "rank", "experts")), "dialog"
 )
 ACT = acts.parse_act("inform(name='red door cafe';area='hayes valley or soma';kidsallowed=yes;type=restaurant;near)")
 

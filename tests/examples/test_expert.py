@@ -1,35 +1,24 @@
 """The example of expert features: its files, its expert, its figures; and the whole of it as a user runs it."""
 
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from example_modules import EXAMPLES, load
 
 from fairseq_llrnn.core.experts.expert import Firing
 from fairseq_llrnn.core.experts.loading import load_experts
 
-
-@pytest.fixture
-def example(root: Path) -> Path:
-    return root / "examples" / "expert"
-
-
-def script(example: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, example / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+EXAMPLE = EXAMPLES / "expert"
+make_questions, measure_answers = load(EXAMPLE, "make_questions", "measure_answers")
 
 
 @pytest.fixture
-def text(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "argv", ["make_questions.py", str(tmp_path / "text")])
-    script(example, "make_questions").main()
+    make_questions.main()
     return tmp_path / "text"
 
 
@@ -44,11 +33,9 @@ def test_towns_of_the_test_are_in_no_training_question(text: Path) -> None:
         assert all(set((text / f"{split}.{ending}").read_text("utf-8").split()) <= known for split in said)
 
 
-def test_the_expert_knows_every_number_that_is_due(
-    example: Path, text: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_expert_knows_every_number_that_is_due(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOWNS", str(text / "table.tsv"))
-    (expert,) = load_experts(f"{example / 'knows_the_table.py'}:KnowsTheTable")
+    (expert,) = load_experts(f"{EXAMPLE / 'knows_the_table.py'}:KnowsTheTable")
     expert.open(None)  # type: ignore[arg-type]
     for split in ("train", "valid", "test"):
         questions, answers = ((text / f"{split}.{e}").read_text("utf-8").splitlines() for e in "qa")
@@ -60,13 +47,14 @@ def test_the_expert_knows_every_number_that_is_due(
 
 
 def test_the_measures(
-    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     texts = {"q": "a ?\nb ?\nc ?\nd ?", "r": "it is 7 .\n8 .\nhello\nhello", "x": "it is 7 .\nno\nhello\nit is 3"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text + "\n", encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["measure.py", *(str(tmp_path / n) for n in "qr"), f"mine={tmp_path / 'x'}"])
-    script(example, "measure").main()
+    questions, references = str(tmp_path / "q"), str(tmp_path / "r")
+    monkeypatch.setattr(sys, "argv", ["measure_answers.py", questions, references, f"mine={tmp_path / 'x'}"])
+    measure_answers.main()
     assert "| mine | 50.0% of 2 | 100.0% of 1 | 50.0% of 2 |" in capsys.readouterr().out
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from french_treebank import load
+from example_modules import load
+from french_treebank import FOLDER
 
 from fairseq_llrnn.errors import DataError
 
-agreement, pairs = load("agreement"), load("pairs")
+agreement, pairs = load(FOLDER, "agreement", "pairs")
 
 
 def pair(sentence: int = 0, **changes: object) -> object:

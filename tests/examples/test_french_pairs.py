@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from french_treebank import DEV, FOLDER, LEXICON, TEST, TRAIN, load, rows, write_treebank
+from example_modules import load
+from french_treebank import DEV, FOLDER, LEXICON, TEST, TRAIN, rows, write_treebank
 
 from fairseq_llrnn.errors import DataError
 
-paradigms, pairs, prepare = load("paradigms"), load("pairs"), load("prepare")
+paradigms, pairs, prepare = load(FOLDER, "paradigms", "pairs", "prepare")
 
 
 class Known:

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from french_treebank import DEV, FOLDER, TRAIN, load, write_treebank
+from example_modules import load
+from french_treebank import DEV, FOLDER, TRAIN, write_treebank
 
 from fairseq_llrnn.errors import DataError
 
-prepare = load("prepare")
+(prepare,) = load(FOLDER, "prepare")
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from french_treebank import load, write_treebank
+from example_modules import load
+from french_treebank import FOLDER, write_treebank
 
 from fairseq_llrnn.errors import DataError, OptionError
 
-experiments, run, scoring, results, report = map(load, ("experiments", "run", "scoring", "results", "report"))
-measure, plot = load("measure"), load("plot")  # which the scripts import only when they need them
-pairs, prepare, paradigms = load("pairs"), load("prepare"), load("paradigms")
+experiments, run, scoring, results, report, pairs, prepare, paradigms = load(
+    FOLDER, *"experiments run scoring results report pairs prepare paradigms".split()
+)
+measure, plot = load(FOLDER, "measure", "plot")  # which the scripts import only when they need them
 
 NAMES = ["paper-m10", "softmax-stock"]
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import importlib
 import io
 import os
 import runpy
@@ -10,29 +9,21 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from example_modules import EXAMPLES, load
 from host_commands import HostCommands
 
 from fairseq_llrnn.core.toy_french.bilingual import make_bitext, write_bitext
 from fairseq_llrnn.errors import DataError
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "translation"
 SPLITS = {"train": "train", "val": "valid", "test2016": "test"}
 COPIES = [("two men see a dog .", "deux hommes voient un chien ."), ("a man .", "un homme .")]
 SHORT = ["--max-epoch", "5", "--max-tokens", "900"]
 
-
-def load(name: str) -> ModuleType:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(FOLDER))
-
-
-recipes, stages, scores, multi30k = map(load, ("multi30k_recipes", "multi30k_stages", "multi30k_scores", "multi30k"))
+recipes, stages, scores, multi30k = load(
+    EXAMPLES / "translation", "multi30k_recipes", "multi30k_stages", "multi30k_scores", "multi30k"
+)
 execute = stages.execute  # which the world replaces
 
 

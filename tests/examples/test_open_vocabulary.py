@@ -1,31 +1,20 @@
 """The comparison of open vocabularies: small systems end to end, and figures that are bits of the same text."""
 
-import importlib
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from example_modules import EXAMPLES, load
 from host_commands import HostCommands
 from tiny_world import World, sentences
 
 from fairseq_llrnn.core.prior import load_prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install 'fairseq-llrnn[pieces]'")
+example, units = load(EXAMPLES / "open_vocabulary", "open_vocabulary", "open_systems")
 STRANGE = "le chateau voit la roseraie\nune été 𝄞\n"
-
-
-@pytest.fixture(scope="module")
-def example(root: Path) -> ModuleType:
-    folder = str(root / "examples" / "open_vocabulary")
-    sys.path.insert(0, folder)
-    try:
-        yield importlib.import_module("open_vocabulary")
-    finally:
-        sys.path.remove(folder)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +28,7 @@ def text(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_systems_are_measured_in_bits_per_character(
-    example: ModuleType, host: HostCommands, world: World, text: Path, tmp_path: Path
+    host: HostCommands, world: World, text: Path, tmp_path: Path
 ) -> None:
     def execute(command: Sequence[str], stdin: str) -> str:
         extra = ["--max-tokens", "256"] if command[0] == "fairseq-train" else []
@@ -68,9 +57,8 @@ def test_all_systems_are_measured_in_bits_per_character(
     assert example.spelling_bits(STRANGE.split(), tmp_path / "unk", prior) == pytest.approx(expected)
 
 
-def test_units_lose_nothing(example: ModuleType, text: Path, tmp_path: Path) -> None:
+def test_units_lose_nothing(text: Path, tmp_path: Path) -> None:
     """Every system's text is the same text; pieces have bytes for what they have never seen."""
-    units = importlib.import_module("open_systems")
     line = "le chat 𝄞 été"
     assert units.as_characters(line).replace(" ", "").replace(units.BLANK, " ") == line
     pieces = units.Pieces.train(text / "train.txt", tmp_path / "pieces.model", 300)

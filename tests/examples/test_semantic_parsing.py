@@ -1,16 +1,15 @@
 """FunQL types, names in questions, the grammar beside the judge and its automaton, and the example as users run it."""
 
-import importlib
 import os
 import random
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from example_modules import EXAMPLES, load
 
 from fairseq_llrnn.core.automaton.automaton import Automaton
 from fairseq_llrnn.core.automaton.grammar import read_grammar
@@ -18,19 +17,9 @@ from fairseq_llrnn.core.automaton.symbols import Symbols
 from fairseq_llrnn.core.dictionary import WordList, load_dictionary
 from fairseq_llrnn.errors import DataError
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "semantic_parsing"
-
-
-def load(name: str) -> ModuleType:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(FOLDER))
-
-
-funql, mentions, pairs, recognise, made, prepare, score = map(
-    load, "funql funql_mentions funql_pairs funql_recognise funql_made funql_prepare funql_score".split()
+FOLDER = EXAMPLES / "semantic_parsing"
+funql, mentions, pairs, recognise, made, prepare, score = load(
+    FOLDER, *"funql funql_mentions funql_pairs funql_recognise funql_made funql_prepare funql_score".split()
 )
 NAMES = mentions.read_names(FOLDER / "names.tsv")
 RULES = recognise.read_rules(FOLDER / "funql.grammar")

@@ -1,6 +1,5 @@
 """scripts/average_checkpoints.py: the mean of weights, all else of the last one, and nothing run or half-written."""
 
-import importlib.util
 import math
 import os
 import sys
@@ -9,16 +8,14 @@ from types import ModuleType
 
 import pytest
 import torch
+from example_modules import SCRIPTS, load
 from host_commands import HostCommands
 from translation_world import TranslationWorld
 
 
 @pytest.fixture
-def script(root: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("average_checkpoints", root / "scripts" / "average_checkpoints.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def script() -> ModuleType:
+    (module,) = load(SCRIPTS, "average_checkpoints")
     return module
 
 

@@ -1,22 +1,17 @@
 """The benchmark of sampled training at toy size: a sample of all classes trains as all do; the last line is JSON."""
 
-import importlib.util
 import json
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
+from example_modules import SCRIPTS, load
 
 
 @pytest.fixture
-def bench(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_sampled", root / "scripts" / "bench_sampled_training.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "bench_sampled", module)  # dataclasses look their module up
-    spec.loader.exec_module(module)
+def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    (module,) = load(SCRIPTS, "bench_sampled_training")
     small = {"V": 200, "F": 20, "A": 4, "C": 5, "H": 8, "N": 32, "HELD_OUT": 50, "BATCHES": 4, "QUICK_SECONDS": 0.1}
     for name, value in small.items():
         monkeypatch.setattr(module, name, value)

@@ -1,6 +1,5 @@
 """The benchmarks at toy size: every contestant runs, and the last line is the promised JSON object."""
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -8,20 +7,12 @@ from types import ModuleType
 
 import pytest
 import torch
-
-
-def load_script(root: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, root / "scripts" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+from example_modules import SCRIPTS, load
 
 
 @pytest.fixture
-def output_layer(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    module = load_script(root, "bench_output_layer")
+def output_layer(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    (module,) = load(SCRIPTS, "bench_output_layer")
     small = {"N": 24, "H": 8, "M": 20, "USUAL": 500, "HUGE": 5000, "MORPHOLOGICAL": 10, "FEATURES": 12}
     small |= {"HOST_CUTOFFS": [100, 50_000], "CUTOFFS": ([20, 80], [40])}
     for name, value in small.items():
@@ -78,11 +69,9 @@ def test_both_adaptive_softmaxes_compute_a_loss_of_the_same_size(output_layer: M
     torch.testing.assert_close(losses[0], losses[1])
 
 
-def test_training_benchmark(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fairseq")
-    module = load_script(root, "bench_training")
+    (module,) = load(SCRIPTS, "bench_training")
     small = {"WORDS": 300, "TOP_WORDS": 50, "COMBINATIONS": 20, "TOKENS": 9000, "QUICK": (2, 2)}
     for name, value in small.items():
         monkeypatch.setattr(module, name, value)
@@ -92,9 +81,9 @@ def test_training_benchmark(
 
 
 def test_backgrounds_benchmark(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = load_script(root, "bench_backgrounds")
+    (module,) = load(SCRIPTS, "bench_backgrounds")
     small = {
         "WORDS": 80, "TOKENS": 2000, "TOP_WORDS": 20, "COMBINATIONS": 5, "BATCH_TOKENS": 100, "STATES": 60,
         "HYPOTHESES": 7, "QUICK": (1, 2), "TREEBANK": tmp_path / "none",
@@ -108,11 +97,9 @@ def test_backgrounds_benchmark(
     assert all(value > 0 for value in found.values())
 
 
-def test_translation_benchmark(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_translation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fairseq")
-    module = load_script(root, "bench_generate")
+    (module,) = load(SCRIPTS, "bench_generate")
     small = {
         "GENERATION_WORDS": 120, "SMALL": 100, "LARGE": 150, "SOURCE_WORDS": 80, "COMBINATIONS": 20, "TOP_WORDS": 30,
         "SENTENCES": 4, "STEPS": 3, "TRAINING_TOKENS": 60, "QUICK": 0.1,

@@ -1,23 +1,19 @@
 """The demo's report: its table and picture from known grades, and what it says when something is missing."""
 
-import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from example_modules import SCRIPTS, load
 
 from fairseq_llrnn.core.toy_french import Probe, make_corpus, write_corpus
 from fairseq_llrnn.core.toy_french.evaluation import KINDS, Grades
 
 
 @pytest.fixture(scope="module")
-def demo_report(root: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("demo_report", root / "scripts" / "demo_report.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["demo_report"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+def demo_report() -> ModuleType:
+    (module,) = load(SCRIPTS, "demo_report")
     return module
 
 

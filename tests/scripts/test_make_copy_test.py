@@ -1,7 +1,6 @@
 """scripts/make_copy_test.py: new strings where the two sides certainly correspond, and gold facts that say so."""
 
 import gzip
-import importlib.util
 import json
 import re
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from example_modules import SCRIPTS, load
 
 from fairseq_llrnn.core.evaluation.facts import read_facts
 from fairseq_llrnn.core.evaluation.words import words
@@ -32,12 +32,8 @@ PAIRS = [
 
 
 @pytest.fixture
-def script(root: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_copy_test", root / "scripts" / "make_copy_test.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["make_copy_test"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+def script() -> ModuleType:
+    (module,) = load(SCRIPTS, "make_copy_test")
     return module
 
 

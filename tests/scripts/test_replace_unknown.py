@@ -1,11 +1,11 @@
 """scripts/replace_unknown.py: each <unk> becomes the source word with most attention, of all or of the unknown ones."""
 
-import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from example_modules import SCRIPTS, load
 from host_commands import HostCommands
 from translation_world import SIZES, TRAINING, TranslationWorld
 
@@ -23,11 +23,8 @@ A-0\t1,0,0,0,0,0 0,0,0,0,0,1
 
 
 @pytest.fixture
-def script(root: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("replace_unknown", root / "scripts" / "replace_unknown.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def script() -> ModuleType:
+    (module,) = load(SCRIPTS, "replace_unknown")
     return module
 
 

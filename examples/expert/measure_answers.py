@@ -1,4 +1,4 @@
-"""How well questions are answered: python measure.py TEST.q TEST.a NAME=ANSWERS…; prints a table."""
+"""How well questions are answered: python measure_answers.py TEST.q TEST.a NAME=ANSWERS…; prints a table."""
 
 import sys
 from pathlib import Path
