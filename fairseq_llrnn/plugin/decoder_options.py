@@ -44,6 +44,13 @@ class RecurrentDecoderConfig(FairseqDataclass):
     tie_features: bool = field(
         default=False, metadata={"help": "one table of feature weights for input (ψ) and output (φ)"}
     )
+    start_at_background: bool = field(
+        default=False,
+        metadata={
+            "help": "begin with a = 0: before the first update the model is its background, from which training then "
+            "departs (for little text, or a background that is a good model already)"
+        },
+    )
     output_formula: ChoiceEnum(FORMULAS) = field(  # type: ignore[valid-type]
         default="signature", metadata=OUTPUT_FORMULA
     )
@@ -84,6 +91,16 @@ def build_output(prior: Prior, hidden_size: int, formula: str) -> LogLinearOutpu
     return LogLinearOutput(prior.output.features, class_of, hidden_size, formula)
 
 
+def build_ends(
+    args: Namespace | RecurrentDecoderConfig, prior: Prior
+) -> tuple[LogLinearOutput, FeatureEmbedding]:
+    """Output layer and embeddings of a recurrent decoder."""
+    output = build_output(prior, args.decoder_hidden_size, args.output_formula)
+    if getattr(args, "start_at_background", False):  # which old checkpoints do not have
+        torch.nn.init.zeros_(output.weight)
+    return output, build_embedding(prior, args.decoder_embed_dim, output if args.tie_features else None)
+
+
 def build_embedding(prior: Prior, size: int, tied_to: LogLinearOutput | None) -> FeatureEmbedding:
     """ψ-embeddings of V words and O open classes, if there are any.
 
@@ -115,6 +132,11 @@ def check_decoder(args: Namespace | RecurrentDecoderConfig, prior: Prior) -> Non
     check_dropouts(args, "dropout", "dropout_in", "dropout_between", "dropout_out")
     if not args.tie_features:
         return
+    if getattr(args, "start_at_background", False):
+        raise OptionError(
+            "--start-at-background: the feature weights of the output begin with zeros, and with --tie-features those "
+            "of the input would as well; leave out one of them"
+        )
     if args.decoder_embed_dim != args.decoder_hidden_size:
         raise OptionError(
             "--tie-features: expected equal --decoder-embed-dim and --decoder-hidden-size, found "

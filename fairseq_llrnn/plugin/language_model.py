@@ -9,9 +9,8 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.decoder_options import (
     RecurrentDecoderConfig,
-    build_embedding,
+    build_ends,
     build_network,
-    build_output,
     check_decoder,
     prior_of,
 )
@@ -45,8 +44,7 @@ class LLRNNLanguageModel(FairseqLanguageModel):
         if args.context_window < 0:
             raise OptionError(f"--context-window {args.context_window}: expected 0 (no limit) or a number of words")
         network = build_network(args, args.decoder_embed_dim)
-        output = build_output(prior, args.decoder_hidden_size, args.output_formula)
-        embedding = build_embedding(prior, args.decoder_embed_dim, output if args.tie_features else None)
+        output, embedding = build_ends(args, prior)
         return cls(
             RecurrentDecoder(
                 task.dictionary, prior, network, embedding, output, args.context_window, args.bf16_products

@@ -18,9 +18,8 @@ from fairseq_llrnn.plugin.attention_decoder import AttentionDecoder
 from fairseq_llrnn.plugin.decoder import EncoderOut, known_words
 from fairseq_llrnn.plugin.decoder_options import (
     RecurrentDecoderConfig,
-    build_embedding,
+    build_ends,
     build_network,
-    build_output,
     check_decoder,
     check_sizes,
     dropouts,
@@ -117,8 +116,7 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
         )
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, args.decoder_embed_dim + context_size)
-        output = build_output(prior, args.decoder_hidden_size, args.output_formula)
-        embedding = build_embedding(prior, args.decoder_embed_dim, output if args.tie_features else None)
+        output, embedding = build_ends(args, prior)
         decoder = AttentionDecoder(
             target,
             prior,

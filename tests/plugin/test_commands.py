@@ -23,7 +23,7 @@ VARIANTS = {
         "prior",
         ["--dropout", "0.1", "--tie-features", "--sample-break-mode", "complete", "--tokens-per-sample", "30"],
     ),
-    "window": ("flat", ["--context-window", "8", "--cell", "gru", "--layer-norm", *BREAKING]),
+    "window": ("flat", ["--context-window", "8", "--cell", "gru", "--layer-norm", "--start-at-background", *BREAKING]),
 }
 
 

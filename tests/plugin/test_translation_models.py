@@ -107,6 +107,9 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "joint tables": (["llrnn_transformer", "--merge-src-tgt-embed"], "--joined-dictionary"),
     "tied rows": (["llrnn_transformer", "--tie-adaptive-weights"], "--tie-adaptive-weights: not supported"),
     "tied projections": (["llrnn_transformer", "--tie-adaptive-proj"], "--tie-adaptive-proj: not supported"),
+    "zeros that are read": (
+        ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features", "--start-at-background"], "leave out one of them",
+    ),
     "no layers": (["llrnn_lstm", "--encoder-layers", "0"], "--encoder-layers 0: expected a number of at least 1"),
 }  # fmt: skip
 
