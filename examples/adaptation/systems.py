@@ -14,25 +14,41 @@ from corpora import Sizes
 PERCENTS = (1, 10, 100)
 ORDER = 3  # of the general n-gram
 MODEL_WEIGHT = "0.9"  # the rest of the background (f) is the unigram of the domain's text
-VALIDATE = 40  # updates between two looks at the dev text, at least
-PATIENCE = "2"
 
 # The step gets smaller at once where the dev text shows no progress.
 STEADY = ("--optimizer", "adam", "--clip-norm", "1.0", "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4")
 TRAINING = (
     *("--sample-break-mode", "eos", "--tokens-per-sample", "512", "--required-batch-size-multiple", "1"),
-    *("--patience", PATIENCE, "--seed", "1", *STEADY),
+    *("--seed", "1", *STEADY),
 )
 # Said to fairseq, but nothing that a result depends on.
 HOUSEHOLD = (
     *("--cpu", "--num-workers", "0", "--no-epoch-checkpoints", "--no-last-checkpoints", "--no-save-optimizer-state"),
     *("--log-format", "simple", "--log-interval", "1000"),
 )
-LIGHT, STRONG = ("--dropout", "0.3", "--lr", "0.002"), ("--dropout", "0.5", "--lr", "0.002")
-# The pull of the adaptor to zero is the pull of the model to its background.
-FOR_LITTLE_TEXT = ("pulled",)
-PULLED = ("--dropout", "0.5", "--lr", "0.001", "--adaptor-penalty", "0.01")
-GENTLE, QUICK = ("--dropout", "0.3", "--lr", "0.0003"), ("--dropout", "0.3", "--lr", "0.001")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is trained."""
+
+    dropout: float
+    lr: float
+    look: int = 40  # updates between two looks at the dev text, at least
+    patience: int = 2  # looks without progress
+    tied: bool = True  # one table for input and output; otherwise the output begins with zeros: p is the background
+
+    def options(self) -> tuple[str, ...]:
+        known = ("--dropout", str(self.dropout), "--lr", str(self.lr), "--patience", str(self.patience))
+        return (*known, "--tie-features" if self.tied else "--start-at-background")
+
+
+LIGHT, STRONG = Recipe(0.3, 0.002), Recipe(0.5, 0.002)
+GENTLE, QUICK = Recipe(0.3, 0.0003), Recipe(0.3, 0.001)
+# From a general model, or background, by small steps, of which the first ones are looked at, too.
+FOR_LITTLE_TEXT = ("careful",)
+CAREFUL = {"careful": Recipe(0.5, 0.0001, look=5, patience=4, tied=False)}
+CAREFUL_SOFTMAX = {"careful": Recipe(0.3, 0.0001, look=5, patience=4)}
 
 
 @dataclass(frozen=True)
@@ -42,22 +58,25 @@ class System:
     name: str
     letter: str
     what: str
-    recipes: dict[str, tuple[str, ...]]  # none: nothing is trained
+    recipes: dict[str, Recipe]  # none: nothing is trained
     background: str | None = None  # of a log-linear model: "unigram" of the domain, "ngram" or "model"; None: softmax
     from_general: bool = False  # whether the training goes on from the general model
 
 
-WITH_BACKGROUND = {"light": LIGHT, "strong": STRONG, "pulled": PULLED}
+WITH_BACKGROUND = {"light": LIGHT, "strong": STRONG, **CAREFUL}
 
 SYSTEMS = (
     System("general", "a", "general model (softmax)", {}),
     System("softmax", "b", "domain alone, softmax", {"light": LIGHT, "strong": STRONG}),
     System("log-linear", "b", "domain alone, log-linear", {"light": LIGHT, "strong": STRONG}, "unigram"),
-    System("fine-tuned", "c", "general model, fine-tuned", {"gentle": GENTLE, "quick": QUICK}, from_general=True),
+    System(
+        "fine-tuned", "c", "general model, fine-tuned", {"gentle": GENTLE, "quick": QUICK, **CAREFUL_SOFTMAX},
+        from_general=True,
+    ),
     System("interpolated", "d", "a and b interpolated", {}),
     System("n-gram", "e", "log-linear, general n-gram as background", WITH_BACKGROUND, "ngram"),
     System("neural", "f", "log-linear, general model as background", WITH_BACKGROUND, "model"),
-)
+)  # fmt: skip
 TRAINED = tuple(system for system in SYSTEMS if system.recipes)
 
 
@@ -124,7 +143,7 @@ def general_training(place: Place, sizes: Sizes, user_dir: str) -> list[str]:
     return [
         str(place.data("general")),
         *_model(place.prior("softmax"), sizes),
-        *LIGHT,
+        *LIGHT.options(),
         *("--max-tokens", str(4 * sizes.batch), "--max-epoch", str(sizes.max_epoch)),
         *TRAINING,
         *("--user-dir", user_dir, "--save-dir", str(place.model("general"))),
@@ -137,12 +156,13 @@ def training(
 ) -> list[str]:
     """fairseq-train of one model. `tokens`: of its training text."""
     part = f"{domain}.{percent}"
-    every = max(1, round(VALIDATE / -(-tokens // sizes.batch)))  # epochs
+    chosen = system.recipes[recipe]
+    every = max(1, round(chosen.look / -(-tokens // sizes.batch)))  # epochs
     known = place.prior("softmax" if system.background is None else f"{part}.{system.name}")
     return [
         str(place.data(part)),
         *_model(known, sizes),
-        *system.recipes[recipe],
+        *chosen.options(),
         *(("--finetune-from-model", str(place.general)) if system.from_general else ()),
         *("--max-tokens", str(sizes.batch), "--max-epoch", str(every * sizes.max_epoch)),
         *("--validate-interval", str(every), "--save-interval", str(every)),
@@ -153,9 +173,9 @@ def training(
 
 
 def _model(known: Path, sizes: Sizes) -> tuple[str, ...]:
-    """All models are of one size, and tie the rows of input and output."""
+    """All models are of one size."""
     width = ("--decoder-embed-dim", str(sizes.width), "--decoder-hidden-size", str(sizes.width))
     return (
         *("--task", "llrnn_language_modeling", "--arch", "llrnn_lm", "--criterion", "log_linear", *width),
-        *("--decoder-layers", "1", "--tie-features", "--bf16-products", "--prior", str(known)),
+        *("--decoder-layers", "1", "--bf16-products", "--prior", str(known)),
     )

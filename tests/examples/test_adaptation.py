@@ -92,11 +92,11 @@ def test_with_all_of_the_text_the_best_recipe_with_less_is_tried(
     monkeypatch.setattr(stages, "PERCENTS", (1, 10, 100))  # which the other tests shorten
     place = systems.Place(tmp_path)
     (system,) = (system for system in systems.SYSTEMS if system.name == "n-gram")
-    for recipe, dev in (("light", 4.2), ("strong", 4.1), ("pulled", 4.0)):
+    for recipe, dev in (("light", 4.2), ("strong", 4.1), ("careful", 4.0)):
         folder = place.model("law.10", f"n-gram.{recipe}")
         folder.mkdir(parents=True)
         stages.write_json(folder / stages.FACTS, {"dev": dev})
-    assert stages.recipes(place, "law", 10, system) == ["light", "strong", "pulled"]
+    assert stages.recipes(place, "law", 10, system) == ["light", "strong", "careful"]
     assert stages.recipes(place, "law", 100, system) == ["strong"]
 
 
