@@ -158,6 +158,7 @@ def commands(name: str, place: Path, lexicon: Sequence[str], user_dir: str, size
             *("--decoder-embed-dim", str(sizes.width), "--decoder-hidden-size", str(sizes.width), *RECIPE),
             *("--tokens-per-sample", str(system.longest), "--max-tokens", str(system.batch)),
             *("--max-epoch", str(sizes.epochs), "--seed", "1", "--save-dir", str(place / "model"), *HOUSEHOLD),
+            *("--log-file", str(place / "train.log")),
         ],
     ]
 

@@ -113,6 +113,8 @@ def compare(
         prepare(name, text, place, sizes)
         for command in commands(name, place, lexicon, user_dir, sizes):
             made = {"fairseq-preprocess": place / "data-bin" / "train.bin", "llrnn": place / "data-bin" / "prior"}
+            if command[0] == "fairseq-train":
+                print(f"{name}: training; {place / 'train.log'} says how far", file=sys.stderr, flush=True)
             if command[0] not in made or not made[command[0]].exists():
                 execute(command, "")
         facts: dict[str, Any] = measure(name, text, out, execute)

@@ -40,6 +40,7 @@ def test_all_systems_are_measured_in_bits_per_character(
     rows = [line.split("|")[1:-1] for line in shown.splitlines() if line.startswith("| ")][1:]
     assert [row[0].strip() for row in rows] == [system.what for system in example.SYSTEMS.values()]
     assert all(0.5 < float(cell) < 20.0 for row in rows for cell in row[1:])
+    assert "num_updates 10" in (tmp_path / "pieces" / "train.log").read_text(encoding="utf-8")
     again = example.compare(["open"], text, tmp_path, lexicon, sizes, lambda command, stdin: pytest.fail("run again"))
     assert again == shown
     # the spelling of <unk>, by hand
