@@ -17,6 +17,7 @@ from fairseq_llrnn.core.log_linear import LogLinearOutput
 from fairseq_llrnn.core.network import RecurrentNetwork, dropout
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
+from fairseq_llrnn.plugin.search_memory import NETWORK, SearchMemory
 
 
 class AttentionDecoder(LogLinearDecoder):
@@ -57,17 +58,18 @@ class AttentionDecoder(LogLinearDecoder):
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> tuple[Tensor, Tensor | None]:
         assert encoder_out is not None
-        before = None if incremental_state is None else self.get_incremental_state(incremental_state, "network")
+        memory = SearchMemory(self, incremental_state)
+        before = memory.get(NETWORK)
         unread = previous if before is None else previous[:, -1:]
         summary = encoder_out["summary"][0]  # shape: (B, E)
-        state = self._start(summary) if before is None else before["state"]
-        read = self.embedding(unread, self._kept(incremental_state, "input rows", self.embedding.table))
+        state = self._start(summary) if before is None else before
+        read = self.embedding(unread, memory.keep("input rows", self.embedding.table))
         if self.context_every_step:
             read = torch.cat([read, summary.unsqueeze(1).expand(-1, read.size(1), -1).to(read.dtype)], dim=-1)
         hidden, state = self.network(read, state)
         weights = None
         if incremental_state is not None:
-            self.set_incremental_state(incremental_state, "network", {"state": state})
+            memory.set(NETWORK, state)
             hidden = hidden[:, -1:]
         if self.attention is not None:
             source, padding = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]

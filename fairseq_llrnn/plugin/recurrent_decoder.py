@@ -14,6 +14,7 @@ from fairseq_llrnn.core.log_linear import LogLinearOutput
 from fairseq_llrnn.core.network import RecurrentNetwork
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
+from fairseq_llrnn.plugin.search_memory import NETWORK, SearchMemory
 
 
 class RecurrentDecoder(LogLinearDecoder):
@@ -37,15 +38,16 @@ class RecurrentDecoder(LogLinearDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> tuple[Tensor, Tensor | None]:
-        table = self._kept(incremental_state, "input rows", self.embedding.table)
+        memory = SearchMemory(self, incremental_state)
+        table = memory.keep("input rows", self.embedding.table)
         if incremental_state is None:
             return self._hidden_of_sequence(previous, table), None
         if self.context_window:
             return self._hidden_of_windows(previous[:, -self.context_window :].unsqueeze(1), table), None
-        before = self.get_incremental_state(incremental_state, "network")
+        before = memory.get(NETWORK)
         unread = previous if before is None else previous[:, -1:]
-        hidden, after = self.network(self.embedding(unread, table), None if before is None else before["state"])
-        self.set_incremental_state(incremental_state, "network", {"state": after})
+        hidden, after = self.network(self.embedding(unread, table), before)
+        memory.set(NETWORK, after)
         return hidden[:, -1:], None
 
     def _hidden_of_sequence(self, tokens: Tensor, table: Tensor) -> Tensor:

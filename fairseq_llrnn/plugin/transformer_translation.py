@@ -33,6 +33,7 @@ from fairseq_llrnn.plugin.decoder_options import (
     check_sizes,
     prior_of,
 )
+from fairseq_llrnn.plugin.search_memory import SearchMemory
 
 # Options of the host that speak of an output matrix with a row per word. Here its rows are composed from features.
 REFUSED = {
@@ -84,7 +85,7 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
     ) -> tuple[Tensor, Tensor | None]:
         read = self.body.embed_tokens
         if isinstance(read, PaddedFeatureEmbedding):
-            read.table = self._kept(incremental_state, "input rows", read.embedding.table)
+            read.table = SearchMemory(self, incremental_state).keep("input rows", read.embedding.table)
         hidden, extra = self.body.extract_features(previous, encoder_out, incremental_state)
         return hidden, extra["attn"][0]
 

@@ -81,7 +81,7 @@ def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> Non
     table, embedding = setting.task.prior.open_table, setting.model.decoder.embedding
     names, size = table.vocabulary.names, len(setting.task.dictionary)
     ids = torch.tensor([table.words.index(word) for word in ("roses", "Zoé", "1999", "2016")])
-    read = setting.model.decoder.read_as(ids, torch.full_like(ids, setting.task.dictionary.unk())) - size
+    read = setting.model.decoder.strings.read_as(ids, torch.full_like(ids, setting.task.dictionary.unk())) - size
     looked_like = [names[o] for o in read.tolist()]
     assert looked_like[0].startswith("NOUN") and looked_like[2:] == ["number", "number"]
     # a class is read by its features, as every word is

@@ -1,0 +1,28 @@
+"""The prior that weights were trained beside: they mean nothing beside another one."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.errors import PriorError
+
+
+def fingerprint_of(prior: Prior) -> Tensor:
+    """Its bytes for a checkpoint, as floating point: so averages of checkpoints and of updates are the same again."""
+    return torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.float32)
+
+
+def check_fingerprint(own: Tensor, saved: Tensor | None) -> None:
+    """Raise PriorError where a checkpoint's is that of another prior. The first ones had none."""
+    if saved is not None and _hex(saved) != _hex(own):
+        raise PriorError(
+            "the checkpoint was trained with another prior than the one given (fingerprints "
+            f"{_hex(saved)[:12]}… and {_hex(own)[:12]}…); "
+            "give the prior of its training with --prior"
+        )
+
+
+def _hex(fingerprint: Tensor) -> str:
+    return "".join(f"{byte:02x}" for byte in fingerprint.flatten().float().round().long().tolist())

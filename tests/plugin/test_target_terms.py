@@ -1,0 +1,58 @@
+"""What a criterion asks, beside its definition over the scores of all classes, exceptions of experts among them."""
+
+from pathlib import Path
+
+import torch
+from host_commands import HostCommands
+from tiny_world import World, build, randomise
+from translation_world import TranslationWorld, pairs
+
+FILE = '''
+from fairseq_llrnn.core.experts.expert import Expert, Firing
+
+
+class Mirror(Expert):
+    """Knows which words the source spells backwards."""
+
+    def open(self, prior):
+        self.known = set(prior.symbols)
+
+    def fires(self, source, prefix):
+        words = [word[::-1] for word in source]
+        return Firing(-1.0, {}, {word: 1.0 + i for i, word in enumerate(words) if word in self.known})
+'''
+
+
+def test_terms_with_experts_and_strings_outside_the_dictionary(
+    host: HostCommands, world: World, translation: TranslationWorld, tmp_path: Path
+) -> None:
+    known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
+    opened = ("--open-vocabulary", "characters", "--open-types", 3, "--out", translation.data / "open-terms")
+    host.run("llrnn", "prior", *known, *opened)
+    (tmp_path / "mine.py").write_text(FILE, encoding="utf-8")
+    expert = ["--expert", f"{tmp_path / 'mine.py'}:Mirror", "--label-smoothing", "0.1"]
+    setting = build([*translation.train_args(prior="open-terms"), *expert], double=True)
+    randomise(setting.model, scale=0.3)
+    decoder, dictionary = setting.model.eval().decoder, setting.task.target_dictionary
+    sample = pairs(setting.task, ["le chat xyzzy voit", "la vache verte"])
+    target = sample["target"]
+    words = target.masked_fill(target >= len(dictionary), dictionary.unk())
+    assert (words != target).any()
+
+    hidden, extra = setting.model(**sample["net_input"], features_only=True)
+    scores, _ = setting.model(**sample["net_input"])  # shape: (B, T, S + J)
+    mass = extra["along"].log_mass.expand_as(scores)
+    classes = extra["background"].classes_along(words).unsqueeze(2)
+    assert (classes >= decoder.background.num_classes).any(), "some targets are exceptions"
+    sizes = torch.ones(scores.size(-1), dtype=torch.float64)
+    sizes[: len(decoder.log_sizes)] = decoder.log_sizes.exp()
+    q = sizes * ~mass.isneginf()
+    q = q / q.sum(-1, keepdim=True)
+    expected = (q * scores).sum(-1) - scores.gather(2, classes).squeeze(2)
+    torch.testing.assert_close(decoder.smoothing_gain(hidden, extra, target), expected)
+
+    log_p = (scores + mass).log_softmax(-1).gather(2, classes).squeeze(2) + extra["along"].log_share(words)
+    real = (words == target) & target.ne(dictionary.pad())
+    torch.testing.assert_close(decoder.target_log_prob(hidden, extra, target)[real], log_p[real])
+    torch.testing.assert_close(decoder.target_log_prob(hidden, extra, words)[target != words], log_p[target != words])
+    setting.criterion(setting.model, sample)[0].backward()
