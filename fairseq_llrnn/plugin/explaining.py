@@ -19,11 +19,11 @@ from torch import Tensor
 from fairseq_llrnn.core.explanation import Explanation, explain
 from fairseq_llrnn.core.source_evidence import source_evidence
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.plugin.decoder import known_words
 from fairseq_llrnn.plugin.language_model import LLRNNLanguageModel
 from fairseq_llrnn.plugin.language_modeling_task import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.load import RECORDED, Places, build_model, encode, name_of, read_checkpoint, take_places
 from fairseq_llrnn.plugin.lstm_translation import LLRNNLSTMModel
+from fairseq_llrnn.plugin.open_strings import known_words
 from fairseq_llrnn.plugin.transformer_translation import LLRNNTransformerModel
 from fairseq_llrnn.plugin.translation_task import LLRNNTranslationTask
 

@@ -15,8 +15,8 @@ from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset
 
 from fairseq_llrnn.core.open_vocabulary.table import OpenTable
 from fairseq_llrnn.core.prior import Prior
-from fairseq_llrnn.plugin.decoder import known_words
 from fairseq_llrnn.plugin.evidence_data import ChangedPairs
+from fairseq_llrnn.plugin.open_strings import known_words
 
 STREAM = 2  # its random numbers are others than those of the evidence's data
 
