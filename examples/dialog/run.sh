@@ -12,9 +12,10 @@ data=${2:-$work/toy}
 mkdir -p "$work"
 dialog=examples/dialog/dialog.py
 text=$work/text
-sizes=(--encoder-bidirectional --encoder-embed-dim 64 --encoder-hidden-size 64 --decoder-embed-dim 128
-    --decoder-hidden-size 128 --decoder-layers 1 --dropout 0.3)
-epochs=$([ $# -ge 2 ] && echo 14 || echo 5) # the made-up sentences are easy
+width=128 epochs=14
+[ $# -ge 2 ] || width=64 epochs=5 # the made-up sentences are easy
+sizes=(--encoder-bidirectional --encoder-embed-dim 64 --encoder-hidden-size "$width" --decoder-embed-dim 128
+    --decoder-hidden-size $((2 * width)) --decoder-layers 1 --dropout 0.4 --label-smoothing 0.1)
 recipe=(--optimizer adam --lr 0.004 --force-anneal 8 --lr-shrink 0.7 --clip-norm 1 --max-tokens 250
     --max-epoch "$epochs" --seed "${SEED:-1}" --cpu --required-batch-size-multiple 1 --num-workers 0
     --no-epoch-checkpoints --log-format simple --log-interval 1000)
@@ -37,10 +38,10 @@ train() { # train NAME DATA OPTION…
     touch "$folder/done"
 }
 
-generate() { # generate NAME DATA ACTS OPTION…: ten hypotheses for each act
+generate() { # generate NAME DATA ACTS OPTION…: twenty hypotheses for each act
     local folder=$work/$1
     [ -e "$folder/test.nbest" ] || run "$folder/test.part" fairseq-interactive "$2" --path "$folder/checkpoint_best.pt" \
-        --user-dir fairseq_llrnn --source-lang act --target-lang sent --beam 10 --nbest 10 --max-len-b 60 --cpu \
+        --user-dir fairseq_llrnn --source-lang act --target-lang sent --beam 20 --nbest 20 --max-len-b 60 --cpu \
         --max-tokens 1000 --buffer-size 1000 --required-batch-size-multiple 1 --input "$3" "${@:4}"
     [ -e "$folder/test.nbest" ] || mv "$folder/test.part" "$folder/test.nbest"
 }
@@ -66,9 +67,9 @@ ours=(--arch llrnn_lstm --criterion log_linear --report-group none --evidence-dr
 train coverage "$work/data-bin" "${coverage[@]}" "${ours[@]}"
 train evidence "$work/data-bin" "${evidence[@]}" "${ours[@]}"
 train softmax "$work/delexicalised-bin" --task translation --arch lstm --decoder-out-embed-dim 128 \
-    --criterion cross_entropy
+    --criterion label_smoothed_cross_entropy
 
-say "4/5 ten sentences for each act of the test set"
+say "4/5 twenty sentences for each act of the test set"
 generate coverage "$work/data-bin" "$text/test.acts" "${coverage[@]}"
 generate evidence "$work/data-bin" "$text/test.acts" "${evidence[@]}"
 generate softmax "$work/delexicalised-bin" "$text/delexicalised/test.acts" --task translation
