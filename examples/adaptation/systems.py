@@ -34,7 +34,7 @@ class Recipe:
 
     dropout: float
     lr: float
-    look: int = 40  # updates between two looks at the dev text, at least
+    look: int = 40  # updates between two looks at the dev text: about, for looks come after whole epochs
     patience: int = 2  # looks without progress
     tied: bool = True  # one table for input and output; otherwise the output begins with zeros: p is the background
 
@@ -45,7 +45,7 @@ class Recipe:
 
 LIGHT, STRONG = Recipe(0.3, 0.002), Recipe(0.5, 0.002)
 GENTLE, QUICK = Recipe(0.3, 0.0003), Recipe(0.3, 0.001)
-# From a general model, or background, by small steps, of which the first ones are looked at, too.
+# From a background, or the general model, by small steps, of which the first ones are looked at, too.
 FOR_LITTLE_TEXT = ("careful",)
 CAREFUL = {"careful": Recipe(0.5, 0.0001, look=5, patience=4, tied=False)}
 CAREFUL_SOFTMAX = {"careful": Recipe(0.3, 0.0001, look=5, patience=4)}
@@ -68,7 +68,7 @@ WITH_BACKGROUND = {"light": LIGHT, "strong": STRONG, **CAREFUL}
 SYSTEMS = (
     System("general", "a", "general model (softmax)", {}),
     System("softmax", "b", "domain alone, softmax", {"light": LIGHT, "strong": STRONG}),
-    System("log-linear", "b", "domain alone, log-linear", {"light": LIGHT, "strong": STRONG}, "unigram"),
+    System("log-linear", "b", "domain alone, log-linear", WITH_BACKGROUND, "unigram"),
     System(
         "fine-tuned", "c", "general model, fine-tuned", {"gentle": GENTLE, "quick": QUICK, **CAREFUL_SOFTMAX},
         from_general=True,

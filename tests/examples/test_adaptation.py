@@ -100,6 +100,25 @@ def test_with_all_of_the_text_the_best_recipe_with_less_is_tried(
     assert stages.recipes(place, "law", 100, system) == ["strong"]
 
 
+def test_recipes_for_little_text_look_early_and_every_model_with_a_background_has_one() -> None:
+    def said(name: str, recipe: str, tokens: int) -> dict[str, str]:
+        (system,) = (system for system in systems.SYSTEMS if system.name == name)
+        command = systems.training(system, recipe, "law", 10, systems.Place(Path("out")), corpora.REAL, "user", tokens)
+        return dict(zip(command, [*command[1:], ""], strict=True))
+
+    for tokens, early, late in ((250, "5", "40"), (2500, "1", "8"), (40_000, "1", "1")):  # 1, 5 and 79 batches
+        for recipe, epochs in (("careful", early), ("light", late)):
+            options = said("neural", recipe, tokens)
+            assert options["--validate-interval"] == options["--save-interval"] == epochs
+    for system in systems.TRAINED:
+        assert ("careful" in system.recipes) == (system.background is not None or system.from_general)
+        for name in system.recipes:
+            careful, options = name == "careful", said(system.name, name, 250)
+            assert options["--patience"] == ("4" if careful else "2")
+            assert ("--start-at-background" in options) == (careful and system.background is not None)
+            assert ("--tie-features" in options) != ("--start-at-background" in options)
+
+
 def test_the_toy_pair_is_the_same_every_time() -> None:
     first, second = corpora.toy(), corpora.toy()
     assert first == second and first.domains == ["prices"]
