@@ -15,7 +15,7 @@ def fingerprint_of(prior: Prior) -> Tensor:
 
 
 def check_fingerprint(own: Tensor, saved: Tensor | None) -> None:
-    """Raise PriorError where a checkpoint's is that of another prior. The first ones had none."""
+    """Raise PriorError where a checkpoint's is that of another prior. The host refuses weights that have none."""
     if saved is not None and _hex(saved) != _hex(own):
         raise PriorError(
             "the checkpoint was trained with another prior than the one given (fingerprints "

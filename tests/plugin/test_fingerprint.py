@@ -29,3 +29,11 @@ def test_a_fingerprint_in_bytes_is_the_same(world: World) -> None:
     state["decoder.prior_fingerprint"][0] += 1
     with pytest.raises(PriorError, match="trained with another prior than the one given"):
         model.load_state_dict(state)
+
+
+def test_weights_without_a_fingerprint_are_refused(world: World) -> None:
+    model = build(world.train_args()).model
+    state = model.state_dict()
+    del state["decoder.prior_fingerprint"]
+    with pytest.raises(RuntimeError, match="prior_fingerprint"):
+        model.load_state_dict(state)
