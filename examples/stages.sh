@@ -19,8 +19,8 @@ run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an
     "$@" >"$log" 2>&1 || fail "$log" "$1"
 }
 
-perplexity() { # perplexity NAME LOG: the last one on the validation text in the log of fairseq-train
-    grep -o 'valid on .*ppl [0-9.]*' "$2" | sed "s/.*ppl/$1: validation perplexity/" | tail -n 1
+perplexity() { # perplexity NAME LOG: the last one on the validation text in the log of fairseq-train, if there is any
+    sed -n "s/.*valid on .*ppl \([0-9.]*\).*/$1: validation perplexity \1/p" "$2" | tail -n 1
 }
 
 hypotheses() { # hypotheses OUTPUT: those of fairseq-generate or fairseq-interactive, in the order of the sources

@@ -1,0 +1,38 @@
+"""What the run.sh of the examples share: the place they work from, errors that say where to look, what logs say."""
+
+import subprocess
+from pathlib import Path
+
+from example_modules import EXAMPLES, ROOT
+
+
+def bash(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A script that begins as a run.sh does; run in another folder than the repository."""
+    begun = f"set -euo pipefail\n. '{EXAMPLES / 'stages.sh'}'\ncase=$1\n{script}"
+    return subprocess.run(["bash", "-c", begun, "run.sh", folder], cwd=folder, text=True, capture_output=True)
+
+
+def test_it_works_from_the_root_of_the_repository(tmp_path: Path) -> None:
+    assert bash("pwd; echo $OMP_NUM_THREADS", tmp_path).stdout.splitlines() == [str(ROOT), "1"]
+
+
+def test_what_fails_ends_the_run_with_the_end_of_its_log(tmp_path: Path) -> None:
+    done = bash('run "$case/a.log" ls "$case"; run "$case/b.log" ls "$case/none"; echo not reached', tmp_path)
+    assert done.returncode == 1 and done.stdout == ""
+    *said, error = done.stderr.splitlines()
+    assert f"{tmp_path}/none" in said[-1]
+    assert error == f"run.sh: error: ls failed; all that it said is in {tmp_path}/b.log"
+
+
+def test_the_last_perplexity_of_a_log_and_none_of_a_training_that_had_ended_before(tmp_path: Path) -> None:
+    line = "epoch {0} | valid on 'valid' subset | loss 2 | ppl {0}.5 | wps 7\n"
+    (tmp_path / "train.log").write_text("".join(line.format(i) for i in (1, 2)), encoding="utf-8")
+    (tmp_path / "again.log").write_text("done training in 0.0 seconds\n", encoding="utf-8")
+    done = bash('perplexity mine "$case/train.log"; perplexity mine "$case/again.log"; echo on', tmp_path)
+    assert done.stdout.splitlines() == ["mine: validation perplexity 2.5", "on"], done
+
+
+def test_hypotheses_are_in_the_order_of_the_sources(tmp_path: Path) -> None:
+    lines = "".join(f"S-{i}\tsource\nH-{i}\t-0.5\thypothesis {i}\n" for i in (10, 2, 0))
+    (tmp_path / "out").write_text(lines, encoding="utf-8")
+    assert bash('hypotheses "$case/out"', tmp_path).stdout == "hypothesis 0\nhypothesis 2\nhypothesis 10\n"
