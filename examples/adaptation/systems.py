@@ -157,14 +157,15 @@ def training(
     """fairseq-train of one model. `tokens`: of its training text."""
     part = f"{domain}.{percent}"
     chosen = system.recipes[recipe]
-    every = max(1, round(chosen.look / -(-tokens // sizes.batch)))  # epochs
+    batches = -(-tokens // sizes.batch)  # of an epoch; padding makes them more
+    every, longest = (max(1, round(look / batches)) for look in (chosen.look, Recipe.look))  # epochs
     known = place.prior("softmax" if system.background is None else f"{part}.{system.name}")
     return [
         str(place.data(part)),
         *_model(known, sizes),
         *chosen.options(),
         *(("--finetune-from-model", str(place.general)) if system.from_general else ()),
-        *("--max-tokens", str(sizes.batch), "--max-epoch", str(every * sizes.max_epoch)),
+        *("--max-tokens", str(sizes.batch), "--max-epoch", str(longest * sizes.max_epoch)),
         *("--validate-interval", str(every), "--save-interval", str(every)),
         *TRAINING,
         *("--user-dir", user_dir, "--save-dir", str(place.model(part, f"{system.name}.{recipe}"))),

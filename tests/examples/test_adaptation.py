@@ -110,6 +110,7 @@ def test_recipes_for_little_text_look_early_and_every_model_with_a_background_ha
         for recipe, epochs in (("careful", early), ("light", late)):
             options = said("neural", recipe, tokens)
             assert options["--validate-interval"] == options["--save-interval"] == epochs
+            assert options["--max-epoch"] == str(int(late) * corpora.REAL.max_epoch), "small steps have time, too"
     for system in systems.TRAINED:
         assert ("careful" in system.recipes) == (system.background is not None or system.from_general)
         for name in system.recipes:
