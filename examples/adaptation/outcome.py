@@ -1,14 +1,13 @@
 """What was measured: for every domain and share of its text, the losses of each system by its better recipe."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scores import best_weight, loss, mixed
 from stages import FACTS, LOG_PROBS, read_json
-from systems import PERCENTS, SYSTEMS, Place, System
+from systems import PERCENTS, SYSTEMS, TRAINED, Place, System
 
 from fairseq_llrnn.errors import OptionError
 
@@ -47,9 +46,10 @@ def read_outcomes(out: Path) -> tuple[Outcomes, dict[str, Any]]:
             continue
         general = _outcome(SYSTEMS[0], file, "", 0.0)
         for percent in PERCENTS:
-            cell = {GENERAL_MODEL: general} | {o.system.name: o for o in _trained(place, domain, percent)}
-            alone = [outcome for outcome in cell.values() if outcome.system.letter == "b"]
-            if alone:
+            tried = _tried(place, domain, percent)
+            cell = {GENERAL_MODEL: general} | {name: _best(outcomes) for name, outcomes in tried.items()}
+            alone = [outcome for outcomes in tried.values() for outcome in outcomes if outcome.system.letter == "b"]
+            if alone:  # any recipe: what is best alone need not be best in a mixture
                 cell[MIXTURE] = min((_mixture(general, outcome) for outcome in alone), key=lambda outcome: outcome.dev)
             found[domain, percent] = {system.name: cell[system.name] for system in SYSTEMS if system.name in cell}
     if not any(len(cell) > 1 for cell in found.values()):
@@ -57,17 +57,22 @@ def read_outcomes(out: Path) -> tuple[Outcomes, dict[str, Any]]:
     return found, texts
 
 
-def _trained(place: Place, domain: str, percent: int) -> Iterator[Outcome]:
-    for system in SYSTEMS:
-        tried = []
+def _tried(place: Place, domain: str, percent: int) -> dict[str, list[Outcome]]:
+    """Of every system that is trained, what came out with each of its recipes, as far as they are finished."""
+    tried: dict[str, list[Outcome]] = {}
+    for system in TRAINED:
         for recipe in system.recipes:
             folder = place.model(f"{domain}.{percent}", f"{system.name}.{recipe}")
             if (folder / FACTS).exists():
-                tried.append(_outcome(system, folder / LOG_PROBS, recipe, read_json(folder / FACTS)["seconds"]))
-        if tried:
-            best = min(tried, key=lambda outcome: outcome.dev)
-            seconds = sum(outcome.seconds for outcome in tried)
-            yield Outcome(system, best.dev, best.test, best.how, seconds, best.log_probs)
+                seconds = read_json(folder / FACTS)["seconds"]
+                tried.setdefault(system.name, []).append(_outcome(system, folder / LOG_PROBS, recipe, seconds))
+    return tried
+
+
+def _best(tried: list[Outcome]) -> Outcome:
+    """By the dev text; the time is that of all."""
+    best = min(tried, key=lambda outcome: outcome.dev)
+    return replace(best, seconds=sum(outcome.seconds for outcome in tried))
 
 
 def _outcome(system: System, file: Path, how: str, seconds: float) -> Outcome:
