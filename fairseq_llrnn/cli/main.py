@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__
 from fairseq_llrnn.errors import LLRNNError, OptionError
@@ -68,13 +68,24 @@ def dispatch(argv: Sequence[str]) -> int:
         print(f"llrnn {__version__}")
         return 0
     command = load(argv[0])
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"llrnn {command.NAME}",
         description=command.HELP,
         epilog=f"example: {COMMANDS[command.NAME]}",
     )
     command.add_arguments(parser)
     return command.run(parser.parse_args(argv[1:]))
+
+
+class Parser(argparse.ArgumentParser):
+    """One that says in one line what is wrong with the arguments, and the nearest option."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = message.removeprefix("unrecognized arguments: ").split()[0] if "unrecognized" in message else ""
+        names = [name for action in self._actions for name in action.option_strings]
+        near = difflib.get_close_matches(unknown.partition("=")[0], names, n=1)
+        advice = f"did you mean {near[0]}?" if near else f"{self.prog} --help shows what there is"
+        self.exit(2, f"{self.prog}: error: {message}; {advice}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -54,7 +54,7 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
         return []
     automaton, counts = summary["automaton"], summary["counts"]
     sizes = f"{many(counts['automaton states'], 'state')}, {many(counts['automaton arcs'], 'arc')}"
-    lines = [f"            and the words before: {sizes}{_how_made(automaton)}"]
+    lines = [f"            and the words before: {sizes}", *(f"            {made}" for made in _how_made(automaton))]
     shown = [f"{printable(row['word'])} {percent(row['probability'])}" for row in automaton["start"]]
     lines.append(f"            a sentence begins with {', '.join(shown)}")
     example = " ".join(map(printable, automaton["example"])) or "nothing"
@@ -64,7 +64,8 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _how_made(automaton: Mapping[str, Any]) -> str:
+def _how_made(automaton: Mapping[str, Any]) -> list[str]:
+    """A line for each choice that was made."""
     said = []
     if automaton["folds"]:
         said.append(f"held out in training by {many(automaton['folds'], 'fold')}")
@@ -75,4 +76,4 @@ def _how_made(automaton: Mapping[str, Any]) -> str:
     if automaton["kind"] == "automaton":
         what = {"error": "an error", "skip": "left out of training", "floor": "given a little weight"}
         said.append(f"sentences it forbids are {what[automaton['on_zero']]}")
-    return "".join(f"; {part}" for part in said)
+    return said

@@ -85,6 +85,7 @@ class Prior:
     open_vocabulary: OpenVocabulary | None = None
     model: ModelFiles | None = None  # whose probabilities are b(K, x), for the words that log_weights allow
     load_model: LoadModel | None = field(default=None, compare=False, repr=False)  # who can build it
+    folder: str | None = field(default=None, compare=False, repr=False)  # where it was read
 
     @property
     def fingerprint(self) -> str:
@@ -326,5 +327,5 @@ def load_prior(directory: Path | str, load_model: LoadModel | None = None) -> Pr
     settings = description["settings"]
     return Prior(
         symbols, output, read, log_weights, settings, source_symbols, lexical, evidence, automaton, opened, model,
-        load_model,
+        load_model, str(directory),
     )  # fmt: skip

@@ -83,6 +83,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self.bf16_products = bf16_products
         sizes = target_terms.log_class_sizes(self.background, [dictionary.eos(), dictionary.unk()])
         self.register_buffer("log_sizes", sizes, persistent=False)
+        self.prior_folder = prior.folder
         self.register_buffer("prior_fingerprint", fingerprint_of(prior))
 
     # ---- what a subclass supplies -------------------------------------------------------------------------------
@@ -239,7 +240,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
         """Refuse weights that were trained beside another prior."""
-        check_fingerprint(self.prior_fingerprint, state_dict.get(f"{name}.prior_fingerprint"))
+        check_fingerprint(self.prior_fingerprint, state_dict.get(f"{name}.prior_fingerprint"), self.prior_folder)
         check_experts(self.experts, state_dict.get(f"{name}.experts.weight"))
         return state_dict
 

@@ -14,13 +14,17 @@ def fingerprint_of(prior: Prior) -> Tensor:
     return torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.float32)
 
 
-def check_fingerprint(own: Tensor, saved: Tensor | None) -> None:
-    """Raise PriorError where a checkpoint's is that of another prior. The host refuses weights that have none."""
+def check_fingerprint(own: Tensor, saved: Tensor | None, folder: str | None) -> None:
+    """Raise PriorError where a checkpoint's is that of another prior. The host refuses weights that have none.
+
+    Args:
+        folder: where the own prior was read, by --prior or because it is the data directory's.
+    """
     if saved is not None and _hex(saved) != _hex(own):
         raise PriorError(
-            "the checkpoint was trained with another prior than the one given (fingerprints "
-            f"{_hex(saved)[:12]}… and {_hex(own)[:12]}…); "
-            "give the prior of its training with --prior"
+            f"the checkpoint was trained with another prior than {folder or 'the one given'} (fingerprints "
+            f"{_hex(saved)[:12]}… and {_hex(own)[:12]}…); give the prior of its training with --prior, or train anew "
+            "with another --save-dir"
         )
 
 

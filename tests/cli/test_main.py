@@ -85,7 +85,16 @@ def test_wrong_arguments_exit_2_and_name_the_sub_command(command: Install, capsy
     with pytest.raises(SystemExit) as stop:
         llrnn.main(["probe"])
     assert stop.value.code == 2
-    assert "llrnn probe: error: the following arguments are required: word" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "llrnn probe: error: the following arguments are required: word; llrnn probe --help shows what there is\n"
+    )
+
+
+def test_a_misspelled_option_is_answered_with_the_nearest(capsys: Streams) -> None:
+    with pytest.raises(SystemExit) as stop:
+        llrnn.main(["show", "prior", "--jsn"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "llrnn show: error: unrecognized arguments: --jsn; did you mean --json?\n"
 
 
 def test_the_status_of_the_sub_command_is_the_exit_status(command: Install) -> None:

@@ -208,7 +208,7 @@ def test_weights_that_need_evidence_do_not_go_with_it(build: Build, corpus: Corp
 def test_a_symbol_that_the_dictionary_lacks(build: Build, corpus: Corpus) -> None:
     corpus.write("other.txt", "0 1 le\n0 1 euro\n1\n")
     done = build("--background", f"automaton:{corpus.place / 'other.txt'}")
-    assert "euro" in done.error and "line 2" in done.error
+    assert "euro" in done.error and "line 2" in done.error and "say --unknown-symbols drop" in done.error
     dropped = build("--background", f"automaton:{corpus.place / 'other.txt'}", "--unknown-symbols", "drop")
     assert dropped.code == 0 and "note: 1 " in dropped.err
 
@@ -227,7 +227,7 @@ def test_show_tells_of_a_grammar(built: Callable[..., Prior], llrnn: Llrnn, corp
     assert example[0] in ("le", "la") and example[-1] in ("chat", "chien", "table", "dort") and len(example) <= 12
     text = llrnn("show", corpus.out).out
     assert f"{shown['counts']['automaton states']} states, {shown['counts']['automaton arcs']} arcs" in text
-    assert "; sentences it forbids are left out of training" in text
+    assert "\n            sentences it forbids are left out of training\n" in text
     assert "a sentence begins with l" in text and "the shortest has 2 words" in text
 
 
