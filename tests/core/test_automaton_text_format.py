@@ -90,7 +90,7 @@ def test_dead_ends_go(tmp_path: Path) -> None:
 
 def test_unknown_symbols(tmp_path: Path) -> None:
     text = "0 1 le\n0 1 chien\n0 1 loup\n1\n"
-    with pytest.raises(DataError, match=r"a.txt, line 2: symbol 'chien' is not in the dictionary; write it as the"):
+    with pytest.raises(DataError, match=r"a.txt, line 2: symbol 'chien' is not in the dictionary, nor is 'loup' .2"):
         read(tmp_path, text)
     assert language(read(tmp_path, text, "drop"), 2) == {"le": 1}
     notes = read_automaton(tmp_path / "a.txt", WORDS, "drop").notes

@@ -84,6 +84,7 @@ def character_automaton(path: Path | str, symbols: Symbols) -> CharacterAutomato
             word = spelling(text, symbols, where)
             if word is not None:
                 spelled.setdefault(word, f"{where}: the word {shown(text)}")
+    symbols.refuse_unknown()
     if not separators:
         separators = {symbols.index[name]: name for name in USUAL_SEPARATORS if name in symbols.index}
     if not separators:
@@ -101,7 +102,11 @@ def character_automaton(path: Path | str, symbols: Symbols) -> CharacterAutomato
 
 
 def spelling(word: str, symbols: Symbols, where: str) -> Spelling | None:
-    """The characters of a word as symbols; None where the word is dropped. Raises DataError as `Symbols.find`."""
+    """The characters of a word as symbols; None where the word is dropped.
+
+    Unknown ones are left out, for `Symbols.refuse_unknown` to say. Raises DataError as `Symbols.find`, and for a word
+    of more than LONGEST_WORD.
+    """
     if len(word) > LONGEST_WORD:
         raise DataError(f"{where}: expected a word of at most {LONGEST_WORD} characters, found one of {len(word):,}")
     known = [character in symbols.index for character in word]

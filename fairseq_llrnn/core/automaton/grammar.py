@@ -100,6 +100,7 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
             plain += weight is None
             if found is not None:
                 rules.append(Alternative(found, math.log(1.0 if weight is None else weight)))
+    symbols.refuse_unknown()
     if not grammar.rules:
         raise DataError(f"{path}: expected rules `X -> …`, found none; is it the right file?")
     for name, where in used.items():
@@ -156,7 +157,7 @@ def _weight(text: str, where: str) -> float:
 def _items(
     names: list[tuple[str, bool]], symbols: Symbols, where: str, used: dict[str, str]
 ) -> tuple[Item, ...] | None:
-    """Symbols and nonterminals; None where a symbol is dropped, and the alternative with it."""
+    """Symbols and nonterminals; None where a symbol is unknown, and the alternative goes with it."""
     items: list[Item | None] = []
     for name, is_word in names:
         if is_word:

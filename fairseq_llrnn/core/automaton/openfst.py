@@ -65,6 +65,7 @@ def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
         final = fst.final(state)
         if float(final) != math.inf:
             paths.finals[origin] = _log_weight(final, path, state, paths)
+    symbols.refuse_unknown()
     return to_automaton(paths, len(symbols))
 
 

@@ -57,6 +57,7 @@ def read_automaton(
     symbols = Symbols(words, unknown, log_weights)
     try:
         automaton = _reader(path)(path, symbols)
+        symbols.refuse_unknown()  # where the reader has not yet done so
         automaton.check(log_weights)
     except InfiniteMassError as error:
         raise DataError(f"{path}: {error.described(symbols.names)}") from None

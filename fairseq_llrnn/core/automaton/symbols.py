@@ -15,6 +15,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 
 EMPTY_NAMES = ("<eps>", "<epsilon>")  # an arc that reads nothing; OpenFst's label 0
 UNKNOWN = ("error", "drop")  # what is done about symbols that are not in the dictionary
+MOST_NAMED = 4  # unknown symbols that an error names
 DROPPED = "arcs on symbols that the dictionary lacks, dropped"
 
 
@@ -37,6 +38,7 @@ class Symbols:
         self.names = words.symbols
         self.notes: Counter[str] = Counter()
         self.drops = unknown == "drop"
+        self.unknown: dict[str, str] = {}  # name -> where it was first found; empty where they are dropped
         self.index = {name: i for i, name in enumerate(words.symbols)}
         self.possible = words.predictable.copy()
         self.weightless = np.zeros(len(words), dtype=bool)
@@ -54,20 +56,18 @@ class Symbols:
         return np.flatnonzero(words)
 
     def find(self, name: str, where: str) -> int | None:
-        """The id of a symbol; None where it is dropped.
+        """The id of a symbol; None for an unknown one, which is dropped, or kept for `refuse_unknown`.
 
         Raises:
-            DataError: a symbol that is unknown or can be on no arc, with the place that `where` names.
+            DataError: a symbol that can be on no arc, with the place that `where` names.
         """
         found = self.index.get(name)
         if found is None:
             if self.drops:
                 self.notes[DROPPED] += 1
-                return None
-            raise DataError(
-                f"{where}: symbol {shown(name)} is not in the dictionary; write it as the text has it, remove it, or "
-                "let unknown symbols be dropped"
-            )
+            else:
+                self.unknown.setdefault(name, where)
+            return None
         if name == EOS:
             raise DataError(f"{where}: {EOS} is written by final states alone; make the state final")
         if not self.possible[found]:
@@ -78,3 +78,23 @@ class Symbols:
                 "choose a smoothing that leaves some, or remove the symbol"
             )
         return found
+
+    def refuse_unknown(self) -> None:
+        """To be called when a file has been read, before anything is built from it.
+
+        Raises:
+            DataError: symbols that the dictionary lacks, unless they are dropped; the first one's place, some of their
+                names, and how many there are.
+        """
+        if not self.unknown:
+            return
+        (first, where), *others = self.unknown.items()
+        named = ", ".join(shown(name) for name, _ in others[: MOST_NAMED - 1])
+        more = ", …" if len(others) >= MOST_NAMED else ""
+        verb = "is" if len(others) == 1 else "are"
+        nor = f", nor {verb} {named}{more} ({len(self.unknown):,} in all)" if others else ""
+        it = "them" if others else "it"
+        raise DataError(
+            f"{where}: symbol {shown(first)} is not in the dictionary{nor}; write {it} as the text has {it}, remove "
+            f"{it}, or say --unknown-symbols drop (what needs {it} goes, too)"
+        )

@@ -82,6 +82,7 @@ def read_text(path: Path | str, symbols: Symbols) -> Automaton:
         fields = line.split()
         if fields and not fields[0].startswith("#"):
             _read_line(lines, fields, place(path, number), number, two_symbols)
+    symbols.refuse_unknown()
     if not (lines.some_arc or lines.fail):
         raise DataError(f"{path}: expected lines `from to symbol`, found none; is it the right file?")
     if not lines.fail:
