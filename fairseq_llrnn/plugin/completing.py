@@ -244,8 +244,9 @@ class Completing(SequenceGenerator):
         bad = (needed > left) & ~ended
         if bool(bad.any()):
             row = int(bad.long().argmax())
-            begun = f", after the {longest - int(left[row])} that it must begin with," if prefix.numel() else ""
-            shortest = int(needed[row]) + longest - int(left[row]) - 1
+            given = longest - int(left[row])  # words that it must begin with
+            begun = f", the {given:,} given included," if given else ""
+            shortest = int(needed[row]) + given - 1
             advice = (
                 "the background allows none of any length there; mend its grammar or automaton, or the beginning"
                 if shortest >= NO_LENGTH

@@ -97,7 +97,7 @@ def test_a_language_model_from_its_prior_to_its_explanation(
     if kind == "grammar":
         assert all(in_the_language(words) for _, words in found)
         short = host.run("fairseq-interactive", *common, "--max-len-b", 3, stdin="le chat\n", code=None)
-        assert_says(short, "expected a complete string of at most 3 words, after the 2 that it must begin with")
+        assert_says(short, "expected a complete string of at most 3 words, the 2 given included, that")
 
     line = world.text("valid")[0]
     explained = host.run("llrnn", "explain", *checkpoint, "--json", line)
