@@ -1,8 +1,8 @@
-"""Targets that the background forbids: found before training begins, or where their loss would be infinite.
+"""Targets that the background forbids: found before training begins, where their loss would be infinite, in a search.
 
 Sizes: n sentences, B batch, T time. A grammar may give a training sentence probability zero, and its loss would be
 infinite: the prior says whether that is an error or the sentence is left out (`llrnn prior --on-zero`). And both
-grammars and held-out folds need whole sentences.
+grammars and held-out folds need whole sentences. A search may be given words to begin with that the background forbids.
 """
 
 from __future__ import annotations
@@ -79,14 +79,22 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
 
 def how_to_mend(prior: Prior) -> str:
     """What to do about a target that the background forbids."""
+    if _is_grammar(prior):
+        return "mend the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+    return _how_to_mend_prior(prior)
+
+
+def _is_grammar(prior: Prior) -> bool:
+    return prior.automaton is not None and prior.automaton.kind == "automaton" and not prior.settings.get("unsupported")
+
+
+def _how_to_mend_prior(prior: Prior) -> str:
     unsupported = prior.settings.get("unsupported")  # kinds of words that need evidence, if any
     if unsupported:
         return (
             f"it may be of a kind that needs evidence (--unsupported {' '.join(unsupported)}) and find none in its "
             "source: build the prior with small weights there instead of 0"
         )
-    if prior.automaton is not None and prior.automaton.kind == "automaton":
-        return "mend the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
     return "build the prior with a background that covers it, e.g. --background unigram --smoothing absolute"
 
 
@@ -96,15 +104,43 @@ def refuse_impossible(log_prob: Tensor, targets: Tensor, ids: Tensor, dictionary
     Args:
         ids: (B,) the samples' numbers, from zero; another length where nobody knows them. mend: what to do about it.
     """
-    impossible = torch.isneginf(log_prob) & targets.ne(dictionary.pad())
+    found = _first(log_prob, targets, dictionary)
+    if found is not None:
+        row, position, word, around, many = found
+        place = f"at position {position} of sample {int(ids[row]) + 1}, " if len(ids) == len(targets) else ""
+        raise DataError(
+            f"the background gives word {word!r} no mass, but it is the target {place}in {around!r} "
+            f"({many} such targets in this batch); {mend}"
+        )
+
+
+def refuse_beginning(
+    log_share: Tensor, beginning: Tensor, ids: Tensor | None, dictionary: Dictionary, prior: Prior
+) -> None:
+    """Raise DataError for the first word, (B, t), that a search must begin with and that has log_share (B, t) −inf.
+
+    Args:
+        ids: (B,) the sentences' numbers, from zero; None where nobody knows them.
+    """
+    found = _first(log_share, beginning, dictionary)
+    if found is not None:
+        row, position, word, around, _ = found
+        sentence = "a sentence" if ids is None else f"sentence {int(ids[row]) + 1}"
+        mend = "mend the grammar" if _is_grammar(prior) else _how_to_mend_prior(prior)
+        raise DataError(
+            f"the background gives word {word!r} no mass, but the beginning that {sentence} must have has it at "
+            f"position {position}, in {around!r}; begin with other words, or {mend}"
+        )
+
+
+def _first(log_prob: Tensor, words: Tensor, dictionary: Dictionary) -> tuple[int, int, str, str, int] | None:
+    """Of words (B, T), but padding, with log_prob −inf, the first's row, position from 1, name and surroundings; how
+    many there are.
+    """
+    impossible = torch.isneginf(log_prob) & words.ne(dictionary.pad())
     if not bool(impossible.any()):
-        return
+        return None
     row, position = impossible.nonzero()[0].tolist()
-    word = dictionary[int(targets[row, position])]
-    place = f"at position {position + 1} of sample {int(ids[row]) + 1}, " if len(ids) == len(targets) else ""
-    near = targets[row, max(0, position - 5) : position + 4]
+    near = words[row, max(0, position - 5) : position + 4]
     around = dictionary.string(near[near.ne(dictionary.pad())])
-    raise DataError(
-        f"the background gives word {word!r} no mass, but it is the target {place}in {around!r} "
-        f"({int(impossible.sum())} such targets in this batch); {mend}"
-    )
+    return row, position + 1, dictionary[int(words[row, position])], around, int(impossible.sum())

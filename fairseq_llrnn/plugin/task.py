@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
 
 import numpy as np
-import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
@@ -27,7 +26,7 @@ from fairseq_llrnn.plugin.decoder import LogLinearDecoder, known_words
 from fairseq_llrnn.plugin.experts import attach
 from fairseq_llrnn.plugin.general_model import load_general_model
 from fairseq_llrnn.plugin.generation import generator_class
-from fairseq_llrnn.plugin.impossible import check_training_sentences
+from fairseq_llrnn.plugin.impossible import check_training_sentences, refuse_beginning
 from fairseq_llrnn.plugin.load import prior_folder
 from fairseq_llrnn.plugin.spelling import spell_unknown
 
@@ -197,7 +196,7 @@ class PriorTask(FairseqTask):
         With an open vocabulary, unknown words are spelled (plugin/spelling.py).
 
         Raises:
-            DataError: with the word, and its place in the batch.
+            DataError: with the word, its place, and the sentence's number where it is known.
         """
         prefix, source = self.forced(sample, prefix_tokens)
         written = prefix
@@ -207,11 +206,15 @@ class PriorTask(FairseqTask):
             if sample.get("target") is not None:
                 sample = sample | {"target": known_words(sample["target"], self.target_dictionary)}
         if prefix is not None:
+            ids = sample.get("id")  # of typed sentences, the host keeps the numbers to itself
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
                 background = decoder.background if source is None else decoder.background.given(source)
                 share = background.log_share_along(previous, prefix)
-                decoder.refuse_impossible(share, prefix, torch.arange(len(prefix)))
+                if isinstance(generator, SequenceScorer):  # a language model's text: nothing is begun
+                    decoder.refuse_impossible(share, prefix, prefix[:0] if ids is None else ids)
+                else:
+                    refuse_beginning(share, prefix, ids, self.target_dictionary, self.prior)
         found: list[list[dict[str, Tensor]]] = super().inference_step(
             generator, models, sample, prefix_tokens, constraints
         )

@@ -117,6 +117,22 @@ def test_a_forced_beginning(grammatical: Setting, kind: Any) -> None:
         search(grammatical, kind, start(grammatical, 1), long, max_len_b=3)
 
 
+def test_a_forced_beginning_that_the_grammar_forbids(grammatical: Setting) -> None:
+    """It is a beginning, and no target of training: other words will do."""
+    task, model = grammatical.task, grammatical.model
+    dictionary = task.dictionary
+    prefix = torch.tensor([[dictionary.index(word) for word in words] for words in (("la", "verte"), ("la", "chat"))])
+    generator = LimitedGenerator([model], dictionary, beam_size=2, max_len_b=5)
+    for ids, sentence in ((None, "a sentence"), (torch.tensor([6, 2]), "sentence 3")):
+        sample = start(grammatical) | ({} if ids is None else {"id": ids})
+        with pytest.raises(DataError) as error:
+            task.inference_step(generator, [model], sample, prefix_tokens=prefix)
+        assert str(error.value) == (
+            f"the background gives word 'chat' no mass, but the beginning that {sentence} must have has it at position "
+            "2, in 'la chat'; begin with other words, or mend the grammar"
+        )
+
+
 @pytest.mark.parametrize("options", [{}, {"sampling_topk": 2}, {"sampling_topp": 0.8}])
 def test_samples_are_complete_strings(grammatical: Setting, options: dict[str, Any]) -> None:
     from fairseq.search import Sampling
