@@ -86,8 +86,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     background.add_argument(
         "--background", metavar="KIND",
         help="unigram (default); uniform; a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
-        "n-grams of order N estimated from --count-text; automaton:FILE, a weighted automaton or grammar over the "
-        "words, beside a unigram of what may come next; or model:FILE, the checkpoint of a trained language model",
+        "n-grams of order N estimated from --count-text; automaton:FILE, a grammar, regular expression or "
+        "weighted automaton over the words (how they are written: docs/grammars.md); or model:FILE, the checkpoint of "
+        "a trained language model",
     )  # fmt: skip
     background.add_argument(
         "--smoothing", choices=SMOOTHINGS, help="unigram mass of unseen words (default: absolute)"
