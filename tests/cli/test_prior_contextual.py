@@ -234,6 +234,6 @@ def test_show_tells_of_a_grammar(built: Callable[..., Prior], llrnn: Llrnn, corp
 def test_show_tells_of_n_grams(built: Callable[..., Prior], llrnn: Llrnn, corpus: Corpus) -> None:
     built("--background", "ngram:2", "--count-text", corpus.place / "train.txt", "--folds", 2, "--ngram-weight", 0.5)
     text = llrnn("show", corpus.out).out
-    assert "; held out in training by 2 folds; weight 0.5" in text
+    assert "\n            held out in training by 2 folds\n            weight 0.5\n" in text
     assert "and goes on, for example, as: l" in text
     assert "automaton" not in json.loads(llrnn("show", corpus.out, "--json").out)["groups"]
