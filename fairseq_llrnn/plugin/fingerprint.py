@@ -23,8 +23,8 @@ def check_fingerprint(own: Tensor, saved: Tensor | None, folder: str | None) -> 
     if saved is not None and _hex(saved) != _hex(own):
         raise PriorError(
             f"the checkpoint was trained with another prior than {folder or 'the one given'} (fingerprints "
-            f"{_hex(saved)[:12]}… and {_hex(own)[:12]}…); give the prior of its training with --prior, or train anew "
-            "with another --save-dir"
+            f"{_hex(saved)[:12]}… and {_hex(own)[:12]}…); to train anew, say another --save-dir; to use the "
+            "checkpoint, give the prior of its training with --prior"
         )
 
 

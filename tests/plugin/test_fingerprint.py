@@ -28,7 +28,8 @@ def test_a_fingerprint_in_bytes_is_the_same(world: World) -> None:
     model.load_state_dict(state)
     state["decoder.prior_fingerprint"][0] += 1
     place = world.prior("prior")
-    with pytest.raises(PriorError, match=f"another prior than {place} .* with --prior, or train anew with another"):
+    advice = "to train anew, say another --save-dir; to use the checkpoint, give the prior of its training with --prior"
+    with pytest.raises(PriorError, match=f"trained with another prior than {place} .*{advice}"):
         model.load_state_dict(state)
 
 
