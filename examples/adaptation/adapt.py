@@ -28,7 +28,8 @@ def main() -> int:
     parser.add_argument("--results", type=Path, help="where table and picture go (default: OUT)")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+    for library in ("fairseq", "matplotlib"):
+        logging.getLogger(library).setLevel(logging.WARNING)  # before it is imported: it reports while it does
     from fairseq_llrnn.errors import LLRNNError
 
     try:
