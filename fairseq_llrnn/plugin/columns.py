@@ -27,7 +27,9 @@ from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.completing import Completing, LimitedEnsemble, WrappedSearch, may_not_end
-from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder, known_words
+from fairseq_llrnn.plugin.decoder import EncoderOut, LogLinearDecoder
+from fairseq_llrnn.plugin.open_strings import known_words
+from fairseq_llrnn.plugin.search_memory import IncrementalState
 
 
 def has_slots(model: BaseFairseqModel) -> bool:

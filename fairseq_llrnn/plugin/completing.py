@@ -29,7 +29,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
+from fairseq_llrnn.plugin.decoder import EncoderOut, LogLinearDecoder
+from fairseq_llrnn.plugin.search_memory import IncrementalState
 
 NO_LENGTH = 1 << 30  # more than any limit of length
 

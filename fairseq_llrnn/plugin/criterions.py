@@ -23,8 +23,9 @@ from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.sampling import ClassSampler
 from fairseq_llrnn.core.word_kinds import word_kinds
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.decoder import LogLinearDecoder, known_words
+from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.experts import most_of_evidence
+from fairseq_llrnn.plugin.open_strings import known_words
 
 
 @dataclass

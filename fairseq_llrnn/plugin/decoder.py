@@ -39,9 +39,7 @@ from fairseq_llrnn.plugin.experts import check_experts, evidence_of, listen
 from fairseq_llrnn.plugin.fingerprint import check_fingerprint, fingerprint_of
 from fairseq_llrnn.plugin.impossible import how_to_mend, refuse_impossible
 from fairseq_llrnn.plugin.open_strings import OpenStrings
-from fairseq_llrnn.plugin.open_strings import known_words as known_words
-from fairseq_llrnn.plugin.search_memory import IncrementalState as IncrementalState
-from fairseq_llrnn.plugin.search_memory import SearchMemory
+from fairseq_llrnn.plugin.search_memory import IncrementalState, SearchMemory
 
 EncoderOut = dict[str, list[Tensor]]  # as the host's; "src_tokens" holds the source, (B, L)
 

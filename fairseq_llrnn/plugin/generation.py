@@ -34,7 +34,8 @@ from fairseq_llrnn.plugin.completing import (
     WithLimit,
     may_not_end,
 )
-from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
+from fairseq_llrnn.plugin.decoder import EncoderOut, LogLinearDecoder
+from fairseq_llrnn.plugin.search_memory import IncrementalState
 
 # Options under which the host looks at every word of the vocabulary, or at other symbols than the special ones.
 WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size print_alignment lm_path".split()

@@ -15,7 +15,7 @@ from fairseq_llrnn.core.attention import KINDS, GlobalAttention
 from fairseq_llrnn.core.encoder import RecurrentEncoder
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.attention_decoder import AttentionDecoder
-from fairseq_llrnn.plugin.decoder import EncoderOut, known_words
+from fairseq_llrnn.plugin.decoder import EncoderOut
 from fairseq_llrnn.plugin.decoder_options import (
     RecurrentDecoderConfig,
     build_ends,
@@ -25,6 +25,7 @@ from fairseq_llrnn.plugin.decoder_options import (
     dropouts,
     prior_of,
 )
+from fairseq_llrnn.plugin.open_strings import known_words
 
 
 @dataclass

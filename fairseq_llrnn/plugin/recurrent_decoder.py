@@ -13,8 +13,8 @@ from fairseq_llrnn.core.composition import FeatureEmbedding
 from fairseq_llrnn.core.log_linear import LogLinearOutput
 from fairseq_llrnn.core.network import RecurrentNetwork
 from fairseq_llrnn.core.prior import Prior
-from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder
-from fairseq_llrnn.plugin.search_memory import NETWORK, SearchMemory
+from fairseq_llrnn.plugin.decoder import EncoderOut, LogLinearDecoder
+from fairseq_llrnn.plugin.search_memory import NETWORK, IncrementalState, SearchMemory
 
 
 class RecurrentDecoder(LogLinearDecoder):

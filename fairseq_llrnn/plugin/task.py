@@ -22,12 +22,13 @@ from fairseq_llrnn.core.prior import Prior, load_prior
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.columns import ColumnGeneratorWithAlignment, ColumnScorer, has_slots
 from fairseq_llrnn.plugin.completing import LimitedGeneratorWithAlignment
-from fairseq_llrnn.plugin.decoder import LogLinearDecoder, known_words
+from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.experts import attach
 from fairseq_llrnn.plugin.general_model import load_general_model
 from fairseq_llrnn.plugin.generation import generator_class
 from fairseq_llrnn.plugin.impossible import check_training_sentences, refuse_beginning
 from fairseq_llrnn.plugin.load import prior_folder
+from fairseq_llrnn.plugin.open_strings import known_words
 from fairseq_llrnn.plugin.spelling import spell_unknown
 
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.

@@ -15,8 +15,9 @@ from torch import Tensor
 from fairseq_llrnn.core.dictionary import SPECIALS
 from fairseq_llrnn.core.open_vocabulary.tallies import TextScore
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.plugin.decoder import LogLinearDecoder, known_words
+from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.load import RECORDED, Places, encode
+from fairseq_llrnn.plugin.open_strings import known_words
 from fairseq_llrnn.plugin.scoring import Scorer, load_scorer
 
 SENTENCES = 64  # of a batch, at most

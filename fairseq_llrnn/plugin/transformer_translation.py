@@ -22,7 +22,7 @@ from fairseq_llrnn.core.composition import FeatureEmbedding
 from fairseq_llrnn.core.log_linear import FORMULAS, LogLinearOutput
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.decoder import EncoderOut, IncrementalState, LogLinearDecoder, known_words
+from fairseq_llrnn.plugin.decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.decoder_options import (
     BF16_PRODUCTS,
     OUTPUT_FORMULA,
@@ -33,7 +33,8 @@ from fairseq_llrnn.plugin.decoder_options import (
     check_sizes,
     prior_of,
 )
-from fairseq_llrnn.plugin.search_memory import SearchMemory
+from fairseq_llrnn.plugin.open_strings import known_words
+from fairseq_llrnn.plugin.search_memory import IncrementalState, SearchMemory
 
 # Options of the host that speak of an output matrix with a row per word. Here its rows are composed from features.
 REFUSED = {
