@@ -11,7 +11,7 @@ import numpy as np
 
 from fairseq_llrnn.core.automaton.automaton import ROOT, Automaton
 from fairseq_llrnn.core.dictionary import SPECIALS, WordList
-from fairseq_llrnn.core.ngram.ngrams import EMPTY, NGrams
+from fairseq_llrnn.core.ngram.ngrams import NGrams
 
 Gram = tuple[str, ...]
 Table = Mapping[Gram, tuple[float, float]]  # natural log p and back-off weight
@@ -29,15 +29,7 @@ def thinned(model: NGrams, rng: np.random.Generator) -> NGrams:
     goes_on[model.histories[model.starts[1] :]] = True
     kept = goes_on | (rng.random(len(model)) < 0.5)
     kept[: model.starts[1]] = True
-    where = np.cumsum(kept) - 1
-    return NGrams(
-        model.words,
-        np.concatenate([[0], np.cumsum(kept)])[model.starts],
-        np.where(model.histories == EMPTY, EMPTY, where[model.histories])[kept],
-        model.last[kept],
-        model.log_probs[kept],
-        model.back_offs[kept],
-    )
+    return model.only(kept)
 
 
 def table_of(model: NGrams) -> Table:

@@ -75,15 +75,7 @@ def estimate(
             log_probs[span] = np.log(discounted / total[histories] + gamma[histories] * lower)
         previous = slice(counts.starts[n - 2], counts.starts[n - 1])
         back_offs[previous] = np.log(gamma[previous])
-    where = np.cumsum(kept) - 1
-    return NGrams(
-        words.symbols,
-        np.concatenate([[0], np.cumsum(kept)])[counts.starts],
-        np.where(counts.histories == EMPTY, EMPTY, where[counts.histories])[kept],
-        counts.last[kept],
-        log_probs[kept],
-        back_offs[kept],
-    )
+    return NGrams(words.symbols, counts.starts, counts.histories, counts.last, log_probs, back_offs).only(kept)
 
 
 def discounts(adjusted: np.ndarray) -> tuple[float, float, float]:

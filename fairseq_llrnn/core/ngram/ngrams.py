@@ -43,6 +43,18 @@ class NGrams:
         """(E,) how many words an n-gram has."""
         return np.repeat(np.arange(1, self.order + 1), np.diff(self.starts))
 
+    def only(self, kept: np.ndarray) -> NGrams:
+        """Those of `kept` (E,) bool alone, in which all unigrams are, and the histories of all that are."""
+        where = np.cumsum(kept) - 1
+        return NGrams(
+            self.words,
+            np.concatenate([[0], np.cumsum(kept)])[self.starts],
+            np.where(self.histories == EMPTY, EMPTY, where[self.histories])[kept],
+            self.last[kept],
+            self.log_probs[kept],
+            self.back_offs[kept],
+        )
+
     @cached_property
     def keys(self) -> np.ndarray:
         """(E,) int64, rising."""
