@@ -7,6 +7,7 @@ import pytest
 import torch
 from automaton_prior import GRAMMAR, accepted, with_bigrams, with_grammar
 from dynamic_prior import LINES, by_definition
+from fairseq.sequence_scorer import SequenceScorer
 from tiny_world import Setting, World, batch, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
@@ -131,6 +132,16 @@ def test_a_forced_beginning_that_the_grammar_forbids(grammatical: Setting) -> No
             f"the background gives word 'chat' no mass, but the beginning that {sentence} must have has it at position "
             "2, in 'la chat'; begin with other words, or mend the grammar"
         )
+
+
+def test_a_text_to_score_that_the_grammar_forbids(grammatical: Setting) -> None:
+    """--score-reference of a language model: the text is no beginning of anything."""
+    task, dictionary = grammatical.task, grammatical.task.dictionary
+    text = torch.tensor([[dictionary.index(word) for word in words] for words in (("la", "verte"), ("la", "chat"))])
+    sample = start(grammatical) | {"id": torch.tensor([6, 2])}
+    message = "gives word 'chat' no mass, but it is the target at position 2 of sample 3, .* with --on-zero skip or"
+    with pytest.raises(DataError, match=message):
+        task.inference_step(SequenceScorer(dictionary), [grammatical.model], sample, prefix_tokens=text)
 
 
 @pytest.mark.parametrize("options", [{}, {"sampling_topk": 2}, {"sampling_topp": 0.8}])

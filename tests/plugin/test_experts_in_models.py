@@ -14,26 +14,14 @@ from dynamic_prior import LINES
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld
 from evidence_world import batch as evidence_batch
 from host_commands import HostCommands
+from mirror_expert import MIRROR
 from tiny_world import Setting, World, batch, build, randomise, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.core.prior import load_prior
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 
-FILE = '''
-from fairseq_llrnn.core.experts.expert import Expert, Firing
-
-
-class Mirror(Expert):
-    """Knows which words the source spells backwards."""
-
-    def open(self, prior):
-        self.known = set(prior.symbols)
-
-    def fires(self, source, prefix):
-        words = [word[::-1] for word in source]
-        return Firing(-1.0, {"POS:VERB": 0.5}, {word: 1.0 + i for i, word in enumerate(words) if word in self.known})
-
+FILE = MIRROR + '''
 
 class Said(Expert):
     """Looks at what was said: it is not said again, and the end is nearer with every word."""

@@ -4,23 +4,9 @@ from pathlib import Path
 
 import torch
 from host_commands import HostCommands
+from mirror_expert import MIRROR
 from tiny_world import World, build, randomise
 from translation_world import TranslationWorld, pairs
-
-FILE = '''
-from fairseq_llrnn.core.experts.expert import Expert, Firing
-
-
-class Mirror(Expert):
-    """Knows which words the source spells backwards."""
-
-    def open(self, prior):
-        self.known = set(prior.symbols)
-
-    def fires(self, source, prefix):
-        words = [word[::-1] for word in source]
-        return Firing(-1.0, {}, {word: 1.0 + i for i, word in enumerate(words) if word in self.known})
-'''
 
 
 def test_terms_with_experts_and_strings_outside_the_dictionary(
@@ -29,7 +15,7 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
     known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
     opened = ("--open-vocabulary", "characters", "--open-types", 3, "--out", translation.data / "open-terms")
     host.run("llrnn", "prior", *known, *opened)
-    (tmp_path / "mine.py").write_text(FILE, encoding="utf-8")
+    (tmp_path / "mine.py").write_text(MIRROR, encoding="utf-8")
     expert = ["--expert", f"{tmp_path / 'mine.py'}:Mirror", "--label-smoothing", "0.1"]
     setting = build([*translation.train_args(prior="open-terms"), *expert], double=True)
     randomise(setting.model, scale=0.3)
