@@ -11,11 +11,11 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.core.backgrounds.evidence_leaving import Leaving
 from fairseq_llrnn.core.backgrounds.evidence_words import SlotWords
+from fairseq_llrnn.core.backgrounds.own_classes import beside_own, best_staying
 from fairseq_llrnn.core.evidence.slots import NO_WORD, Slots
 
 LOG_UNK_KEEPS = -6.907755  # log of a thousandth
@@ -174,24 +174,16 @@ class EvidenceMixture(Background):
         return torch.cat([best, self._share_of_slots(state)], dim=1)
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        is_slot = classes >= self.static
-        shares, words = self._staying(state, classes.masked_fill(is_slot, 0), k)
-        which = (classes - self.static).clamp_min(0)
-        own = self._share_of_slots(state).gather(1, which).unsqueeze(2)  # shape: (N, C, 1)
-        string = self.words.strings(state[:, 0]).gather(1, which).unsqueeze(2)
-        alone = functional.pad(own, (0, k - 1), value=NEGATIVE_INFINITY)
-        shares = torch.where(is_slot.unsqueeze(2), alone, shares)
-        words = torch.where(is_slot.unsqueeze(2), functional.pad(string, (0, k - 1)), words)
-        return shares, words.masked_fill(shares.isneginf(), 0)
+        slot = classes - self.static
+        best = self._staying(state, classes.masked_fill(slot >= 0, 0), k)
+        return beside_own(slot, self._share_of_slots(state), self.words.strings(state[:, 0]), best)
 
     def _staying(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best members of static classes that are no slots: (N, C) -> log shares and words (N, C, k)."""
         sentence, base = state[:, 0], self._base(state)
         leaving = self.words.leaves[sentence].masked_fill(~self.words.inside[sentence], NO_WORD)
-        shares, words = self._reaching[0].best_members(base, classes, k + leaving.size(1))
-        gone = (words.unsqueeze(3) == leaving[:, None, None]).any(3)
-        values, which = shares.masked_fill(gone, NEGATIVE_INFINITY).topk(k, dim=2)
-        return values + self.leaving.gain(sentence, base, classes).unsqueeze(2), words.gather(2, which)
+        shares, words = best_staying(self._reaching[0], base, classes, leaving, k)
+        return shares + self.leaving.gain(sentence, base, classes).unsqueeze(2), words
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 

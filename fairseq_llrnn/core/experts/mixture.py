@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background, Corrections
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
+from fairseq_llrnn.core.backgrounds.own_classes import beside_own, best_staying
 from fairseq_llrnn.core.evidence.slots import NO_WORD
 from fairseq_llrnn.core.experts.contexts import Contexts
 
@@ -239,23 +240,14 @@ class ExpertMixture(Background):
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.contexts.width:
             return self.reach.best_members(self.below(state), classes, k)
-        is_exception = classes >= self.num_below
-        shares, words = self._staying(state, classes.masked_fill(is_exception, 0), k)
-        which = (classes - self.num_below).clamp_min(0)
-        own = self._own_shares(state).gather(1, which).unsqueeze(2)  # shape: (N, C', 1)
-        word = self.exceptions(state).gather(1, which).clamp_min(0).unsqueeze(2)
-        alone = functional.pad(own, (0, k - 1), value=NEGATIVE_INFINITY)
-        shares = torch.where(is_exception.unsqueeze(2), alone, shares)
-        words = torch.where(is_exception.unsqueeze(2), functional.pad(word, (0, k - 1)), words)
-        return shares, words.masked_fill(shares.isneginf(), 0)
+        own = classes - self.num_below
+        best = self._staying(state, classes.masked_fill(own >= 0, 0), k)
+        return beside_own(own, self._own_shares(state), self.exceptions(state), best)
 
     def _staying(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best members of classes below C that are no exceptions: (N, C') -> log shares and words (N, C', k)."""
-        leaving = self.exceptions(state)
-        shares, words = self.reach.best_members(self.below(state), classes, k + leaving.size(1))
-        gone = (words.unsqueeze(3) == leaving[:, None, None]).any(3)
-        values, which = shares.masked_fill(gone, NEGATIVE_INFINITY).topk(k, dim=2)
-        return values + self._lift_of(state, classes).unsqueeze(2), words.gather(2, which)
+        shares, words = best_staying(self.reach, self.below(state), classes, self.exceptions(state), k)
+        return shares + self._lift_of(state, classes).unsqueeze(2), words
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
