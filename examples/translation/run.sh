@@ -19,7 +19,7 @@ train() { # train NAME: fairseq-train over the prior of that name
         --task llrnn_translation --source-lang en --target-lang fr --prior "$work/data-bin/$1" \
         --arch llrnn_lstm --encoder-bidirectional --encoder-embed-dim 128 --encoder-hidden-size 128 \
         --decoder-embed-dim 128 --decoder-hidden-size 128 --decoder-layers 1 --dropout 0.2 --criterion log_linear \
-        --optimizer adam --lr 0.004 --clip-norm 1 --max-tokens 500 --max-epoch 15 --patience 3 --seed 1 --cpu \
+        --optimizer adam --lr 0.004 --clip-norm 1 --max-tokens 500 --max-epoch 12 --patience 3 --seed 1 --cpu \
         --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple --log-interval 1000
     perplexity "$1" "$work/$1/train.log"
     touch "$work/$1/done"
