@@ -9,11 +9,14 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.explain_text import Source, as_json, as_table, totals
+from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.errors import OptionError
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.core.explanation import Explanation
+    from fairseq_llrnn.core.prior import Prior
     from fairseq_llrnn.plugin.explaining import Explainer
 
 NAME = "explain"
@@ -39,14 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "slot's place counts among its features, as Evidence:Place. `le #4` is the fourth source word, where `le` "
         "comes more than once; `xyz (<unk>)` one that the dictionary lacks.",
     )
+    parser.add_argument_group(
+        "experts",
+        "`experts`: of each, a × v. a is how much the network listens, the same for all words; v is what it says of "
+        "this word. a·v counts among the word's features, as Expert:NAME.",
+    )
     parser.add_argument("--path", required=True, metavar="FILE", help="checkpoint, e.g. checkpoint_best.pt")
     parser.add_argument(
         "--source", metavar="SENTENCE",
         help="what a translation model translates; each SENTENCE is explained as a translation of it (default: the "
         "model's own best one)",
     )  # fmt: skip
-    parser.add_argument("--data", metavar="DIR", help="data folder (default: the one the checkpoint was trained with)")
-    parser.add_argument("--prior", metavar="DIR", help="prior (default: the one the checkpoint was trained with)")
+    add_places(parser)
     parser.add_argument("--top", type=int, default=5, metavar="N", help="predictions and features to show (default: 5)")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line, one line a sentence")
     parser.add_argument(
@@ -66,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.plugin.explaining import load_explainer
     from fairseq_llrnn.plugin.load import Places
 
-    loaded = load_explainer(args.path, Places(args.data, args.prior))
+    loaded = load_explainer(args.path, Places(args.data, args.prior, args.expert))
     source = _source(args, loaded)
     offered = "" if source is None or loaded.task.prior.evidence is None else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0
@@ -74,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
         explained = loaded.explain(words, args.top, source.words if source else None)
         symbols = loaded.task.target_dictionary.symbols
         _note_unknown(words, [e.token for e in explained], symbols, f"dictionary{offered} and is scored as")
+        _note_forbidden(explained, loaded.task.prior)
         if args.json:
             facts = as_json(words, explained, source)
             if source is not None:
@@ -154,6 +162,17 @@ def _note_unknown(
     for word in dict.fromkeys(unknown):
         hint = "; it is evidence" if word in evidence else _meant(word, symbols, known)
         note(f"{word!r} is not in the {how} {UNKNOWN}{hint}")
+
+
+def _note_forbidden(explained: Sequence["Explanation"], prior: "Prior") -> None:
+    """Say where an automaton cannot follow any more: nothing can come behind a word that it forbids."""
+    forbidden = [number for number, e in enumerate(explained[:-1], start=1) if e.log_prob == -math.inf]
+    if forbidden and prior.automaton is not None and prior.automaton.kind == "automaton":
+        number = forbidden[0]
+        note(
+            f"word {number}, {explained[number - 1].token!r}, is forbidden where it stands, and nothing can follow it; "
+            "what does is explained as if a sentence began there"
+        )
 
 
 def _meant(word: str, symbols: Sequence[str], known: Collection[str]) -> str:

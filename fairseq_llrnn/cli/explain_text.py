@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, probability
@@ -69,7 +69,7 @@ def as_table(
             f"{_shown(word, e.token)} {probability(p):>9} {-e.log_prob:>7.3f} {e.rank:>8,} "
             f"{probability(b):>12} {gain:>9}"
         )
-        lines += [*_source_lines(e, source), *_slot_lines(e, source)]
+        lines += [*_source_lines(e, source), *_slot_lines(e, source), *_expert_lines(e)]
         own = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
         rest = math.fsum(value for _, value in e.own_features[top:])
         if len(e.own_features) > top:
@@ -110,6 +110,7 @@ def as_json(
                 "strongest_words": dict(e.strongest_words),
                 **_source_facts(e, source),
                 **_slot_facts(e, source),
+                **({} if e.experts is None else {"experts": [asdict(heard) for heard in e.experts]}),
             }
             for word, e in zip([*words, None], explained, strict=True)
         ],
@@ -132,6 +133,13 @@ def _source_lines(e: "Explanation", source: Source | None) -> list[str]:
         before, after = (probability(math.exp(value)) for value in (e.source.log_background, e.log_background))
         lines.append(labelled("evidence", [*(said or ["none"]), f"background {before}→{after}"]))
     return lines
+
+
+def _expert_lines(e: "Explanation") -> list[str]:
+    """How much the network listens to each expert, and what it says of this word."""
+    if e.experts is None:
+        return []
+    return [labelled("experts", (f"{printable(h.name)} {h.weight:+.2f} × {h.value:g}" for h in e.experts))]
 
 
 def _source_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:

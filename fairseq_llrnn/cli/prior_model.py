@@ -84,7 +84,7 @@ def model_files(args: argparse.Namespace) -> ModelFiles | None:
     from fairseq_llrnn.plugin.general_model import find_model_files
     from fairseq_llrnn.plugin.load import Places
 
-    places = Places(args.background_data, args.background_prior, "background-")
+    places = Places(args.background_data, args.background_prior, prefix="background-")
     return find_model_files(checkpoint, places, weight, temperature)
 
 

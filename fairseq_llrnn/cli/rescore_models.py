@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairseq_llrnn.cli.model_options import PARTS, add_places
 from fairseq_llrnn.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -23,16 +24,13 @@ def add_models(group: "argparse._ArgumentGroup") -> None:
     for prefix, what in MODELS.values():
         group.add_argument(f"--{prefix}path", required=not prefix, metavar="FILE", help=f"checkpoint of a {what}")
     for prefix, _ in MODELS.values():
-        for part, what in (("data", "data folder"), ("prior", "prior")):
-            default = "the one the checkpoint was trained with"
-            said = f"{what} of --{prefix}path (default: {default})"
-            group.add_argument(f"--{prefix}{part}", metavar="DIR", help=said)
+        add_places(group, prefix, f" of --{prefix}path")
 
 
 def check_models(args: argparse.Namespace) -> None:
     """Raise OptionError for a place of a model that is not there."""
     for prefix, _ in MODELS.values():
-        for part in ("data", "prior"):
+        for part in PARTS:
             if _given(args, prefix, "path") is None and _given(args, prefix, part) is not None:
                 raise OptionError(f"--{prefix}{part}: belongs to --{prefix}path, which is missing; give both or none")
 
@@ -54,7 +52,8 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
     languages = None
     for name, path in chosen(args).items():
         prefix, _ = MODELS[name]
-        places = Places(_given(args, prefix, "data"), _given(args, prefix, "prior"), prefix)
+        data, prior, expert = (_given(args, prefix, part) for part in PARTS)
+        places = Places(data, prior, expert, prefix)
         scorer = load_scorer(path, args.max_tokens, places)
         said = f"--{prefix}path {path}"
         if name == "lm" and scorer.languages is not None:
@@ -79,11 +78,15 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
 
 def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
     """What the models' scores depend on, by names that a person understands."""
+    from fairseq_llrnn.core.experts.loading import files_of_experts
+
     files = {}
     for name, path in chosen(args).items():
         option = f"--{MODELS[name][0]}path"
         files[option] = Path(path)
         files |= {f"{file.name} of {option}": file for file in models[name].scorer.dictionaries}
+        experts = files_of_experts(_given(args, MODELS[name][0], "expert"))
+        files |= {f"{file.name} of --{MODELS[name][0]}expert": file for file in experts}
     return files
 
 

@@ -5,6 +5,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
+from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.errors import OptionError
@@ -25,8 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "this, an unknown word is no more than <unk>",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--data", metavar="DIR", help="data folder (default: that of the training)")
-    parser.add_argument("--prior", metavar="DIR", help="prior (default: that of the training)")
+    add_places(parser)
     parser.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
 
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.plugin.load import Places
     from fairseq_llrnn.plugin.text_scoring import load_text_scorer
 
-    scorer = load_text_scorer(args.path, args.max_tokens, Places(args.data, args.prior))
+    scorer = load_text_scorer(args.path, args.max_tokens, Places(args.data, args.prior, args.expert))
     if args.open and not scorer.opened:
         raise OptionError(
             f"--open: expected a model with an open vocabulary, found none in {args.path}; build its prior with `llrnn "

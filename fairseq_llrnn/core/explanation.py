@@ -1,7 +1,8 @@
 """Why a model gave a word its probability: log p = log b + aᵀφ − log Z, term by term.
 
-Sizes: T positions, V words, S signatures, J slots of the source sentence (0 where it offers none, or there is none),
-F features, H hidden width. Probabilities are natural logarithms.
+Sizes: T positions, V words, S signatures, J slots of the source sentence (0 where it offers none, or there is none), X
+exceptions of experts, O open classes, F features, H hidden width; with experts the hidden states are wider than H
+(core/experts/features.py). Probabilities are natural logarithms.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
+from fairseq_llrnn.core.experts.mixture import ExpertMixture
+from fairseq_llrnn.core.experts.terms import EXPERT, ExpertTerms, Heard
 from fairseq_llrnn.core.features import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.core.lexicon import feature_group
 from fairseq_llrnn.core.log_linear import LogLinearOutput
@@ -42,6 +45,7 @@ class Explanation:
     normaliser: float  # −log Z, where Z = Σ_x b(K, x) exp(aᵀφ(x)) / Σ_x b(K, x); the same for every word
     slots: tuple[OfferedSlot, ...] | None = None  # all that the source offers; None: the prior has no evidence
     slot: OfferedSlot | None = None  # the one that the token is
+    experts: tuple[Heard, ...] | None = None  # what they say of the token; None: the model has none
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
 
 
@@ -53,66 +57,72 @@ def explain(
     hidden: Tensor,
     tokens: Tensor,
     top: int,
+    scores: Tensor,
     slot_rows: tuple[Tensor, Tensor] | None = None,
-    opened: OpenMixture | None = None,
+    opened: tuple[OpenMixture, Tensor] | None = None,
 ) -> Iterator[Explanation]:
-    """Explain a sentence position by position: one V-sized row at a time, whatever its length.
+    """Explain a sentence position by position.
 
     Args:
-        background: of this sentence; one of evidence (EvidenceMixture) has slots.
+        background: of this sentence; one of evidence (EvidenceMixture) has slots, that of experts (ExpertMixture)
+            exceptions.
         hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words, open ones included.
         top: how many predictions and strongest features (fewer where there are fewer).
+        scores: aᵀφ of all classes, as the model has them, (T, S + J + X).
         slot_rows: rows (J, H) and biases (J,) of the slots, where the background has any (SlotRows).
-        opened: the open classes, if there are any: <unk> then has the mean features of what it stands for.
+        opened: the open classes, if there are any, and their scores (T, O): <unk> then has the mean features of what it
+            stands for.
     """
-    open_rows = None if opened is None else opened.composed(output.weight, output.bias)
-    composed = output.composed()
     table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
-    if isinstance(background, EvidenceMixture):
+    experts = ExpertTerms(background, hidden) if isinstance(background, ExpertMixture) else None
+    evidence = background.evidence if isinstance(background, ExpertMixture) else background
+    if isinstance(evidence, EvidenceMixture):
         if slot_rows is None:
             raise ValueError("a background with slots needs their rows")
         symbols = prior.evidence_table.target.symbols
-        slots = SlotTerms(background, symbols, table, output, hidden, *slot_rows)
+        slots = SlotTerms(evidence, symbols, table, output, hidden, slot_rows[0])
         table = slots.table
-        names = [symbols[x] for x in background.columns(background.start(1))[0].tolist()]
-        columns = background.column_of(tokens.unsqueeze(0))[0]
-    classes = background.classes_along(tokens.unsqueeze(0))[0].tolist()
+        names = [symbols[x] for x in evidence.columns(evidence.start(1))[0].tolist()]
+        columns = evidence.column_of(tokens.unsqueeze(0))[0]
     static = prior.output.num_classes
     is_identity = np.array([feature_group(name) in (TOP_FORM, SPECIAL) for name in table.names])
     shared, identities = np.flatnonzero(~is_identity), np.flatnonzero(is_identity)
     state = background.start(1)
-    for t, (column, signature) in enumerate(zip(columns.tolist(), classes, strict=True)):
+    for t, (token, column) in enumerate(zip(tokens.tolist(), columns.tolist(), strict=True)):
         if t > 0:
             state = background.advance(state, tokens[t - 1 : t])
-        log_mass = background.log_mass(state)  # shape: (1, S + J)
-        scores = output.class_scores(hidden[t : t + 1], composed)  # shape: (1, S)
-        row = table.row(signature)
-        if opened is not None and open_rows is not None:
-            of_open = opened.scores(hidden[t : t + 1], open_rows)  # shape: (1, O)
-            scores = opened.with_unk(scores, of_open)
-            row = opened.mean_features(of_open[0], table.names) if signature == opened.unk_class else row
-        if slots is not None:
-            scores = torch.cat([scores, slots.scores[t : t + 1]], dim=1)  # shape: (1, S + J)
-        log_class = output.class_log_probs(scores, log_mass)
+        log_mass = background.log_mass(state)  # shape: (1, S + J + X)
+        log_class = output.class_log_probs(scores[t : t + 1], log_mass)
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
-        adaptor = output.adaptor(hidden[t]).tolist()  # F
-        under_background = _expectations(table, log_mass)
-        under_model = _expectations(table, scores + log_mass)
+        here, former = int(background.classes(state, tokens[t : t + 1])), None
+        signature = here
+        if isinstance(background, ExpertMixture):
+            former = background.former_classes(state)[0]  # shape: (X,)
+            signature = here if here < background.num_below else int(former[here - background.num_below])
+        row = table.row(signature)
+        if opened is not None and signature == opened[0].unk_class:
+            row = opened[0].mean_features(opened[1][t], table.names)
+        adaptor = output.adaptor(hidden[t, : output.weight.size(1)]).tolist()  # F
+        under_background = _expectations(table, log_mass, former)
+        under_model = _expectations(table, scores[t : t + 1] + log_mass, former)
         change = np.abs(under_model - under_background)
         total_mass = log_mass.logsumexp(-1).item()
         log_share = background.log_share(state, tokens[t : t + 1])
         own = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
-        offered, slot = None, None
+        offered, slot, heard = None, None, None
         if slots is not None:
-            offered = slots.offered(log_mass[0, static:] - total_mass, log_class[0, static:])
+            offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
             if signature >= static:
                 slot = offered[signature - static]
                 own.append((PLACE, slots.places[t, signature - static].item()))
+        if experts is not None and isinstance(background, ExpertMixture):
+            heard = experts.heard(t, int(background.contexts_of(state)), token, row)
+            own += [(f"{EXPERT}:{said.name}", said.weight * said.value) for said in heard if said.value]
         yield Explanation(
             token=names[column],
             log_prob=log_probs[column].item(),
             rank=1 + int((log_probs > log_probs[column]).sum()),
-            log_background=(log_mass[0, signature] + log_share[0]).item() - total_mass,
+            log_background=(log_mass[0, here] + log_share[0]).item() - total_mass,
             predictions=_predictions(names, log_probs, top),
             expected=tuple(
                 (table.names[f], float(under_background[f]), float(under_model[f]))
@@ -121,15 +131,24 @@ def explain(
             own_features=_strongest_first(own),
             strongest=_strongest_first((table.names[f], adaptor[f]) for f in shared)[:top],
             strongest_words=_strongest_first((table.names[f], adaptor[f]) for f in identities)[:top],
-            normaliser=total_mass - (scores + log_mass).logsumexp(-1).item(),
+            normaliser=total_mass - (scores[t : t + 1] + log_mass).logsumexp(-1).item(),
             slots=offered,
             slot=slot,
+            experts=heard,
         )
 
 
-def _expectations(table: FeatureTable, class_scores: Tensor) -> np.ndarray:
-    """E[φ] (F,) of the words' distribution whose classes have the scores (1, S + J)."""
-    probabilities = class_scores[0].double().softmax(-1).cpu().numpy()
+def _expectations(table: FeatureTable, class_scores: Tensor, former: Tensor | None) -> np.ndarray:
+    """E[φ] (F,) of the words' distribution whose classes have the scores (1, S + J + X).
+
+    Args:
+        former: the classes that the exceptions have left, (X,): they have their features.
+    """
+    shares = class_scores[0].double().softmax(-1).cpu()
+    if former is not None:
+        shares, exceptions = shares[: len(shares) - len(former)], shares[len(shares) - len(former) :]
+        shares = shares.index_add(0, former.cpu(), exceptions)
+    probabilities = shares.numpy()
     entries = table.values * np.repeat(probabilities, np.diff(table.offsets))
     return np.bincount(table.indices, weights=entries, minlength=table.num_features)
 

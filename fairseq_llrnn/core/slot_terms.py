@@ -34,12 +34,12 @@ class OfferedSlot:
 class SlotTerms:
     """The slots of one sentence.
 
-    `scores` (T, J) are their whole scores, `places` (T, J) what their places add to them, and `table` has the features
-    of the classes S … S + J − 1 below those of the prior's.
+    `places` (T, J) is what their places add to their scores, and `table` has the features of the classes S … S + J − 1
+    below those of the prior's.
 
     Args:
         bound: the background of a batch of this sentence alone. symbols: names of target ids. features: of S classes.
-        hidden: (T, H). rows, bias: of the slots, (J, H) and (J,), as SlotRows gives them.
+        hidden: (T, H). rows: of the slots, (J, H), as SlotRows gives them. Both may be wider, by what experts add.
     """
 
     def __init__(
@@ -50,14 +50,15 @@ class SlotTerms:
         output: LogLinearOutput,
         hidden: Tensor,
         rows: Tensor,
-        bias: Tensor,
     ) -> None:
         slots = bound.slots
         if len(slots.words) != 1:
             raise ValueError(f"expected the slots of one sentence, found those of {len(slots.words)}")
         self.table = _with_slots(features, slots)
-        self.scores = (hidden @ rows.to(hidden.dtype).T).to(bias.dtype) + bias
-        self.places = hidden @ (rows - slots.compose(output.weight)[0]).to(hidden.dtype).T
+        self._columns = bound.column_of(slots.words)[0]  # shape: (J,)
+        width = output.weight.size(1)
+        of_places = rows[:, :width] - slots.compose(output.weight)[0]
+        self.places = hidden[:, :width] @ of_places.to(hidden.dtype).T
         at = [slots.place[slots.place_slot == j].tolist() for j in range(int(slots.count[0]))]
         self._known = [
             (symbols[int(slots.words[0, j])], _kind(self.table.row(bound.static + j)), tuple(places))
@@ -65,8 +66,9 @@ class SlotTerms:
         ]
 
     def offered(self, log_masses: Tensor, log_probs: Tensor) -> tuple[OfferedSlot, ...]:
-        """All slots in the table's order. log_masses, log_probs: of slots at one position, (J,)."""
-        values = zip(self._known, log_masses.tolist(), log_probs.tolist(), strict=False)  # J is 1 where there is none
+        """All slots in the table's order. log_masses, log_probs: of the columns at one position, (V + J,)."""
+        masses, probs = log_masses[self._columns].tolist(), log_probs[self._columns].tolist()
+        values = zip(self._known, masses, probs, strict=False)  # J is 1 where there is none
         return tuple(OfferedSlot(*known, mass, log_prob) for known, mass, log_prob in values)
 
 

@@ -78,8 +78,11 @@ def check_experts(experts: ExpertFeatures | None, saved: Tensor | None) -> None:
     """Raise OptionError where a checkpoint's weights (E, H) are of other experts than those of --expert."""
     found, given = 0 if saved is None else len(saved), 0 if experts is None else len(experts.panel.experts)
     if found != given:
-        mend = "leave --expert out" if not found else "give those of its training, in their order, with --expert"
-        raise OptionError(f"--expert: the checkpoint was trained with {found} experts, but {given} are given; {mend}")
+        mend = "give those of its training, in their order, as --expert FILE:Class" if found else "leave it out"
+        raise OptionError(
+            f"--expert: expected as many experts as the checkpoint was trained with, which are {found}, found {given}; "
+            f"{mend}"
+        )
 
 
 def listen(

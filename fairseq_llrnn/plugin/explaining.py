@@ -19,6 +19,7 @@ from torch import Tensor
 from fairseq_llrnn.core.explanation import Explanation, explain
 from fairseq_llrnn.core.source_evidence import source_evidence
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.class_rows import class_scores
 from fairseq_llrnn.plugin.language_model import LLRNNLanguageModel
 from fairseq_llrnn.plugin.language_modeling_task import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.load import RECORDED, Places, build_model, encode, name_of, read_checkpoint, take_places
@@ -54,6 +55,17 @@ class Explainer:
         """
         raise NotImplementedError
 
+    def _explained(self, tokens: Tensor, top: int, hidden: Tensor, extra: dict[str, Any]) -> list[Explanation]:
+        """From what the decoder's extract_features gives for one sentence (1, T, …); tokens: (T,)."""
+        decoder = self.model.decoder
+        slot_rows = tuple(rows[0] for rows in extra["slots"]) if "slots" in extra else None  # shape: (J, H) and (J,)
+        opened = None
+        if decoder.opened is not None:
+            opened = decoder.opened, decoder.opened.scores(hidden[0], extra["open"])
+        scores = class_scores(decoder.output, decoder.opened, hidden, extra)[0]
+        given = self.task.prior, decoder.output, extra["background"]
+        return list(explain(*given, hidden[0], tokens, top, scores, slot_rows, opened))
+
 
 class LanguageModelExplainer(Explainer):
     """A language model; it reads every sentence by itself, as --sample-break-mode eos trains."""
@@ -70,10 +82,7 @@ class LanguageModelExplainer(Explainer):
     def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
         tokens = known_words(encode(self.task.dictionary, words), self.task.dictionary)
         previous = tokens.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
-        decoder = self.model.decoder
-        hidden, _ = decoder.extract_features(previous)
-        background, opened = decoder.background, decoder.opened
-        return list(explain(self.task.prior, decoder.output, background, hidden[0], tokens, top, opened=opened))
+        return self._explained(tokens, top, *self.model.decoder.extract_features(previous))
 
 
 class TranslationExplainer(Explainer):
@@ -128,9 +137,7 @@ class TranslationExplainer(Explainer):
             tokens = known_words(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         hidden, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
-        rows = tuple(rows[0] for rows in extra["slots"]) if "slots" in extra else None  # shape: (J, H) and (J,)
-        opened = decoder.opened
-        explained = list(explain(prior, decoder.output, extra["background"], hidden[0], tokens, top, rows, opened))
+        explained = self._explained(tokens, top, hidden, extra)
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
         known_source = known_words(read, self.task.source_dictionary)
@@ -174,7 +181,7 @@ def load_explainer(path: str, places: Places = RECORDED) -> Explainer:
     cfg = state["cfg"]
     kind = _kind(path, cfg)
     take_places(path, cfg.task, kind.dictionaries(cfg.task), places)
-    return kind(*build_model(path, state))
+    return kind(*build_model(path, state, places))
 
 
 def _kind(path: str, cfg: Any) -> type[Explainer]:

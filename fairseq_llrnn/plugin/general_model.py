@@ -23,7 +23,15 @@ from fairseq_llrnn.core.model_files import CHECKPOINT, DICTIONARY, ModelFiles, S
 from fairseq_llrnn.core.prior import JSON_FILE
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, PriorError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
-from fairseq_llrnn.plugin.load import Places, build_model, name_of, prior_folder, read_checkpoint, take_places
+from fairseq_llrnn.plugin.load import (
+    EXPERT_WEIGHTS,
+    Places,
+    build_model,
+    name_of,
+    prior_folder,
+    read_checkpoint,
+    take_places,
+)
 
 STOCK_TASK, OUR_TASK = "language_modeling", "llrnn_language_modeling"
 SAID = "--background model:"  # how errors call it
@@ -82,6 +90,11 @@ def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, tempe
     """
     state = read_checkpoint(checkpoint)
     _check_kind(checkpoint, state["cfg"])
+    if EXPERT_WEIGHTS in state["model"]:
+        raise DataError(
+            f"{SAID}{checkpoint}: expected a model without experts, found one that was trained with some, whom a "
+            "background cannot ask; give another one"
+        )
     task = state["cfg"].task
     take_places(checkpoint, task, (DICTIONARY,), places)
     folder = Path(utils.split_paths(str(task.data))[0])

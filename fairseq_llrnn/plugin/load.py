@@ -1,6 +1,7 @@
 """Reads a checkpoint and builds its model: safely, and with errors that say how to mend them. Encodes what it reads.
 
-A checkpoint remembers where its training found data and prior. `Places` are others that stand in for them.
+A checkpoint remembers where its training found data and prior. `Places` are others that stand in for them, and say
+which experts there are, which no checkpoint does.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ class Places:
 
     data: str | None = None
     prior: str | None = None
-    prefix: str = ""  # of the user's options: --{prefix}data, --{prefix}prior
+    expert: str | None = None  # FILE:Class, several with commas
+    prefix: str = ""  # of the user's options: --{prefix}data, --{prefix}prior, --{prefix}expert
 
 
 RECORDED = Places()
+EXPERT_WEIGHTS = "decoder.experts.weight"  # in a checkpoint, (E, H)
 
 
 def prior_folder(prior: str | None, data: str) -> str:
@@ -47,19 +50,23 @@ def take_places(path: str, task: Any, dictionaries: Sequence[str], places: Place
         dictionaries: the files that the data folder must hold.
 
     Raises:
-        OptionError: they are not; or a prior for a model that takes none.
+        OptionError: they are not; or a prior or experts for a model that takes none.
     """
     data_option, prior_option = f"--{places.prefix}data", f"--{places.prefix}prior"
     takes_prior = hasattr(task, "prior")
-    if places.prior is not None and not takes_prior:
-        raise OptionError(
-            f"{prior_option} {places.prior}: expected a model that was trained with a prior, found {path}, which was "
-            f"not; leave {prior_option} out"
-        )
+    for part, given in (("prior", places.prior), ("expert", places.expert)):
+        if given is not None and not takes_prior:
+            option = f"--{places.prefix}{part}"
+            raise OptionError(
+                f"{option} {given}: expected a model that was trained with a prior, found {path}, which was not; leave "
+                f"{option} out"
+            )
     if places.data is not None:
         task.data = places.data
     if places.prior is not None:
         task.prior = places.prior
+    if places.expert is not None:
+        task.expert = places.expert
     folder = utils.split_paths(str(task.data))[0]
     for name in dictionaries:
         if not os.path.isfile(os.path.join(folder, name)):
@@ -79,15 +86,18 @@ def take_places(path: str, task: Any, dictionaries: Sequence[str], places: Place
             )
 
 
-def build_model(path: str, state: dict[str, Any]) -> tuple[BaseFairseqModel, FairseqTask]:
+def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> tuple[BaseFairseqModel, FairseqTask]:
     """The model and the task that a checkpoint's options describe, with its weights.
 
     Args:
         state: of read_checkpoint; the caller has looked at its options and knows that it wants what they name.
+        places: as for `take_places`.
 
     Raises:
-        DataError: weights that do not fit, or are not finite. PriorError: the prior does not fit.
+        DataError: weights that do not fit, or are not finite. PriorError: the prior does not fit. OptionError: other
+        experts than those of the training.
     """
+    _check_experts(path, state["model"], places)
     state["args"] = None  # the host would prefer it to the configuration, which is what we looked at
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
@@ -104,6 +114,17 @@ def build_model(path: str, state: dict[str, Any]) -> tuple[BaseFairseqModel, Fai
                 "earlier checkpoint, and train with a smaller --lr or with --clip-norm"
             )
     return models[0], task
+
+
+def _check_experts(path: str, weights: dict[str, Any], places: Places) -> None:
+    """Raise OptionError where there are more or fewer experts than weights for them."""
+    trained, given = len(weights.get(EXPERT_WEIGHTS, ())), len(places.expert.split(",")) if places.expert else 0
+    if trained != given:
+        option = f"--{places.prefix}expert"
+        mend = f"give those of its training, in their order, as {option} FILE:Class" if trained else "leave it out"
+        raise OptionError(
+            f"{option}: expected as many experts as {path} was trained with, which are {trained}, found {given}; {mend}"
+        )
 
 
 def read_checkpoint(path: str) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from fairseq.tasks import FairseqTask
 from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
-from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.experts import evidence_of
 from fairseq_llrnn.plugin.load import RECORDED, Places, build_model, encode, name_of, read_checkpoint, take_places
 
 TASKS = {
@@ -168,9 +168,10 @@ class Scorer:
 
     def _note_strings(self, background: Any, target: Tensor) -> None:
         """Count the strings outside the dictionary that no slot offers."""
-        if isinstance(background, EvidenceMixture):
+        evidence = evidence_of(background)
+        if evidence is not None:
             unk = self.task.target_dictionary.unk()
-            self.notes[UNKNOWN] += int((background.column_of(target).eq(unk) & target.ne(unk)).sum())
+            self.notes[UNKNOWN] += int((evidence.column_of(target).eq(unk) & target.ne(unk)).sum())
 
 
 def _batches(
@@ -196,14 +197,15 @@ def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer
 
     Raises:
         DataError: no such file; a checkpoint that is damaged, holds code, or is of another kind of model or task.
-        OptionError: its data or prior is not where its training was. PriorError: the prior does not fit.
+        OptionError: its data or prior is not where its training was, or its experts are not given. PriorError: the
+        prior does not fit.
     """
     state = read_checkpoint(path)
     cfg = state["cfg"]
     dictionaries = _dictionaries(_kind(path, cfg), cfg.task)
     take_places(path, cfg.task, dictionaries, places)
     folder = Path(utils.split_paths(str(cfg.task.data))[0])
-    return Scorer(*build_model(path, state), max_tokens, [folder / name for name in dictionaries])
+    return Scorer(*build_model(path, state, places), max_tokens, [folder / name for name in dictionaries])
 
 
 def _kind(path: str, cfg: Any) -> type:

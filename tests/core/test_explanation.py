@@ -50,7 +50,8 @@ def hidden() -> torch.Tensor:
 
 @pytest.fixture
 def explained(prior: Prior, output: LogLinearOutput, hidden: torch.Tensor) -> list[Explanation]:
-    return list(explain(prior, output, prior.background(), hidden, torch.tensor(TOKENS), top=3))
+    scores = output.class_scores(hidden)
+    return list(explain(prior, output, prior.background(), hidden, torch.tensor(TOKENS), top=3, scores=scores))
 
 
 def adaptor(prior: Prior, output: LogLinearOutput, hidden: torch.Tensor, t: int) -> dict[str, float]:
@@ -127,14 +128,14 @@ def test_a_forbidden_word(explained: list[Explanation]) -> None:
 
 
 def test_forbidden_words_are_not_predicted(prior: Prior, output: LogLinearOutput, hidden: torch.Tensor) -> None:
-    (e, *_) = explain(prior, output, prior.background(), hidden, torch.tensor(TOKENS), top=99)
+    scores = output.class_scores(hidden)
+    (e, *_) = explain(prior, output, prior.background(), hidden, torch.tensor(TOKENS), top=99, scores=scores)
     assert sorted(word for word, _ in e.predictions) == sorted(set(WORDS) - {"table"})
 
 
 def test_words_of_equal_probability_share_a_rank(output: LogLinearOutput, hidden: torch.Tensor) -> None:
     signatures = group_equal_rows(FeatureTable.from_rows(ROWS))
     prior = Prior(WORDS, signatures, signatures, np.zeros(6), {})
-    chat, chien = (
-        next(iter(explain(prior, output, prior.background(), hidden[:1], torch.tensor([i]), top=1))) for i in (1, 2)
-    )
+    given, scores = (prior, output, prior.background(), hidden[:1]), output.class_scores(hidden[:1])
+    chat, chien = (next(iter(explain(*given, torch.tensor([i]), top=1, scores=scores))) for i in (1, 2))
     assert (chat.rank, chat.log_prob) == (chien.rank, chien.log_prob)

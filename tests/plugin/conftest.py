@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
+from expert_models import FILE, options
 from host_commands import HostCommands
 from tiny_world import World
-from translation_world import SIZES, TRAINING
+from translation_world import SIZES, TRAINING, TranslationWorld
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +31,20 @@ def evidence_models(host: HostCommands, evidence: EvidenceWorld) -> dict[str, Pa
         "--no-epoch-checkpoints", "--criterion", "cross_entropy", "--max-epoch", 2,
     )  # fmt: skip
     return {name: place / "checkpoint_last.pt" for name, place in places.items()}
+
+
+@pytest.fixture(scope="session")
+def expert_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's file with experts: Mirror, Said, and Broken."""
+    place = tmp_path_factory.mktemp("experts") / "mine.py"
+    place.write_text(FILE, encoding="utf-8")
+    return place
+
+
+@pytest.fixture(scope="session")
+def trained_with_expert(host: HostCommands, translation: TranslationWorld, expert_file: Path) -> Path:
+    place = translation.place / "with-expert"
+    args = [*translation.train_args(save_dir=place), *options(expert_file, "Mirror", "Said")]
+    host.run("fairseq-train", *args, "--max-epoch", 1)
+    host.run("fairseq-train", *args, "--max-epoch", 2)
+    return place / "checkpoint_last.pt"

@@ -103,6 +103,9 @@ def test_a_language_model_from_its_prior_to_its_explanation(
     explained = host.run("llrnn", "explain", *checkpoint, "--json", line)
     words = [word for sentence in map(json.loads, explained.out.splitlines()) for word in sentence["words"]]
     assert all(math.isfinite(word["nats"]) for word in words)
+    if kind == "grammar":
+        cut = host.run("llrnn", "explain", *checkpoint, f"{line.split()[0]} {line}")
+        assert re.search(r"^note: word [12], '\w+', is forbidden where it stands, and nothing can", cut.err, re.M)
     bits = json.loads(host.run("llrnn", "score", *checkpoint, "--json", stdin=line + "\n").out)
     assert bits["sentences"] == 1
 

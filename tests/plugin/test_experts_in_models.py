@@ -13,49 +13,13 @@ import torch
 from dynamic_prior import LINES
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld
 from evidence_world import batch as evidence_batch
+from expert_models import evaluated, options
 from host_commands import HostCommands
-from mirror_expert import MIRROR
-from tiny_world import Setting, World, batch, build, randomise, read_checkpoint
+from tiny_world import Setting, World, batch, build, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.core.prior import load_prior
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
-
-FILE = MIRROR + '''
-
-class Said(Expert):
-    """Looks at what was said: it is not said again, and the end is nearer with every word."""
-
-    looks_at_prefix = True
-
-    def fires(self, source, prefix):
-        said = {word: -0.5 for word in prefix if word != "<unk>"}
-        exceptions = {**said, "</s>": 0.1 * len(prefix)}
-        return Firing(groups={"Gender:Fem": 0.3 * len(prefix), "NOTTOP": -0.2}, exceptions=exceptions)
-
-
-class Broken(Expert):
-    def fires(self, source, prefix):
-        return {}["town"]
-'''
-
-
-@pytest.fixture(scope="session")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("experts") / "mine.py"
-    place.write_text(FILE, encoding="utf-8")
-    return place
-
-
-def options(file: Path, *names: str) -> list[str]:
-    return ["--expert", ",".join(f"{file}:{name}" for name in names)]
-
-
-def evaluated(args: list[str], seed: int = 7) -> Setting:
-    setting = build(args)
-    randomise(setting.model, scale=0.3, seed=seed)
-    setting.model.eval()
-    return setting
 
 
 def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, Any]) -> None:
@@ -111,9 +75,9 @@ CASES = {
 
 @pytest.mark.parametrize("prior", ["prior", "lexical"])
 @pytest.mark.parametrize("names", CASES.values(), ids=CASES)
-def test_translation(translation: TranslationWorld, file: Path, names: list[str], prior: str) -> None:
+def test_translation(translation: TranslationWorld, expert_file: Path, names: list[str], prior: str) -> None:
     arch = "llrnn_transformer" if names == ["Said"] else "llrnn_lstm"
-    setting = evaluated([*translation.train_args(arch, prior), *options(file, *names)])
+    setting = evaluated([*translation.train_args(arch, prior), *options(expert_file, *names)])
     sample = pairs(setting.task, LINES)
     assert_steps_agree(setting, sample)
     assert_the_loss_is_the_sum_over_words(setting, sample)
@@ -121,8 +85,8 @@ def test_translation(translation: TranslationWorld, file: Path, names: list[str]
 
 
 @pytest.mark.parametrize("prior", ["static", "lexical"])
-def test_translation_with_evidence(evidence: EvidenceWorld, file: Path, prior: str) -> None:
-    setting = evaluated([*evidence.train_args(prior=prior), *options(file, "Mirror", "Said")])
+def test_translation_with_evidence(evidence: EvidenceWorld, expert_file: Path, prior: str) -> None:
+    setting = evaluated([*evidence.train_args(prior=prior), *options(expert_file, "Mirror", "Said")])
     sample = evidence_batch(setting.task, SENTENCES, PREFIXES)
     assert_steps_agree(setting, sample)
     assert_the_loss_is_the_sum_over_words(setting, sample)
@@ -132,14 +96,14 @@ def test_translation_with_evidence(evidence: EvidenceWorld, file: Path, prior: s
 
 @pytest.mark.parametrize("sampled", [False, True])
 def test_open_vocabulary(
-    host: HostCommands, world: World, translation: TranslationWorld, file: Path, sampled: bool
+    host: HostCommands, world: World, translation: TranslationWorld, expert_file: Path, sampled: bool
 ) -> None:
     """Experts, or samples, beside classes of unknown words."""
     if not (translation.data / "open-experts").exists():
         known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv")
         opened = ("--top-words", 20, "--open-vocabulary", "characters", "--open-types", 3)
         host.run("llrnn", "prior", *known, *opened, "--out", translation.data / "open-experts")
-    more = ["--sampled-classes", "100000"] if sampled else options(file, "Mirror", "Said")
+    more = ["--sampled-classes", "100000"] if sampled else options(expert_file, "Mirror", "Said")
     setting = evaluated([*translation.train_args(prior="open-experts"), *more])
     sample = pairs(setting.task, ["le chat xyzzy voit", "la vache verte"])
     assert (sample["target"] >= len(setting.task.target_dictionary)).any()
@@ -154,8 +118,8 @@ def test_open_vocabulary(
     assert_found_scores_are_the_model_s(setting, known_sample)
 
 
-def test_language_model(world: World, file: Path) -> None:
-    setting = evaluated([*world.train_args(), *options(file, "Said", "Mirror")])
+def test_language_model(world: World, expert_file: Path) -> None:
+    setting = evaluated([*world.train_args(), *options(expert_file, "Said", "Mirror")])
     sample = batch(setting.task.dictionary, LINES)
     assert_the_loss_is_the_sum_over_words(setting, sample)
     decoder, tokens = setting.model.decoder, sample["net_input"]["src_tokens"]
@@ -168,8 +132,9 @@ def test_language_model(world: World, file: Path) -> None:
             torch.testing.assert_close(step[alive, 0], whole[alive, end - 1])
 
 
-def test_the_norm_of_the_adaptor_counts_the_experts(translation: TranslationWorld, file: Path) -> None:
-    setting = evaluated([*translation.train_args(), *options(file, "Mirror", "Said"), "--adaptor-penalty", "0.1"])
+def test_the_norm_of_the_adaptor_counts_the_experts(translation: TranslationWorld, expert_file: Path) -> None:
+    more = [*options(expert_file, "Mirror", "Said"), "--adaptor-penalty", "0.1"]
+    setting = evaluated([*translation.train_args(), *more])
     decoder, sample = setting.model.decoder, pairs(setting.task, LINES)
     with torch.no_grad():
         hidden, _ = setting.model(**sample["net_input"], features_only=True)
@@ -180,51 +145,42 @@ def test_the_norm_of_the_adaptor_counts_the_experts(translation: TranslationWorl
     setting.criterion(setting.model, sample)[0].backward()
 
 
-def test_an_expert_that_fails_names_its_sentence(translation: TranslationWorld, file: Path) -> None:
-    setting = build([*translation.train_args(), *options(file, "Broken")])
+def test_an_expert_that_fails_names_its_sentence(translation: TranslationWorld, expert_file: Path) -> None:
+    setting = build([*translation.train_args(), *options(expert_file, "Broken")])
     message = r"expert Broken, asked of the source '.+' .*KeyError: 'town' \(.*mine.py, line"
     with pytest.raises(DataError, match=message):
         setting.criterion(setting.model, pairs(setting.task, LINES))
 
 
-def test_weights_of_other_experts_are_refused(translation: TranslationWorld, file: Path) -> None:
-    one = build([*translation.train_args(), *options(file, "Mirror")]).model
+def test_weights_of_other_experts_are_refused(translation: TranslationWorld, expert_file: Path) -> None:
+    one = build([*translation.train_args(), *options(expert_file, "Mirror")]).model
     for names, message in (
-        ([], r"trained with 1 experts, but 0 are given; give those of its training, in their order, with --expert"),
-        (["Mirror", "Said"], "trained with 1 experts, but 2 are given"),
+        ([], r"trained with, which are 1, found 0; give those of its training, in their order, as --expert"),
+        (["Mirror", "Said"], "trained with, which are 1, found 2"),
     ):
-        other = build([*translation.train_args(), *(options(file, *names) if names else [])]).model
+        other = build([*translation.train_args(), *(options(expert_file, *names) if names else [])]).model
         with pytest.raises(OptionError, match=message):
             other.load_state_dict(one.state_dict())
         if not names:
-            with pytest.raises(OptionError, match="trained with 0 experts, but 1 are given; leave --expert out"):
+            with pytest.raises(OptionError, match="trained with, which are 0, found 1; leave it out"):
                 one.load_state_dict(other.state_dict())
 
 
-def test_experts_do_not_go_with_the_plain_formula(world: World, file: Path) -> None:
+def test_experts_do_not_go_with_the_plain_formula(world: World, expert_file: Path) -> None:
     with pytest.raises(OptionError, match="--output-formula plain: not supported with --expert; use signature"):
-        build([*world.train_args(), *options(file, "Said"), "--output-formula", "plain"])
+        build([*world.train_args(), *options(expert_file, "Said"), "--output-formula", "plain"])
 
 
 # ---- the host's commands --------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
-def trained_with_expert(host: HostCommands, translation: TranslationWorld, file: Path) -> Path:
-    place = translation.place / "with-expert"
-    args = [*translation.train_args(save_dir=place), *options(file, "Mirror", "Said")]
-    host.run("fairseq-train", *args, "--max-epoch", 1)
-    host.run("fairseq-train", *args, "--max-epoch", 2)
-    return place / "checkpoint_last.pt"
-
-
 def test_training_goes_on_and_every_command_takes_the_expert(
-    host: HostCommands, translation: TranslationWorld, file: Path, trained_with_expert: Path
+    host: HostCommands, translation: TranslationWorld, expert_file: Path, trained_with_expert: Path
 ) -> None:
     weight = read_checkpoint(trained_with_expert)["model"]["decoder.experts.weight"]
     assert len(weight) == 2 and (weight.abs().sum(1) > 0).all()
     task = translation.task_args()
-    expert = options(file, "Mirror", "Said")
+    expert = options(expert_file, "Mirror", "Said")
     found = host.run("fairseq-generate", *task, *expert, "--path", trained_with_expert, "--beam", 2)
     assert len(re.findall(r"^H-\d+", found.out, re.MULTILINE)) == 16
     typed = host.run(
@@ -234,7 +190,7 @@ def test_training_goes_on_and_every_command_takes_the_expert(
     host.run("fairseq-validate", *task, *expert, "--path", trained_with_expert, "--max-tokens", 128)
     without = host.run("fairseq-generate", *task, "--path", trained_with_expert, code=None)
     assert without.code != 0
-    assert "error: --expert: the checkpoint was trained with 2 experts, but 0 are given" in without.err
+    assert "error: --expert: expected as many experts as the checkpoint was trained with, which are 2" in without.err
 
 
 def test_a_checkpoint_s_expert_is_never_run(
@@ -261,7 +217,7 @@ def test_an_expert_that_is_not_there_is_one_line(host: HostCommands, translation
     assert "error: --expert nowhere.py:Mine: expected a file of Python code, found no nowhere.py" in result.err
 
 
-def test_a_prior_whose_padding_shares_its_signature_is_refused(world: World, file: Path, tmp_path: Path) -> None:
+def test_a_prior_whose_padding_shares_its_signature_is_refused(world: World, expert_file: Path, tmp_path: Path) -> None:
     """Such a prior serves without experts."""
     prior = load_prior(world.prior("prior"))
     class_of = prior.output.class_of.copy()
@@ -271,7 +227,7 @@ def test_a_prior_whose_padding_shares_its_signature_is_refused(world: World, fil
     build(args)
     expected, found = "expected a prior with <pad> alone in its signature", "found one where 2 words share it"
     with pytest.raises(PriorError, match=f"--expert: {expected}, {found}; build it again with `llrnn prior`"):
-        build([*args, *options(file, "Said")])
+        build([*args, *options(expert_file, "Said")])
 
 
 # ---- sampled training -----------------------------------------------------------------------------------------------
@@ -329,8 +285,9 @@ def test_senseless_samples_are_refused(world: World, more: list[str], message: s
         build([*world.train_args(), *more])
 
 
-def test_samples_do_not_go_with_experts_nor_the_plain_formula(world: World, file: Path) -> None:
-    for more, other in ((options(file, "Said"), "--expert"), (["--output-formula", "plain"], "--output-formula plain")):
+def test_samples_do_not_go_with_experts_nor_the_plain_formula(world: World, expert_file: Path) -> None:
+    plain = ["--output-formula", "plain"]
+    for more, other in ((options(expert_file, "Said"), "--expert"), (plain, " ".join(plain))):
         setting = build([*world.train_args(), "--sampled-classes", "5", *more])
         with pytest.raises(OptionError, match=f"--sampled-classes: not supported with {other}"):
             setting.criterion(setting.model.train(), batch(setting.task.dictionary, LINES))

@@ -22,6 +22,11 @@ def load_experts(names: str) -> tuple[Expert, ...]:
     return tuple(_load(name.strip()) for name in names.split(","))
 
 
+def files_of_experts(names: str | None) -> tuple[Path, ...]:
+    """The files that `load_experts` would read; none for no names."""
+    return tuple(Path(name.strip().rpartition(":")[0]) for name in names.split(",")) if names else ()
+
+
 def _load(name: str) -> Expert:
     option = f"--expert {name}"
     file, colon, class_name = name.rpartition(":")

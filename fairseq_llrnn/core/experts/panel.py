@@ -6,6 +6,7 @@ a value of a word that is no exception is v_e(σ) = Σ_g coefficient[e, g] · co
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import numbers
@@ -65,7 +66,8 @@ class Panel:
             try:
                 expert.open(prior)
             except Exception as error:
-                raise DataError(f"expert {expert.name}: open failed: {_described(error)}; mend the class") from error
+                said = _described(error, expert)
+                raise DataError(f"expert {expert.name}: open failed: {said}; mend the class") from error
 
     def __deepcopy__(self, memo: object) -> Panel:
         return self  # a copy of a model has the same experts
@@ -102,7 +104,7 @@ class Panel:
         try:
             firing = expert.fires(source, prefix)
         except Exception as error:
-            raise DataError(f"{where}: fires failed: {_described(error)}; mend the class") from error
+            raise DataError(f"{where}: fires failed: {_described(error, expert)}; mend the class") from error
         self._check(firing, where)
         if not prefix:
             self._firings[key] = firing
@@ -141,8 +143,9 @@ def _quoted(words: Words) -> str:
     return repr(" ".join(words))
 
 
-def _described(error: Exception) -> str:
+def _described(error: Exception, expert: Expert) -> str:
     """The error, and the line of the user's file that it comes from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    file = inspect.getfile(type(expert))
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    place = f" ({file}, line {lines[-1]})" if lines else ""
     return f"{type(error).__name__}: {error}{place}"

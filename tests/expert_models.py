@@ -1,0 +1,35 @@
+"""Models with experts: a user's file of them, and models over them with weights that nobody trained."""
+
+from pathlib import Path
+
+from mirror_expert import MIRROR
+from tiny_world import Setting, build, randomise
+
+FILE = MIRROR + '''
+
+class Said(Expert):
+    """Looks at what was said: it is not said again, and the end is nearer with every word."""
+
+    looks_at_prefix = True
+
+    def fires(self, source, prefix):
+        said = {word: -0.5 for word in prefix if word != "<unk>"}
+        exceptions = {**said, "</s>": 0.1 * len(prefix)}
+        return Firing(groups={"Gender:Fem": 0.3 * len(prefix), "NOTTOP": -0.2}, exceptions=exceptions)
+
+
+class Broken(Expert):
+    def fires(self, source, prefix):
+        return {}["town"]
+'''
+
+
+def options(file: Path, *names: str) -> list[str]:
+    return ["--expert", ",".join(f"{file}:{name}" for name in names)]
+
+
+def evaluated(args: list[str], seed: int = 7) -> Setting:
+    setting = build(args)
+    randomise(setting.model, scale=0.3, seed=seed)
+    setting.model.eval()
+    return setting
