@@ -21,6 +21,16 @@ def write(path: Path, *rows: str) -> Path:
     return path
 
 
+def test_columns_in_another_order_are_noticed(tmp_path: Path) -> None:
+    """Lemmas where parts of speech should be; and real tags, however many rows there are."""
+    words = [f"w{i}" for i in range(300)]
+    swapped = write(tmp_path / "swapped.tsv", *(f"{word} NOUN {word} _" for word in words))
+    note = "different parts of speech, more than a tag set has; are the columns form, lemma, UPOS, FEATS?"
+    assert read_tsv_lexicon(swapped, lowercase=False).notes == {note: 300}
+    right = write(tmp_path / "right.tsv", *(f"{word} {word} NOUN _" for word in words))
+    assert not read_tsv_lexicon(right, lowercase=False).notes
+
+
 def contents(lexicon: Lexicon) -> dict[str, dict[str, float]]:
     return {word: dict(lexicon.features(word)) for word in lexicon}
 

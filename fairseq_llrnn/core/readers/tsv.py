@@ -15,6 +15,9 @@ COLUMNS = ("form", "lemma", "UPOS", "FEATS")
 REPEATED = "repeated rows (same form, lemma, UPOS and FEATS), merged"
 CONTRADICTORY = "contradictory rows (same form, lemma and UPOS with other FEATS), united"
 SURFACE_ROWS = "multi-word surface rows skipped"
+MANY_UPOS = "different parts of speech, more than a tag set has; are the columns form, lemma, UPOS, FEATS?"
+
+LARGEST_TAG_SET = 100  # UD has 17; and fewer than a tenth of the rows
 
 
 class TsvRow(NamedTuple):
@@ -89,4 +92,7 @@ def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
             lexicon.notes[CONTRADICTORY] += 1
         met.add(row.feats)
         lexicon.add(row.form.lower() if lowercase else row.form, row.features)
+    tags = {upos for _, _, upos in entries}
+    if len(tags) > max(LARGEST_TAG_SET, len(entries) / 10):
+        lexicon.notes[MANY_UPOS] += len(tags)
     return lexicon
