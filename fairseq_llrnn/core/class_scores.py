@@ -25,12 +25,18 @@ class _ClassScore(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, rows: Tensor, bias: Tensor, target: Tensor, corrections: Corrections | None
+        ctx: Any,
+        hidden: Tensor,
+        rows: Tensor,
+        bias: Tensor,
+        target: Tensor,
+        corrections: Corrections | None,
+        added: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """hidden (N, H), rows (S, H), bias (S,) or (G, S) [float32: holds log_mass], target (N,) -> (N,) and (N,).
 
         Row g of a bias (G, S) is of the N/G positions from g·N/G on: those of a sentence, or of one position.
-        `corrections` have no gradient. log Z is −inf where everything is forbidden.
+        `added`: that of the corrections, (E,), for its gradient. log Z is −inf where everything is forbidden.
         """
         if bias.dim() == 1 and hidden.dtype == bias.dtype:
             scores = torch.addmm(bias, hidden, rows.T)
@@ -50,18 +56,19 @@ class _ClassScore(torch.autograd.Function):
         log_partition = top - largest.masked_fill(largest == 0.0, 1.0).log()
         ctx.save_for_backward(hidden, rows, target, probabilities)
         ctx.groups = None if bias.dim() == 1 else len(bias)
+        ctx.places = None if corrections is None else (corrections.rows, corrections.classes)
         return target_score, log_partition
 
     @staticmethod
     @once_differentiable
     def backward(
         ctx: Any, grad_score: Tensor, grad_partition: Tensor
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None]:
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None, Tensor | None]:
         hidden, rows, target, probabilities = ctx.saved_tensors
-        need_hidden, need_rows, need_bias, *_ = ctx.needs_input_grad
+        need_hidden, need_rows, need_bias, *_, need_added = ctx.needs_input_grad
         of_score, of_partition = grad_score.unsqueeze(1), grad_partition.unsqueeze(1)  # shape: (N, 1)
         p = probabilities.to(hidden.dtype)
-        grad_hidden = grad_rows = grad_bias = None
+        grad_hidden = grad_rows = grad_bias = grad_added = None
         if need_hidden:
             grad_hidden = torch.addcmul(rows[target] * of_score.to(rows.dtype), p @ rows, of_partition.to(rows.dtype))
         if need_rows:
@@ -74,7 +81,11 @@ class _ClassScore(torch.autograd.Function):
             each = (groups, positions // groups)
             grad_bias = torch.bmm(grad_partition.view(groups, 1, -1), probabilities.view(*each, classes)).squeeze(1)
             grad_bias.scatter_add_(1, target.view(each), grad_score.reshape(each))
-        return grad_hidden, grad_rows, grad_bias, None, None
+        if need_added:
+            row, of_class = ctx.places
+            of_target = grad_score[row].masked_fill(target[row] != of_class, 0.0)
+            grad_added = grad_partition[row] * probabilities[row, of_class] + of_target
+        return grad_hidden, grad_rows, grad_bias, None, None, grad_added
 
 
 def _without_nans(probabilities: Tensor, top: Tensor) -> Tensor:
@@ -102,12 +113,13 @@ def class_log_prob(
     Returns:
         Values in bias.dtype (float32 or float64) whatever the dtype of the products; −inf for what is forbidden.
     """
+    added = None if corrections is None else corrections.added
     if slot_scores is None:
-        score, log_partition = _ClassScore.apply(hidden, rows, bias, target, corrections)
+        score, log_partition = _ClassScore.apply(hidden, rows, bias, target, corrections, added)
     else:
         slot = target - len(rows)
         classes = target.masked_fill(slot >= 0, 0)
-        of_class, static_partition = _ClassScore.apply(hidden, rows, bias, classes, corrections)
+        of_class, static_partition = _ClassScore.apply(hidden, rows, bias, classes, corrections, added)
         if corrections is not None:
             # what the scores of classes lack, in each row the same
             slot_scores = slot_scores - corrections.constant.to(bias.dtype).unsqueeze(1)

@@ -46,6 +46,7 @@ class Explanation:
     slots: tuple[OfferedSlot, ...] | None = None  # all that the source offers; None: the prior has no evidence
     slot: OfferedSlot | None = None  # the one that the token is
     experts: tuple[Heard, ...] | None = None  # what they say of the token; None: the model has none
+    power: float | None = None  # τ(K, σ) of its signature, where the network chooses the background's temperature
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
 
 
@@ -56,10 +57,12 @@ def explain(
     background: Background,
     hidden: Tensor,
     tokens: Tensor,
-    top: int,
     scores: Tensor,
+    log_masses: Tensor,
+    top: int,
     slot_rows: tuple[Tensor, Tensor] | None = None,
     opened: tuple[OpenMixture, Tensor] | None = None,
+    powers: Tensor | None = None,
 ) -> Iterator[Explanation]:
     """Explain a sentence position by position.
 
@@ -67,11 +70,12 @@ def explain(
         background: of this sentence; one of evidence (EvidenceMixture) has slots, that of experts (ExpertMixture)
             exceptions.
         hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words, open ones included.
+        scores, log_masses: aᵀφ and log B of all classes, as the model has them, (T, S + J + X); masses may be (1, …).
         top: how many predictions and strongest features (fewer where there are fewer).
-        scores: aᵀφ of all classes, as the model has them, (T, S + J + X).
         slot_rows: rows (J, H) and biases (J,) of the slots, where the background has any (SlotRows).
         opened: the open classes, if there are any, and their scores (T, O): <unk> then has the mean features of what it
             stands for.
+        powers: τ of a learned temperature, (T,), for the signature of each token.
     """
     table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
     experts = ExpertTerms(background, hidden) if isinstance(background, ExpertMixture) else None
@@ -87,11 +91,12 @@ def explain(
     static = prior.output.num_classes
     is_identity = np.array([feature_group(name) in (TOP_FORM, SPECIAL) for name in table.names])
     shared, identities = np.flatnonzero(~is_identity), np.flatnonzero(is_identity)
+    log_masses = log_masses.expand(len(scores), -1)
     state = background.start(1)
     for t, (token, column) in enumerate(zip(tokens.tolist(), columns.tolist(), strict=True)):
         if t > 0:
             state = background.advance(state, tokens[t - 1 : t])
-        log_mass = background.log_mass(state)  # shape: (1, S + J + X)
+        log_mass = log_masses[t : t + 1]  # shape: (1, S + J + X)
         log_class = output.class_log_probs(scores[t : t + 1], log_mass)
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
         here, former = int(background.classes(state, tokens[t : t + 1])), None
@@ -135,6 +140,7 @@ def explain(
             slots=offered,
             slot=slot,
             experts=heard,
+            power=None if powers is None else powers[t].item(),
         )
 
 

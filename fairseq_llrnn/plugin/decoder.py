@@ -27,6 +27,7 @@ from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.composition import FeatureEmbedding
 from fairseq_llrnn.core.evidence.slots import SlotRows
 from fairseq_llrnn.core.experts.features import ExpertFeatures
+from fairseq_llrnn.core.learned_temperature import LearnedTemperature
 from fairseq_llrnn.core.log_linear import LogLinearOutput
 from fairseq_llrnn.core.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.core.prior import Prior
@@ -76,6 +77,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             self.opened = OpenMixture(prior.open_vocabulary, int(output.class_of[dictionary.unk()]))
             self.strings = OpenStrings(self.opened, prior.open_table, dictionary)
         self.experts: ExpertFeatures | None = None  # set by plugin/experts.py
+        self.temperature: LearnedTemperature | None = None  # set by `learn_temperature`
         self.sampler: ClassSampler | None = None  # set by a criterion that trains with samples of the classes
         self.mend = how_to_mend(prior)
         self.bf16_products = bf16_products
@@ -162,8 +164,13 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             hidden = listen(self.experts, hidden, known, state, extra, self.opened, memory.keep)
         if state is None:
             extra["along"] = Along(background, known)
+            if self.temperature is not None:
+                extra["along"].masses = self.temperature.applied(extra["along"].masses, hidden.flatten(0, 1))
         else:
-            extra |= {"state": state, "masses": background.corrections(state) or background.log_mass(state)}
+            corrections = background.corrections(state)
+            if self.temperature is not None and corrections is not None:
+                corrections = self.temperature.applied(corrections, hidden[:, -1])
+            extra |= {"state": state, "masses": corrections or background.log_mass(state)}
         return hidden.to(torch.bfloat16) if self._reduced else hidden, extra
 
     @property
@@ -174,6 +181,19 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     @property
     def _reduced(self) -> bool:
         return self.bf16_products and self.training
+
+    def learn_temperature(self) -> None:
+        """Give it weights for the background's temperature (core/learned_temperature.py).
+
+        Raises:
+            OptionError: a background that cannot have any.
+        """
+        if not self.background.sparse or self.slot_rows is not None:
+            raise OptionError(
+                "--learn-background-temperature: expected a prior with n-grams or an automaton, and without evidence; "
+                "build one with `llrnn prior --background ngram:…` or `automaton:…`, or leave the option out"
+            )
+        self.temperature = LearnedTemperature(self.output.weight.size(1), self.output.rows.num_rows)
 
     # ---- training ---------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,10 @@ from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import OptionError
 
 OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
+LEARN_TEMPERATURE = {
+    "help": "the network chooses how far n-grams or an automaton count, by a power of their masses that depends on its "
+    "state and on the signature, and begins at 1"
+}
 BF16_PRODUCTS = {
     "help": "train with bfloat16 products, also on a CPU (where the host's --bf16 does not run); weights, sums over "
     "the vocabulary and evaluation stay in float32"
@@ -51,6 +55,7 @@ class RecurrentDecoderConfig(FairseqDataclass):
             "departs (for little text, or a background that is a good model already)"
         },
     )
+    learn_background_temperature: bool = field(default=False, metadata=LEARN_TEMPERATURE)
     output_formula: ChoiceEnum(FORMULAS) = field(  # type: ignore[valid-type]
         default="signature", metadata=OUTPUT_FORMULA
     )

@@ -71,6 +71,8 @@ def attach(decoder: Any, panel: Panel, prior: Prior) -> None:
         raise OptionError("--expert: expected a log-linear model, found another one; use --arch llrnn_…")
     if decoder.output.formula == "plain":
         raise OptionError("--output-formula plain: not supported with --expert; use signature")
+    if decoder.temperature is not None:
+        raise OptionError("--learn-background-temperature: not supported with --expert; leave out one of them")
     decoder.experts = ExpertFeatures(panel, prior.output.features, decoder.output.weight.size(1))
 
 

@@ -63,8 +63,11 @@ class Explainer:
         if decoder.opened is not None:
             opened = decoder.opened, decoder.opened.scores(hidden[0], extra["open"])
         scores = class_scores(decoder.output, decoder.opened, hidden, extra)[0]
-        given = self.task.prior, decoder.output, extra["background"]
-        return list(explain(*given, hidden[0], tokens, top, scores, slot_rows, opened))
+        powers = None
+        if decoder.temperature is not None:
+            powers = decoder.temperature(hidden[0], extra["background"].classes_along(tokens.unsqueeze(0))[0])
+        given = self.task.prior, decoder.output, extra["background"], hidden[0], tokens
+        return list(explain(*given, scores, extra["along"].log_mass[0], top, slot_rows, opened, powers))
 
 
 class LanguageModelExplainer(Explainer):

@@ -45,8 +45,9 @@ class LLRNNLanguageModel(FairseqLanguageModel):
             raise OptionError(f"--context-window {args.context_window}: expected 0 (no limit) or a number of words")
         network = build_network(args, args.decoder_embed_dim)
         output, embedding = build_ends(args, prior)
-        return cls(
-            RecurrentDecoder(
-                task.dictionary, prior, network, embedding, output, args.context_window, args.bf16_products
-            )
+        decoder = RecurrentDecoder(
+            task.dictionary, prior, network, embedding, output, args.context_window, args.bf16_products
         )
+        if getattr(args, "learn_background_temperature", False):  # which old checkpoints do not have
+            decoder.learn_temperature()
+        return cls(decoder)

@@ -130,6 +130,8 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             task.cfg.max_target_positions,
             args.bf16_products,
         )
+        if getattr(args, "learn_background_temperature", False):  # which old checkpoints do not have
+            decoder.learn_temperature()
         encoder = LSTMTranslationEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)
 

@@ -25,6 +25,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.decoder_options import (
     BF16_PRODUCTS,
+    LEARN_TEMPERATURE,
     OUTPUT_FORMULA,
     build_embedding,
     build_output,
@@ -130,6 +131,7 @@ class LLRNNTransformerModel(TransformerModel):
             help="one table of feature weights for input (ψ) and output (φ); needs --feature-input",
         )  # fmt: skip
         parser.add_argument("--bf16-products", action="store_true", help=BF16_PRODUCTS["help"])
+        parser.add_argument("--learn-background-temperature", action="store_true", help=LEARN_TEMPERATURE["help"])
         parser.add_argument("--output-formula", choices=FORMULAS, default="signature", help=OUTPUT_FORMULA["help"])
 
     @classmethod
@@ -180,6 +182,8 @@ class LLRNNTransformerModel(TransformerModel):
         encoder = SourceKeepingEncoder(cfg, source, written)
         encoder.bf16_products = args.bf16_products
         decoder = TransformerLogLinearDecoder(target, prior, body, output, args.bf16_products, cfg.encoder.embed_dim)
+        if getattr(args, "learn_background_temperature", False):  # the host leaves out flags that are not given
+            decoder.learn_temperature()
         return cls(args, encoder, decoder)
 
     def forward(

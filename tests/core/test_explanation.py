@@ -1,6 +1,7 @@
 """Explanations against the definition p(x | K) ∝ b(x) exp(a(K)ᵀφ(x)), word by word, in double precision."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,10 +49,16 @@ def hidden() -> torch.Tensor:
     return torch.randn(len(TOKENS), 4, dtype=torch.double, generator=torch.Generator().manual_seed(3))
 
 
+def given(prior: Prior, output: LogLinearOutput, hidden: torch.Tensor, tokens: list[int]) -> tuple[Any, ...]:
+    """What a model hands over of a sentence."""
+    background = prior.background()
+    log_masses = background.log_mass(background.start(1))
+    return background, hidden, torch.tensor(tokens), output.class_scores(hidden), log_masses
+
+
 @pytest.fixture
 def explained(prior: Prior, output: LogLinearOutput, hidden: torch.Tensor) -> list[Explanation]:
-    scores = output.class_scores(hidden)
-    return list(explain(prior, output, prior.background(), hidden, torch.tensor(TOKENS), top=3, scores=scores))
+    return list(explain(prior, output, *given(prior, output, hidden, TOKENS), top=3))
 
 
 def adaptor(prior: Prior, output: LogLinearOutput, hidden: torch.Tensor, t: int) -> dict[str, float]:
@@ -128,14 +135,12 @@ def test_a_forbidden_word(explained: list[Explanation]) -> None:
 
 
 def test_forbidden_words_are_not_predicted(prior: Prior, output: LogLinearOutput, hidden: torch.Tensor) -> None:
-    scores = output.class_scores(hidden)
-    (e, *_) = explain(prior, output, prior.background(), hidden, torch.tensor(TOKENS), top=99, scores=scores)
+    (e, *_) = explain(prior, output, *given(prior, output, hidden, TOKENS), top=99)
     assert sorted(word for word, _ in e.predictions) == sorted(set(WORDS) - {"table"})
 
 
 def test_words_of_equal_probability_share_a_rank(output: LogLinearOutput, hidden: torch.Tensor) -> None:
     signatures = group_equal_rows(FeatureTable.from_rows(ROWS))
     prior = Prior(WORDS, signatures, signatures, np.zeros(6), {})
-    given, scores = (prior, output, prior.background(), hidden[:1]), output.class_scores(hidden[:1])
-    chat, chien = (next(iter(explain(*given, torch.tensor([i]), top=1, scores=scores))) for i in (1, 2))
+    chat, chien = (next(iter(explain(prior, output, *given(prior, output, hidden[:1], [i]), top=1))) for i in (1, 2))
     assert (chat.rank, chat.log_prob) == (chien.rank, chien.log_prob)

@@ -1,0 +1,139 @@
+"""--learn-background-temperature in models: the definition word by word, searches, explanations, commands, refusals."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from automaton_prior import with_bigrams, with_grammar
+from dynamic_prior import LINES
+from evidence_world import EvidenceWorld
+from expert_models import options
+from host_commands import HostCommands
+from tiny_world import EVERY_SENTENCE, Setting, World, batch, build, randomise
+from translation_world import TranslationWorld, assert_steps_agree, pairs
+
+from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.explaining import LanguageModelExplainer
+
+LEARN = "--learn-background-temperature"
+GRAMMATICAL = ["le chat voit la mer", "la mer voit bien", "le petit pont"]
+AFTER = {"le": {"chat": 0.5, "roi": 0.3}, "la": {"mer": 0.6, "verte": 0.2}, "chat": {"voit": 0.7}}
+
+
+def prior_of(path: Path, kind: str) -> Prior:
+    prior = load_prior(path)
+    return with_grammar(prior) if kind == "grammar" else with_bigrams(prior, AFTER)
+
+
+def made(args: list[object], prior: Prior, seed: int = 7) -> Setting:
+    setting = build([*args, LEARN], prior)
+    randomise(setting.model, scale=0.3, seed=seed)
+    setting.model.eval()
+    return setting
+
+
+@pytest.mark.parametrize("kind", ["grammar", "n-grams"])
+@pytest.mark.parametrize("formula", ["signature", "plain"])
+def test_the_loss_is_the_definition(world: World, kind: str, formula: str) -> None:
+    """log B₀ + τ r of the signatures, and the shares of b; in value and gradient, by either formula."""
+    prior = prior_of(world.prior("prior"), kind)
+    setting = made([*world.train_args(), "--output-formula", formula], prior)
+    lines = GRAMMATICAL if kind == "grammar" else LINES
+    sample = batch(setting.task.dictionary, lines)
+    loss, _, _ = setting.criterion(setting.model, sample)
+    ours = torch.autograd.grad(loss, setting.model.parameters())
+
+    decoder = setting.model.decoder
+    background, output, total = decoder.background, decoder.output, 0.0
+    previous, target = sample["net_input"]["src_tokens"], sample["target"]
+    hidden, _ = decoder.extract_features(previous)
+    shared = background.root.class_log_mass
+    for row in range(len(target)):
+        state = background.start(1)
+        for t in range(int(target[row].ne(setting.task.dictionary.pad()).sum())):
+            tau = 1 + decoder.temperature.weight @ hidden[row, t] + decoder.temperature.of_class
+            mass, constant = background.log_mass(state)[0], background.corrections(state).constant
+            possible = ~mass.isneginf()
+            said = (mass - shared - constant)[possible]
+            scores = output.class_scores(hidden[row, t])
+            p = torch.full_like(scores, -math.inf)
+            p[possible] = (scores[possible] + shared[possible] + tau[possible] * said).log_softmax(0)
+            token = target[row, t : t + 1]
+            total = total - p[output.class_of[token]] - background.log_share(state, token)
+            state = background.advance(state, token)
+    torch.testing.assert_close(loss, total.squeeze(), rtol=1e-4, atol=1e-3)
+    for a, b in zip(ours, torch.autograd.grad(total.sum(), setting.model.parameters()), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+    assert decoder.temperature.weight.abs().sum() > 0
+
+
+@pytest.mark.parametrize("kind", ["grammar", "n-grams"])
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_decoding_word_by_word(translation: TranslationWorld, arch: str, kind: str) -> None:
+    prior = prior_of(translation.data / "prior", kind)
+    setting = made(translation.train_args(arch), prior)
+    assert_steps_agree(setting, pairs(setting.task, GRAMMATICAL))
+
+
+@pytest.mark.parametrize("kind", ["grammar", "n-grams"])
+def test_language_models(world: World, kind: str) -> None:
+    """Step by step, and in explanations, whose terms sum to what the network adds."""
+    setting = made(world.train_args(), prior_of(world.prior("prior"), kind))
+    lines = GRAMMATICAL if kind == "grammar" else LINES
+    tokens, decoder = batch(setting.task.dictionary, lines)["net_input"]["src_tokens"], setting.model.decoder
+    with torch.no_grad():
+        whole = setting.model.get_normalized_probs(decoder(tokens), log_probs=True)
+        torch.testing.assert_close(whole.exp().sum(-1), torch.ones(tokens.shape), atol=1e-5, rtol=0)
+        state: dict[str, object] = {}
+        for end in range(1, tokens.size(1) + 1):
+            step = setting.model.get_normalized_probs(decoder(tokens[:, :end], incremental_state=state), log_probs=True)
+            alive = tokens[:, end - 1].ne(setting.task.dictionary.pad())
+            torch.testing.assert_close(step[alive, 0], whole[alive, end - 1], atol=1e-4, rtol=1e-4)
+    explainer = LanguageModelExplainer(setting.model, setting.task)
+    for line in lines:
+        hidden, _ = decoder.extract_features(batch(setting.task.dictionary, [line])["net_input"]["src_tokens"])
+        own = [*(setting.task.dictionary.index(word) for word in line.split()), setting.task.dictionary.eos()]
+        powers = decoder.temperature(hidden[0], decoder.output.class_of[own]).tolist()
+        for e, power in zip(explainer.explain(line.split(), 5), powers, strict=True):
+            own = math.fsum(value for _, value in e.own_features)
+            assert e.log_prob == pytest.approx(e.log_background + own + e.normaliser, abs=1e-4)
+            assert e.power == pytest.approx(power, abs=1e-5)
+
+
+def test_it_begins_as_the_background(world: World) -> None:
+    prior = prior_of(world.prior("prior"), "n-grams")
+    plain, learning = (build([*world.train_args(), *more], prior).model for more in ([], [LEARN]))
+    learning.load_state_dict({**learning.state_dict(), **plain.state_dict()})
+    tokens = torch.tensor([[2, 5, 9, 7]])
+    found, expected = (model.get_normalized_probs(model.decoder(tokens), True) for model in (learning, plain))
+    assert torch.equal(found, expected)
+
+
+def test_what_it_does_not_go_with(
+    world: World, translation: TranslationWorld, evidence: EvidenceWorld, expert_file: Path
+) -> None:
+    message = f"{LEARN}: expected a prior with n-grams or an automaton, and without evidence"
+    for args in (world.train_args(), translation.train_args("llrnn_transformer"), evidence.train_args()):
+        with pytest.raises(OptionError, match=message):
+            build([*args, LEARN])
+    with pytest.raises(OptionError, match=f"{LEARN}: not supported with --expert; leave out one of them"):
+        build([*world.train_args(), LEARN, *options(expert_file, "Said")], prior_of(world.prior("prior"), "n-grams"))
+
+
+def test_the_commands(host: HostCommands, world: World, tmp_path: Path) -> None:
+    """Trained, resumed, evaluated and explained; nothing but the training is told of it."""
+    text = ("--ngram-text", world.place / "train.txt", "--background", "ngram:2", "--folds", 2, "--top-words", 20)
+    known = ("--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv")
+    host.run("llrnn", "prior", *known, "--count-text", world.place / "train.txt", *text, "--out", tmp_path / "prior")
+    args = [*world.train_args(save_dir=tmp_path / "model"), "--prior", tmp_path / "prior", LEARN]
+    host.run("fairseq-train", *args, "--max-epoch", 1)
+    nats = host.run("fairseq-train", *args, "--max-epoch", 2).json_lines("valid")[-1]["valid_nats"]
+    model = ("--path", tmp_path / "model" / "checkpoint_last.pt")
+    common = [*world.task_args(), "--prior", tmp_path / "prior", *model, "--gen-subset", "valid"]
+    done = host.run("fairseq-eval-lm", *common, "--sample-break-mode", "eos", *EVERY_SENTENCE)
+    assert f"Loss (base 2): {nats / math.log(2):.2f}" in done.out
+    shown = host.run("llrnn", "explain", *model, "le chat").out
+    assert "background    to the power " in shown
+    assert float(shown.partition("to the power ")[2].split()[0]) != 1.0
