@@ -102,7 +102,13 @@ RECIPES = {
         "ll-word, but the decoder reads words through a table of its own", "word", LOG_LINEAR, "word/prior",
     ),
     "softmax-piece": Recipe("softmax over pieces", "piece", f"{SOFTMAX} --share-all-embeddings"),
-    "ll-piece": Recipe("log-linear over pieces", "piece", LOG_LINEAR, "piece/lexical"),
+    "ll-piece": Recipe(
+        "log-linear over pieces: features of pieces, lexical background; the decoder reads pieces through the same "
+        "features", "piece", f"{LOG_LINEAR} --feature-input --tie-features", "piece/lexical",
+    ),
+    "ll-piece-untied": Recipe(
+        "ll-piece, but the decoder reads pieces through a table of its own", "piece", LOG_LINEAR, "piece/lexical",
+    ),
     "softmax-word-unk": Recipe(
         "softmax over words; those seen once are <unk>, and <unk> is replaced by copying", "word-unk",
         f"{SOFTMAX} --share-decoder-input-output-embed", replaces_unknown=True,

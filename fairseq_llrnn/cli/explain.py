@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "log p/b is what the network adds to the background b: the weights of the word's features (`its features`) and "
         "-log Z (`normaliser`, the same for every word) sum to it. `expected`: how likely the next word has a feature, "
         "by the background → by the model, where they differ most. `strongest`: the largest weights of all features. "
-        "`background`: its power τ for this word, where the network chooses it (--learn-background-temperature).",
+        "Background:Power, among `its features`, is what a learned temperature adds.",
     )
     parser.add_argument_group(
         "translations",

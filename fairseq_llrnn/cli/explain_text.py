@@ -70,8 +70,6 @@ def as_table(
             f"{probability(b):>12} {gain:>9}"
         )
         lines += [*_source_lines(e, source), *_slot_lines(e, source), *_expert_lines(e)]
-        if e.power is not None:
-            lines.append(labelled("background", [f"to the power {e.power:.2f}"]))
         own = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
         rest = math.fsum(value for _, value in e.own_features[top:])
         if len(e.own_features) > top:
@@ -112,7 +110,6 @@ def as_json(
                 "strongest_words": dict(e.strongest_words),
                 **_source_facts(e, source),
                 **_slot_facts(e, source),
-                **({} if e.power is None else {"background_power": e.power}),
                 **({} if e.experts is None else {"experts": [asdict(heard) for heard in e.experts]}),
             }
             for word, e in zip([*words, None], explained, strict=True)

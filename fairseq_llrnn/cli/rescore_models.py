@@ -86,7 +86,7 @@ def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[st
         files[option] = Path(path)
         files |= {f"{file.name} of {option}": file for file in models[name].scorer.dictionaries}
         experts = files_of_experts(_given(args, MODELS[name][0], "expert"))
-        files |= {f"{file.name} of --{MODELS[name][0]}expert": file for file in experts}
+        files |= {f"{expert} of {option}": file for expert, file in experts.items()}
     return files
 
 

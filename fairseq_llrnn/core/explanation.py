@@ -26,12 +26,18 @@ from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.slot_terms import PLACE, OfferedSlot, SlotTerms
 from fairseq_llrnn.core.source_evidence import SourceEvidence
 
+POWER = "Background:Power"  # what a learned temperature adds, in the list of a word's features
+
 Weighed = tuple[tuple[str, float], ...]  # (name, value), the most important first
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """One position of a sentence. With b normalised, log_prob = log_background + Σ own_features + normaliser."""
+    """One position of a sentence.
+
+    With b normalised, log_prob = log_background + Σ own_features + normaliser; but for the <unk> of an open vocabulary,
+    a sum over classes, of whose features there is only the mean.
+    """
 
     token: str  # what it is scored as: itself, <unk> where neither the dictionary nor a slot has it
     log_prob: float  # log p(token | K); −inf where the background forbids it
@@ -46,7 +52,6 @@ class Explanation:
     slots: tuple[OfferedSlot, ...] | None = None  # all that the source offers; None: the prior has no evidence
     slot: OfferedSlot | None = None  # the one that the token is
     experts: tuple[Heard, ...] | None = None  # what they say of the token; None: the model has none
-    power: float | None = None  # τ(K, σ) of its signature, where the network chooses the background's temperature
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
 
 
@@ -62,7 +67,7 @@ def explain(
     top: int,
     slot_rows: tuple[Tensor, Tensor] | None = None,
     opened: tuple[OpenMixture, Tensor] | None = None,
-    powers: Tensor | None = None,
+    powered: Tensor | None = None,
 ) -> Iterator[Explanation]:
     """Explain a sentence position by position.
 
@@ -75,7 +80,7 @@ def explain(
         slot_rows: rows (J, H) and biases (J,) of the slots, where the background has any (SlotRows).
         opened: the open classes, if there are any, and their scores (T, O): <unk> then has the mean features of what it
             stands for.
-        powers: τ of a learned temperature, (T,), for the signature of each token.
+        powered: what a learned temperature adds to the background, (τ − 1) r, as part of the scores, (T, S).
     """
     table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
     experts = ExpertTerms(background, hidden) if isinstance(background, ExpertMixture) else None
@@ -120,6 +125,8 @@ def explain(
             if signature >= static:
                 slot = offered[signature - static]
                 own.append((PLACE, slots.places[t, signature - static].item()))
+        if powered is not None and powered[t, here]:
+            own.append((POWER, powered[t, here].item()))
         if experts is not None and isinstance(background, ExpertMixture):
             heard = experts.heard(t, int(background.contexts_of(state)), token, row)
             own += [(f"{EXPERT}:{said.name}", said.weight * said.value) for said in heard if said.value]
@@ -140,7 +147,6 @@ def explain(
             slots=offered,
             slot=slot,
             experts=heard,
-            power=None if powers is None else powers[t].item(),
         )
 
 

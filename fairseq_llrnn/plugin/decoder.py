@@ -165,7 +165,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         if state is None:
             extra["along"] = Along(background, known)
             if self.temperature is not None:
-                extra["along"].masses = self.temperature.applied(extra["along"].masses, hidden.flatten(0, 1))
+                masses = self.temperature.applied(extra["along"].masses, hidden.flatten(0, 1))
+                extra["along"].masses = masses
+                extra["added"] = masses.added  # where DistributedDataParallel sees it used
         else:
             corrections = background.corrections(state)
             if self.temperature is not None and corrections is not None:
@@ -260,7 +262,18 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """Refuse weights that were trained beside another prior."""
         check_fingerprint(self.prior_fingerprint, state_dict.get(f"{name}.prior_fingerprint"), self.prior_folder)
         check_experts(self.experts, state_dict.get(f"{name}.experts.weight"))
+        self._upgrade_temperature(state_dict, f"{name}.temperature")
         return state_dict
+
+    def _upgrade_temperature(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """Weights of no learned temperature begin as zeros, with which it changes nothing; others need the option."""
+        if self.temperature is not None:
+            for part, value in self.temperature.state_dict().items():
+                state_dict.setdefault(f"{name}.{part}", torch.zeros_like(value))
+        elif f"{name}.weight" in state_dict:
+            raise OptionError(
+                "--learn-background-temperature: expected this option, with which the checkpoint was trained; give it"
+            )
 
 
 def _refuse_plain(output: LogLinearOutput, what: str) -> None:

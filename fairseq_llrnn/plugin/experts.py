@@ -78,11 +78,16 @@ def attach(decoder: Any, panel: Panel, prior: Prior) -> None:
 
 def check_experts(experts: ExpertFeatures | None, saved: Tensor | None) -> None:
     """Raise OptionError where a checkpoint's weights (E, H) are of other experts than those of --expert."""
-    found, given = 0 if saved is None else len(saved), 0 if experts is None else len(experts.panel.experts)
-    if found != given:
-        mend = "give those of its training, in their order, as --expert FILE:Class" if found else "leave it out"
+    refuse_other_experts("--expert", "the checkpoint", saved, 0 if experts is None else len(experts.panel.experts))
+
+
+def refuse_other_experts(option: str, checkpoint: str, saved: Any, given: int) -> None:
+    """Raise OptionError where not as many experts are `given` as a checkpoint has weights for, (E, H) or None."""
+    trained = len(saved) if isinstance(saved, Tensor) and saved.dim() else 0
+    if trained != given:
+        mend = f"give those of its training, in their order, as {option} FILE:Class" if trained else "leave it out"
         raise OptionError(
-            f"--expert: expected as many experts as the checkpoint was trained with, which are {found}, found {given}; "
+            f"{option}: expected as many experts as {checkpoint} was trained with, which are {trained}, found {given}; "
             f"{mend}"
         )
 

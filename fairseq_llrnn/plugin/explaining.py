@@ -63,11 +63,14 @@ class Explainer:
         if decoder.opened is not None:
             opened = decoder.opened, decoder.opened.scores(hidden[0], extra["open"])
         scores = class_scores(decoder.output, decoder.opened, hidden, extra)[0]
-        powers = None
+        along, powered = extra["along"], None
+        masses = along.log_mass[0]
         if decoder.temperature is not None:
-            powers = decoder.temperature(hidden[0], extra["background"].classes_along(tokens.unsqueeze(0))[0])
+            before = along.background.corrections(along.states).dense(len(tokens))
+            powered = (masses - before).masked_fill(before.isneginf(), 0.0)
+            scores, masses = scores + powered, before
         given = self.task.prior, decoder.output, extra["background"], hidden[0], tokens
-        return list(explain(*given, scores, extra["along"].log_mass[0], top, slot_rows, opened, powers))
+        return list(explain(*given, scores, masses, top, slot_rows, opened, powered))
 
 
 class LanguageModelExplainer(Explainer):

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from fairseq_llrnn.core.prior import JSON_FILE
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.experts import refuse_other_experts
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
         DataError: weights that do not fit, or are not finite. PriorError: the prior does not fit. OptionError: other
         experts than those of the training.
     """
-    _check_experts(path, state["model"], places)
+    given = len(places.expert.split(",")) if places.expert else 0
+    refuse_other_experts(f"--{places.prefix}expert", path, state["model"].get(EXPERT_WEIGHTS), given)
     state["args"] = None  # the host would prefer it to the configuration, which is what we looked at
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
@@ -114,17 +116,6 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
                 "earlier checkpoint, and train with a smaller --lr or with --clip-norm"
             )
     return models[0], task
-
-
-def _check_experts(path: str, weights: dict[str, Any], places: Places) -> None:
-    """Raise OptionError where there are more or fewer experts than weights for them."""
-    trained, given = len(weights.get(EXPERT_WEIGHTS, ())), len(places.expert.split(",")) if places.expert else 0
-    if trained != given:
-        option = f"--{places.prefix}expert"
-        mend = f"give those of its training, in their order, as {option} FILE:Class" if trained else "leave it out"
-        raise OptionError(
-            f"{option}: expected as many experts as {path} was trained with, which are {trained}, found {given}; {mend}"
-        )
 
 
 def read_checkpoint(path: str) -> dict[str, Any]:

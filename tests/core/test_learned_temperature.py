@@ -36,6 +36,7 @@ def made(seed: int) -> LearnedTemperature:
     torch.manual_seed(seed)
     with torch.no_grad():
         layer.weight.normal_()
+        layer.bias.normal_()
         layer.of_class.normal_()
     return layer
 
@@ -55,17 +56,15 @@ def by_definition(masses: Corrections, power: Tensor) -> Tensor:
 def test_masses_to_a_power(seed: int, entries: int, only: bool) -> None:
     masses, layer = corrections(seed, entries, only), made(seed)
     hidden = torch.randn(ROWS, WIDTH, dtype=torch.float64)
-    power = torch.stack([1 + layer.weight @ h + layer.of_class for h in hidden])
+    power = torch.stack([1 + layer.weight @ h + layer.bias + layer.of_class for h in hidden])
     torch.testing.assert_close(layer.applied(masses, hidden).dense(ROWS), by_definition(masses, power))
-    classes = torch.tensor([0, 3, 1, 4])
-    torch.testing.assert_close(layer(hidden, classes), power.gather(1, classes.unsqueeze(1)).squeeze(1))
 
 
 def test_it_begins_as_the_background() -> None:
     layer, masses = LearnedTemperature(WIDTH, CLASSES).double(), corrections(1, 6, True)
     hidden = torch.randn(ROWS, WIDTH, dtype=torch.float64)
     assert torch.equal(layer.applied(masses, hidden).dense(ROWS), masses.dense(ROWS))
-    assert layer.float()(hidden.bfloat16(), torch.zeros(ROWS, dtype=torch.long)).dtype == torch.float32
+    assert layer.float().applied(masses, hidden.bfloat16()).added.dtype == torch.float32
 
 
 @pytest.mark.parametrize("slots", [False, True])

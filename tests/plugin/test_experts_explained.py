@@ -1,5 +1,6 @@
 """Models with experts in `llrnn explain`, `score` and `rescore`: figures by the definition, and the commands."""
 
+import argparse
 import json
 import math
 import re
@@ -15,11 +16,12 @@ from host_commands import HostCommands
 from tiny_world import EVERY_SENTENCE, Setting, World
 from translation_world import TranslationWorld
 
+from fairseq_llrnn.core.experts.loading import files_of_experts
 from fairseq_llrnn.core.explanation import Explanation
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.explaining import LanguageModelExplainer, TranslationExplainer
 from fairseq_llrnn.plugin.general_model import find_model_files
-from fairseq_llrnn.plugin.load import Places
+from fairseq_llrnn.plugin.load import Places, take_places
 from fairseq_llrnn.plugin.scoring import load_scorer
 
 ALL = 10**6
@@ -177,8 +179,31 @@ def test_what_is_missing_or_too_much(
     assert done.code == 2 and "error: --expert: expected as many experts as " in done.err
     with pytest.raises(OptionError, match="which are 0, found 2; leave it out"):
         load_scorer(str(trained / "checkpoint_last.pt"), 100, Places(expert=experts))
+    with pytest.raises(OptionError, match="--expert .*: expected a model that was trained with a prior, found .*out$"):
+        take_places("stock.pt", argparse.Namespace(data="data-bin"), (), Places(expert=experts))
     state = torch.load(trained / "checkpoint_last.pt", weights_only=False)
     state["model"]["decoder.experts.weight"] = torch.zeros(1, 8)
     torch.save(state, tmp_path / "lm.pt")
     with pytest.raises(DataError, match="expected a model without experts"):
         find_model_files(str(tmp_path / "lm.pt"), Places(prefix="background-"))
+    state["model"]["decoder.experts.weight"] = torch.tensor(1.0)
+    torch.save(state, tmp_path / "lm.pt")
+    with pytest.raises(DataError, match="expected weights that fit the model which its options describe"):
+        load_scorer(str(tmp_path / "lm.pt"), 100)
+
+
+def test_scores_on_disk_are_of_an_expert_not_of_its_file() -> None:
+    """Another class, another order or another file of the same name is another expert."""
+    given = ["x/same.py:Mine", "x/same.py:Other", "y/same.py:Mine", "x/same.py:Mine,y/same.py:Mine"]
+    assert files_of_experts(given[0]) == {"expert 1 (same.py:Mine)": Path("x/same.py")}
+    assert len({tuple(files_of_experts(names).items()) for names in given}) == len(given)
+    assert files_of_experts(None) == {}
+
+
+def test_experts_of_one_name(translation: TranslationWorld, expert_file: Path) -> None:
+    """No term of a word's score is lost in the JSON."""
+    setting = evaluated([*translation.train_args(), *options(expert_file, "Mirror", "Mirror")])
+    for e in explained(setting, LINES[0], turned(LINES[0])):
+        assert e.experts is not None and [heard.name for heard in e.experts] == ["Mirror", "Mirror#2"]
+        terms = e.log_background + math.fsum(dict(e.own_features).values()) + e.normaliser
+        assert e.log_prob == pytest.approx(terms, abs=1e-4)

@@ -54,7 +54,8 @@ def test_the_loss_is_the_definition(world: World, kind: str, formula: str) -> No
     for row in range(len(target)):
         state = background.start(1)
         for t in range(int(target[row].ne(setting.task.dictionary.pad()).sum())):
-            tau = 1 + decoder.temperature.weight @ hidden[row, t] + decoder.temperature.of_class
+            layer = decoder.temperature
+            tau = 1 + layer.weight @ hidden[row, t] + layer.bias + layer.of_class
             mass, constant = background.log_mass(state)[0], background.corrections(state).constant
             possible = ~mass.isneginf()
             said = (mass - shared - constant)[possible]
@@ -94,13 +95,21 @@ def test_language_models(world: World, kind: str) -> None:
             torch.testing.assert_close(step[alive, 0], whole[alive, end - 1], atol=1e-4, rtol=1e-4)
     explainer = LanguageModelExplainer(setting.model, setting.task)
     for line in lines:
-        hidden, _ = decoder.extract_features(batch(setting.task.dictionary, [line])["net_input"]["src_tokens"])
-        own = [*(setting.task.dictionary.index(word) for word in line.split()), setting.task.dictionary.eos()]
-        powers = decoder.temperature(hidden[0], decoder.output.class_of[own]).tolist()
-        for e, power in zip(explainer.explain(line.split(), 5), powers, strict=True):
-            own = math.fsum(value for _, value in e.own_features)
-            assert e.log_prob == pytest.approx(e.log_background + own + e.normaliser, abs=1e-4)
-            assert e.power == pytest.approx(power, abs=1e-5)
+        sample, state = batch(setting.task.dictionary, [line]), decoder.background.start(1)
+        hidden, _ = decoder.extract_features(sample["net_input"]["src_tokens"])
+        for t, e in enumerate(explainer.explain(line.split(), 5)):
+            own, token = dict(e.own_features), sample["target"][0, t : t + 1]
+            terms = e.log_background + math.fsum(own.values()) + e.normaliser
+            assert e.log_prob == pytest.approx(terms, abs=1e-4)
+            mass, share = decoder.background.log_mass(state)[0], decoder.background.log_share(state, token)
+            place = decoder.output.class_of[token]
+            assert e.log_background == pytest.approx((mass[place] + share - mass.logsumexp(0)).item(), abs=1e-4), "b"
+            said = mass[place] - decoder.background.root.class_log_mass[place]
+            said = said - decoder.background.corrections(state).constant
+            layer = decoder.temperature
+            power = layer.weight @ hidden[0, t] + layer.bias + layer.of_class[place]
+            assert own.get("Background:Power", 0.0) == pytest.approx((power * said).item(), abs=1e-4)
+            state = decoder.background.advance(state, token)
 
 
 def test_it_begins_as_the_background(world: World) -> None:
@@ -137,5 +146,57 @@ def test_the_commands(host: HostCommands, world: World, tmp_path: Path) -> None:
     (loss,) = re.findall(r"Loss \(base 2\): ([\d.]+)", done.out)
     assert float(loss) == pytest.approx(nats / math.log(2), abs=2e-3)
     shown = host.run("llrnn", "explain", *model, "le chat").out
-    assert "background    to the power " in shown
-    assert float(shown.partition("to the power ")[2].split()[0]) != 1.0
+    assert "Background:Power" in shown
+
+    forgotten = [argument for argument in args if argument != LEARN]
+    refused = host.run("fairseq-train", *forgotten, "--max-epoch", 3, code=None)
+    assert refused.code != 0 and f"error: {LEARN}: expected this option, with which the checkpoint was" in refused.err
+
+
+def test_a_trained_model_goes_on_with_it(world: World, trained: Path) -> None:
+    """It begins as zeros, with which nothing changes."""
+    prior = prior_of(world.prior("prior"), "n-grams")
+    plain, learning = (build([*world.train_args(), *more], prior).model.eval() for more in ([], [LEARN]))
+    randomise(plain)
+    learning.load_state_dict(plain.state_dict())
+    tokens = torch.tensor([[2, 5, 9, 7]])
+    found, expected = (model.get_normalized_probs(model.decoder(tokens), True) for model in (learning, plain))
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["grammar", "n-grams"])
+def test_searches_find_the_model_s_scores(translation: TranslationWorld, kind: str) -> None:
+    from fairseq.dataclass.configs import GenerationConfig
+
+    setting = made(translation.train_args(), prior_of(translation.data / "prior", kind))
+    sample = pairs(setting.task, GRAMMATICAL)
+    generator = setting.task.build_generator([setting.model], GenerationConfig(beam=3, max_len_b=8))
+    for row, hypotheses in enumerate(setting.task.inference_step(generator, [setting.model], sample)):
+        for hypothesis in hypotheses:
+            target = hypothesis["tokens"].unsqueeze(0)
+            source = {name: sample["net_input"][name][row : row + 1] for name in ("src_tokens", "src_lengths")}
+            previous = torch.nn.functional.pad(target, (1, 0), value=setting.task.target_dictionary.eos())[:, :-1]
+            with torch.no_grad():
+                hidden, extra = setting.model(**source, prev_output_tokens=previous, features_only=True)
+                log_prob = setting.model.decoder.target_log_prob(hidden, extra, target)[0]
+            torch.testing.assert_close(log_prob, hypothesis["positional_scores"], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_samples_of_all_classes_are_the_exact_loss(host: HostCommands, world: World, opened: bool) -> None:
+    """And with an open vocabulary, whose <unk> is a class of its own kind."""
+    place = world.prior("prior")
+    if opened:
+        place = world.data / "open-temperature"
+        known = ("--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
+        host.run("llrnn", "prior", *known, "--open-vocabulary", "characters", "--open-types", 3, "--out", place)
+    setting = made(world.train_args(), prior_of(place, "n-grams"))
+    sample = batch(setting.task.dictionary, LINES)
+    exact = setting.criterion(setting.model, sample)[0]
+    ours = torch.autograd.grad(exact, setting.model.parameters())
+    sampled = build([*world.train_args(), LEARN, "--sampled-classes", "100000"], prior_of(place, "n-grams"))
+    sampled.model.load_state_dict(setting.model.state_dict())
+    found = sampled.criterion(sampled.model.train(), sample)[0]
+    torch.testing.assert_close(found, exact)
+    for a, b in zip(ours, torch.autograd.grad(found, sampled.model.parameters()), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)

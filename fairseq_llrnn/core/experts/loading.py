@@ -22,9 +22,10 @@ def load_experts(names: str) -> tuple[Expert, ...]:
     return tuple(_load(name.strip()) for name in names.split(","))
 
 
-def files_of_experts(names: str | None) -> tuple[Path, ...]:
-    """The files that `load_experts` would read; none for no names."""
-    return tuple(Path(name.strip().rpartition(":")[0]) for name in names.split(",")) if names else ()
+def files_of_experts(names: str | None) -> dict[str, Path]:
+    """The files that `load_experts` would read, by number, file name and class of each expert; none for no names."""
+    given = [name.strip().rpartition(":") for name in names.split(",")] if names else []
+    return {f"expert {i} ({Path(file).name}:{of})": Path(file) for i, (file, _, of) in enumerate(given, start=1)}
 
 
 def _load(name: str) -> Expert:

@@ -6,10 +6,10 @@ a value of a word that is no exception is v_e(σ) = Σ_g coefficient[e, g] · co
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
 import numbers
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +55,9 @@ class Panel:
         ignored: frozenset[int] = frozenset(),
     ) -> None:
         self.experts = tuple(experts)
+        named = [expert.name for expert in experts]
+        # what explanations call them: Mine, and Mine#2 where another one is called the same
+        self.names = tuple(n if n not in named[:i] else f"{n}#{i + 1}" for i, n in enumerate(named))
         self.word_of, self.token_of, self.source_word_of = word_of, token_of, source_word_of
         self.eos, self.pad, self.ignored = eos, pad, ignored
         self.looks_at_prefix = any(expert.looks_at_prefix for expert in experts)
@@ -145,7 +148,8 @@ def _quoted(words: Words) -> str:
 
 def _described(error: Exception, expert: Expert) -> str:
     """The error, and the line of the user's file that it comes from."""
-    file = inspect.getfile(type(expert))
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    place = f" ({file}, line {lines[-1]})" if lines else ""
+    frames = traceback.extract_tb(error.__traceback__)
+    file = getattr(sys.modules.get(type(expert).__module__), "__file__", None)
+    own = [frame for frame in frames if frame.filename == file] or frames[-1:]
+    place = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {error}{place}"

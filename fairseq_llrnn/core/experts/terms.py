@@ -42,10 +42,10 @@ class ExpertTerms:
         of_columns = {"": 1.0, **features}
         exceptions = dict(zip(self.contexts.words[context], self.contexts.values[context], strict=True))
         heard = []
-        for e, expert in enumerate(self.contexts.panel.experts):
+        for e, name in enumerate(self.contexts.panel.names):
             value = exceptions[token][e] if token in exceptions else None
             if value is None:
                 coefficients = self.contexts.coefficients[context][e].items()
                 value = math.fsum(c * of_columns.get(columns[column], 0.0) for column, c in coefficients)
-            heard.append(Heard(expert.name, self._weights[place][e], value))
+            heard.append(Heard(name, self._weights[place][e], value))
         return tuple(heard)
