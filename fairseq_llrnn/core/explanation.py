@@ -65,7 +65,7 @@ def explain(
     scores: Tensor,
     log_masses: Tensor,
     top: int,
-    slot_rows: tuple[Tensor, Tensor] | None = None,
+    slot_rows: Tensor | None = None,
     opened: tuple[OpenMixture, Tensor] | None = None,
     powered: Tensor | None = None,
 ) -> Iterator[Explanation]:
@@ -77,7 +77,7 @@ def explain(
         hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words, open ones included.
         scores, log_masses: aᵀφ and log B of all classes, as the model has them, (T, S + J + X); masses may be (1, …).
         top: how many predictions and strongest features (fewer where there are fewer).
-        slot_rows: rows (J, H) and biases (J,) of the slots, where the background has any (SlotRows).
+        slot_rows: of the slots, (J, H), where the background has any (SlotRows).
         opened: the open classes, if there are any, and their scores (T, O): <unk> then has the mean features of what it
             stands for.
         powered: what a learned temperature adds to the background, (τ − 1) r, as part of the scores, (T, S).
@@ -89,7 +89,7 @@ def explain(
         if slot_rows is None:
             raise ValueError("a background with slots needs their rows")
         symbols = prior.evidence_table.target.symbols
-        slots = SlotTerms(evidence, symbols, table, output, hidden, slot_rows[0])
+        slots = SlotTerms(evidence, symbols, table, output, hidden, slot_rows)
         table = slots.table
         names = [symbols[x] for x in evidence.columns(evidence.start(1))[0].tolist()]
         columns = evidence.column_of(tokens.unsqueeze(0))[0]

@@ -58,7 +58,7 @@ class Explainer:
     def _explained(self, tokens: Tensor, top: int, hidden: Tensor, extra: dict[str, Any]) -> list[Explanation]:
         """From what the decoder's extract_features gives for one sentence (1, T, …); tokens: (T,)."""
         decoder = self.model.decoder
-        slot_rows = tuple(rows[0] for rows in extra["slots"]) if "slots" in extra else None  # shape: (J, H) and (J,)
+        slot_rows = extra["slots"][0][0] if "slots" in extra else None  # shape: (J, H)
         opened = None
         if decoder.opened is not None:
             opened = decoder.opened, decoder.opened.scores(hidden[0], extra["open"])

@@ -117,7 +117,9 @@ def make(kind: str = "static", source: list[str] = SOURCE, sentence: list[str] =
     states, hidden = randn(1, len(source), ENCODER), randn(len(sentence), HIDDEN)
     tokens = torch.tensor([prior.evidence_table.target.index(word) for word in sentence])
     rows, bias = pointer(bound.slots, output.weight, output.bias, states)
-    explained = list(explain(prior, output, bound, hidden, tokens, 3, (rows[0], bias[0])))
+    scores = torch.cat([output.class_scores(hidden), hidden @ rows[0].T + bias[0]], dim=1)
+    masses = bound.log_mass_along(tokens.roll(1).unsqueeze(0))[0]
+    explained = list(explain(prior, output, bound, hidden, tokens, scores, masses, 3, rows[0]))
     return Case(prior, unbound.base, bound, output, pointer, states, hidden, tokens, explained)
 
 
@@ -189,7 +191,9 @@ def test_a_source_without_evidence() -> None:
     assert [e.token for e in case.explained] == ["<unk>", "chien", "12"]
     assert all(e.slots == () and e.slot is None for e in case.explained)
     without = replace(case.prior, evidence=None)
-    plainly = explain(without, case.output, without.background(), case.hidden, torch.tensor([UNK, 7, 4]), 3)
+    background, scores = without.background(), case.output.class_scores(case.hidden)
+    masses = background.log_mass(background.start(1))
+    plainly = explain(without, case.output, background, case.hidden, torch.tensor([UNK, 7, 4]), scores, masses, 3)
     for e, plain in zip(case.explained, plainly, strict=True):
         assert (e.log_prob, e.log_background) == pytest.approx((plain.log_prob, plain.log_background), abs=1e-6)
         assert (plain.slots, plain.slot, plain.rank) == (None, None, e.rank)
@@ -199,8 +203,8 @@ def test_a_source_without_evidence() -> None:
 def test_slots_of_one_sentence_are_asked_for_with_their_rows() -> None:
     case = make()
     with pytest.raises(ValueError, match="a background with slots needs their rows"):
-        next(explain(case.prior, case.output, case.bound, case.hidden, case.tokens, 3))
+        next(explain(case.prior, case.output, case.bound, case.hidden, case.tokens, case.hidden, case.hidden, 3))
     two = EvidenceBackground(case.base, case.prior.evidence_table, PAD, UNK, UNK).given(torch.tensor([[4], [4]]))
     assert isinstance(two, EvidenceMixture)
     with pytest.raises(ValueError, match="expected the slots of one sentence, found those of 2"):
-        SlotTerms(two, [], case.prior.output.features, case.output, case.hidden, case.hidden, case.hidden[0])
+        SlotTerms(two, [], case.prior.output.features, case.output, case.hidden, case.hidden)
