@@ -129,7 +129,8 @@ def run(args: argparse.Namespace) -> int:
     evidence = prior_source.evidence_settings(args, patterns)
     text = _piece_text(args, words)
     bitext = prior_source.read_bitext(args, words) if lexical is not None else None
-    source_symbols = () if evidence is None else prior_source.source_symbols(args, bitext)
+    copies = contextual is not None and contextual.copies
+    source_symbols = prior_source.source_symbols(args, bitext) if evidence is not None or copies else ()
     counts = words.count_text(args.count_text) if args.count_text else words.counts_with_ends()
     lexicon = _lexicon(args, words, text)
     sources = _sources(args, bitext.files if bitext else ())
@@ -137,6 +138,7 @@ def run(args: argparse.Namespace) -> int:
     prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
     if contextual is not None:
         prior, more = add_contextual(prior, words, contextual, args.count_text)
+        prior = replace(prior, source_symbols=source_symbols) if copies else prior
         notes.update(more)
     if model is not None:
         prior, more = prior_model.add_model(prior, words, model)

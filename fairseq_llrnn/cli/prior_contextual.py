@@ -9,7 +9,10 @@ from fairseq_llrnn.core.contextual import ContextualSettings, parse_background
 from fairseq_llrnn.core.prior_automaton import FLOOR, ON_ZERO
 from fairseq_llrnn.errors import OptionError
 
-NAMES = ("ngram_text", "ngram_weight", "background_temperature", "folds", "on_zero", "unknown_symbols")
+NAMES = (
+    *("ngram_text", "ngram_weight", "background_temperature", "folds"),
+    *("on_zero", "unknown_symbols", "copy_source_words"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{FLOOR:g} of the unigram, so that nothing is impossible (default: {ON_ZERO[0]})",
     )  # fmt: skip
     group.add_argument(
+        "--copy-source-words", action="store_true", default=None,
+        help="of automaton:FILE.words, words spelled in characters: a translation may also hold the words of its own "
+        "source, which is spelled with the same separators (--source-dict)",
+    )  # fmt: skip
+    group.add_argument(
         "--unknown-symbols", choices=("error", "drop"),
         help="symbols of an automaton that the dictionary lacks: an error, or drop what has them (default: error)",
     )  # fmt: skip
@@ -66,7 +74,7 @@ def contextual_settings(args: argparse.Namespace) -> ContextualSettings | None:
             "the spelling"
         )
     if kind == "ngram":
-        _refuse_alone(args, ("on_zero", "unknown_symbols"), "--background automaton:…")
+        _refuse_alone(args, ("on_zero", "unknown_symbols", "copy_source_words"), "--background automaton:…")
         if settings.order is None:
             _refuse_alone(args, ("ngram_text", "folds"), "--background ngram:N, whose n-grams are estimated here")
         elif not (args.count_text or args.ngram_text):
@@ -79,6 +87,8 @@ def contextual_settings(args: argparse.Namespace) -> ContextualSettings | None:
                 raise OptionError(f"--ngram-text {path}: expected a file of text, found none there; check the spelling")
     else:
         _refuse_alone(args, ("ngram_text", "ngram_weight", "folds"), "--background ngram:…")
+        if not source.endswith(".words"):
+            _refuse_alone(args, ("copy_source_words",), "--background automaton:FILE.words")
     for option, name in (("--lexical-translation", "lexical_translation"), ("--unsupported", "unsupported")):
         if getattr(args, name):
             raise OptionError(
@@ -91,6 +101,7 @@ def contextual_settings(args: argparse.Namespace) -> ContextualSettings | None:
         "folds": args.folds,
         "on_zero": args.on_zero,
         "unknown_symbols": args.unknown_symbols,
+        "copies": args.copy_source_words,
         "texts": None if args.ngram_text is None else tuple(args.ngram_text),
     }
     return replace(settings, **{name: value for name, value in given.items() if value is not None})

@@ -127,8 +127,14 @@ def evidence_settings(args: argparse.Namespace, patterns: UserPatterns | None) -
         OptionError, DataError: options that are wrong or do not go together; a table that is.
     """
     if args.evidence is None and args.evidence_map is None:
-        _refuse_alone(args, ("evidence_weight", "unsupported", "source_dict"), "--evidence")
+        _refuse_alone(args, ("evidence_weight", "unsupported"), "--evidence")
+        if not args.copy_source_words:
+            _refuse_alone(args, ("source_dict",), "--evidence or --copy-source-words")
         return None
+    if args.copy_source_words:
+        raise OptionError(
+            "--evidence: evidence is of whole words, and --copy-source-words spells them; leave one of them out"
+        )
     if args.pieces is not None:
         raise OptionError(
             f"--evidence: evidence is of whole words, found --pieces {args.pieces} beside it; preprocess words, or "
@@ -204,9 +210,10 @@ def source_symbols(args: argparse.Namespace, bitext: "BinarisedBitext | None") -
     own = Path(args.dict)
     others = sorted(path for path in own.parent.glob("dict.*.txt") if path.name != own.name)
     if len(others) != 1:
+        option = "--copy-source-words" if args.copy_source_words else "--evidence"
         found = ", ".join(path.name for path in others) or "none"
         raise OptionError(
-            f"--evidence: expected one other dict.*.txt beside --dict {own}, the source's, found {found}; give it as "
+            f"{option}: expected one other dict.*.txt beside --dict {own}, the source's, found {found}; give it as "
             "--source-dict"
         )
     return load_dictionary(others[0]).symbols

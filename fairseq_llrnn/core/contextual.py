@@ -40,6 +40,7 @@ class ContextualSettings:
     folds: int = DEFAULT_FOLDS
     on_zero: str = ON_ZERO[0]
     unknown_symbols: str = "error"
+    copies: bool = False  # whether texts of words spelled in characters can hold those of their source
     texts: tuple[str, ...] = ()  # that n-grams are estimated from; none: those of the unigram
 
     @property
@@ -67,9 +68,11 @@ def add_contextual(
     log_weights = prior.log_weights / settings.temperature
     read = read_automaton(settings.source, words, settings.unknown_symbols, log_weights)
     automaton, notes = tempered(read.automaton, settings.temperature), Counter(read.notes)
-    known = PriorAutomaton(automaton, "automaton", temperature=settings.temperature, on_zero=settings.on_zero)
+    known = PriorAutomaton(
+        automaton, "automaton", temperature=settings.temperature, on_zero=settings.on_zero, copies=settings.copies
+    )
     made = replace(prior, log_weights=log_weights, automaton=known)
-    if texts:
+    if texts and not settings.copies:  # what a text can hold is only known beside its source
         notes.update(_without_probability(made, words, settings, texts))
     if settings.on_zero == "floor":
         made = replace(made, automaton=replace(known, automaton=floored(automaton, log_weights)))

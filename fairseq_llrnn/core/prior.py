@@ -31,6 +31,7 @@ import torch
 
 from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.core.backgrounds.contract import Background
+from fairseq_llrnn.core.backgrounds.copied_words import CopiedWords, source_to_target
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceBackground
 from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.core.backgrounds.model import ModelBackground
@@ -99,13 +100,23 @@ class Prior:
             digest.update(f"{hash_symbols(self.source_symbols)} {self.lexical.identity}".encode())
         if self.evidence is not None:
             digest.update(f"evidence {hash_symbols(self.source_symbols)} {self.evidence.identity}".encode())
+        if self.copies:
+            digest.update(f"copies {hash_symbols(self.source_symbols)}".encode())
         if self.model is not None:
             digest.update(f"model {self.model.identity}".encode())
         return digest.hexdigest()
 
+    @property
+    def copies(self) -> bool:
+        """Whether texts spelled in characters can hold the words of their source."""
+        return self.automaton is not None and self.automaton.copies
+
     def background(self, has_source: bool = True) -> Background:
         """The background over the output signatures, in float32; without evidence where no source can offer it."""
         background = self._background_without_evidence()
+        if self.copies and has_source and isinstance(background, AutomatonBackground):
+            to_target = torch.tensor(source_to_target(self.source_symbols, self.symbols))
+            background = CopiedWords(background, to_target)
         if self.evidence is None or not has_source:
             return background
         pad, unk = self.symbols.index(PAD), self.symbols.index(UNK)
@@ -234,6 +245,8 @@ class Prior:
         for part, known in (("lexical", self.lexical), ("evidence", self.evidence)):
             if known is not None:
                 description[part] = {**known.description(), SOURCE_HASH: hash_symbols(self.source_symbols)}
+        if self.copies:
+            description["copies"] = {SOURCE_HASH: hash_symbols(self.source_symbols)}
         if self.open_vocabulary is not None:
             description["open_vocabulary"] = self.open_vocabulary.description()
         if self.automaton is not None:
@@ -251,9 +264,10 @@ class Prior:
 
     def check_source_dictionary(self, symbols: Sequence[str], where: str) -> None:
         """Raise PriorError where the prior knows of other source words than these, in this order."""
-        if self.lexical is None and self.evidence is None:
+        parts = {"lexical": self.lexical is not None, "evidence": self.evidence is not None, "copies": self.copies}
+        known = next((SOURCE_PARTS[part] for part, has in parts.items() if has), None)
+        if known is None:
             return
-        known = SOURCE_PARTS["evidence" if self.lexical is None else "lexical"]
         problem = f"the prior's {known} made for another source dictionary than {where}"
         option = f"--source-dict {where}" if self.lexical is None else f"--lexical-translation {Path(where).parent}"
         check_symbols(symbols, self.source_symbols, problem, option)
@@ -308,6 +322,8 @@ def load_prior(directory: Path | str, load_model: LoadModel | None = None) -> Pr
             raise ValueError("the open vocabulary needs <unk> alone in its signature")
         if automaton is not None and lexical is not None:
             raise ValueError("its background is an automaton and lexical translations at once")
+        if automaton is not None and automaton.copies and ("copies" not in description or "evidence" in description):
+            raise ValueError("the words to copy are described without their source, or beside evidence")
         model = ModelFiles.described(description["model"], directory) if "model" in description else None
         if model is not None and (automaton is not None or lexical is not None):
             raise ValueError("its background is a model and something else at once")

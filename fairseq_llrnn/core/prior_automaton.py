@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairseq_llrnn.core.automaton.automaton import END, NOTHING, ROOT, Automaton
+from fairseq_llrnn.core.automaton.characters import BETWEEN
 from fairseq_llrnn.core.prior_arrays import read_array
 
 KINDS = ("ngram", "automaton")
@@ -30,6 +31,7 @@ class PriorAutomaton:
     weight: float = 1.0  # as `llrnn prior --ngram-weight`
     temperature: float = 1.0
     on_zero: str = "error"
+    copies: bool = False  # whether texts spelled in characters can hold the words of their source, too
 
     @property
     def folds(self) -> int:
@@ -48,6 +50,7 @@ class PriorAutomaton:
             "temperature": self.temperature,
             "on_zero": self.on_zero,
             "memory": self.automaton.memory,
+            "copies": self.copies,
         }
 
     def counts(self) -> dict[str, int]:
@@ -67,15 +70,18 @@ def read_prior_automaton(
     """
     names = ("kind", "weight", "temperature", "on_zero", "memory")
     kind, weight, temperature, on_zero, memory = (description[name] for name in names)
+    copies = description.get("copies", False)  # which the first priors of version 3 do not have
     numbers = isinstance(weight, float) and isinstance(temperature, float)
     memorised = memory is None or (isinstance(memory, int) and not isinstance(memory, bool))
-    if not (kind in KINDS and on_zero in ON_ZERO and numbers and memorised):
-        raise ValueError("the automaton is described by something else than kind, weight, temperature, on_zero, memory")
+    if not (kind in KINDS and on_zero in ON_ZERO and numbers and memorised and isinstance(copies, bool)):
+        raise ValueError(f"the automaton is described by something else than {', '.join(names)}, copies")
     found = {name: read_array(arrays, f"automaton_{name}", np.int64) for name in INTEGERS}
     found |= {name: read_array(arrays, f"automaton_{name}", np.float64) for name in NUMBERS}
     automaton = Automaton(num_symbols=len(log_weights), memory=memory, **found)
     automaton.check(log_weights)
-    return PriorAutomaton(automaton, kind, weight, temperature, on_zero)
+    if copies and len(automaton.starts) == 1 and automaton.num_states <= BETWEEN:
+        raise ValueError("the automaton has no state between words, and can hold none of a source")
+    return PriorAutomaton(automaton, kind, weight, temperature, on_zero, copies)
 
 
 def tempered(automaton: Automaton, temperature: float) -> Automaton:

@@ -15,7 +15,11 @@ READABLE = (2, 3)  # of version 2 is what knows neither an automaton nor an open
 JSON_FILE = "prior.json"
 REBUILD = "build it again with `llrnn prior`"
 SOURCE_HASH = "source_dictionary_sha256"  # in the parts that know source words
-SOURCE_PARTS = {"lexical": "lexical translations were", "evidence": "evidence was"}  # and how errors call them
+SOURCE_PARTS = {  # and how errors call them
+    "lexical": "lexical translations were",
+    "evidence": "evidence was",
+    "copies": "words to copy were",
+}
 
 
 def read_description(directory: Path) -> dict[str, Any]:
@@ -57,5 +61,6 @@ def read_description(directory: Path) -> dict[str, Any]:
 def check_source_hash(description: Mapping[str, Any], found: str) -> None:
     """Raise ValueError where a part was made for source words of another hash than `found`."""
     for part, name in SOURCE_PARTS.items():
-        if part in description and description[part].get(SOURCE_HASH) != found:
+        known = description.get(part, {SOURCE_HASH: found})
+        if not isinstance(known, dict) or known.get(SOURCE_HASH) != found:
             raise ValueError(f"the {name} made for other source words")

@@ -47,8 +47,8 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
     Raises:
         DataError: there is one, and the prior has --on-zero error.
     """
-    if prior.automaton is None or not (prior.automaton.automaton.fail == NOTHING).any():
-        return
+    if prior.automaton is None or prior.copies or not (prior.automaton.automaton.fail == NOTHING).any():
+        return  # copies are only known beside their sources: `refuse_impossible` finds such a sentence in its batch
     lines: list[list[int]] = []
     for target in targets:
         line: list[int] = []

@@ -9,22 +9,24 @@ import pytest
 from automata import string_weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spelled_words import with_words
 
 from fairseq_llrnn.core.automaton.automaton import Automaton
-from fairseq_llrnn.core.automaton.characters import CharacterAutomaton, character_automaton, spelling
+from fairseq_llrnn.core.automaton.characters import read_words, spelling
 from fairseq_llrnn.core.automaton.reading import read_automaton
 from fairseq_llrnn.core.automaton.symbols import Symbols
 from fairseq_llrnn.core.dictionary import SPECIALS, WordList
 from fairseq_llrnn.errors import DataError
 
 NAMES = ("a", "b", "▁", ".")
+SEPARATORS = (6, 7)
 WORDS = WordList((*SPECIALS, *NAMES), np.array([0] * 4 + [5] * 4))
 
 
-def read(tmp_path: Path, text: str, unknown: str = "error") -> CharacterAutomaton:
+def read(tmp_path: Path, text: str, unknown: str = "error") -> Automaton:
     file = tmp_path / "some.words"
     file.write_text(text, encoding="utf-8")
-    return character_automaton(file, Symbols(WORDS, unknown))
+    return read_words(file, Symbols(WORDS, unknown))
 
 
 def texts(automaton: Automaton, longest: int = 6) -> set[str]:
@@ -49,22 +51,22 @@ def test_texts_are_words_and_separators(
 ) -> None:
     symbols = Symbols(WORDS)
     characters = read(tmp_path_factory.mktemp("words"), "%separator ▁ .\n" + "\n".join(words))
-    assert texts(characters.automaton, 5) == expected(words, "▁.", 5)
+    assert texts(characters, 5) == expected(words, "▁.", 5)
     spelled = [word for text in more if (word := spelling(text, symbols, "here")) is not None]
-    assert texts(characters.add_words(spelled), 5) == expected(words | more, "▁.", 5)
+    assert texts(with_words(characters, SEPARATORS, spelled), 5) == expected(words | more, "▁.", 5)
 
 
 def test_a_word_with_separators_is_several(tmp_path: Path) -> None:
     characters = read(tmp_path, "%separator . ▁\na\n")
     word = spelling("b.ab", Symbols(WORDS), "here")
     assert word is not None
-    assert texts(characters.add_words([word])) == expected({"a", "b", "ab"}, "▁.")
-    assert characters.add_words([]) is characters.automaton
+    assert texts(with_words(characters, SEPARATORS, [word])) == expected({"a", "b", "ab"}, "▁.")
+    assert with_words(characters, SEPARATORS, []) is characters
 
 
 def test_endings_are_shared(tmp_path: Path) -> None:
     long = ["".join(s) + "ab" * 20 for s in itertools.product("ab", repeat=6)]
-    automaton = read(tmp_path, "\n".join(long)).automaton
+    automaton = read(tmp_path, "\n".join(long))
     assert automaton.num_states < 60
 
 
@@ -77,7 +79,7 @@ def test_the_door_and_the_usual_separator(tmp_path: Path) -> None:
 def test_unknown_characters(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="some.words, line 2: the word 'az': symbol 'z' is not in the dictionary"):
         read(tmp_path, "ab\naz\n")
-    assert texts(read(tmp_path, "ab\naz\n", "drop").automaton) == expected({"ab"}, "▁")
+    assert texts(read(tmp_path, "ab\naz\n", "drop")) == expected({"ab"}, "▁")
     read_notes = read_automaton(tmp_path / "some.words", WORDS, "drop").notes
     assert read_notes == {"words with a character that the dictionary lacks, dropped": 1}
 

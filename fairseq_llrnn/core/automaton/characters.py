@@ -8,19 +8,18 @@ Prior Knowledge": a network that writes characters makes no word that nobody kno
     chat                    a word a line: each of its characters is a symbol
 
 A text is words with separators between them and, maybe, behind the last. A separator is in no word. The words are one
-minimal automaton, so that endings count once; `add_words` lays what a sentence has evidence for over its first states.
+minimal automaton, so that endings count once; backgrounds/copied_words.py adds what a sentence has evidence for.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.core.automaton.automaton import END, Automaton, ranges
+from fairseq_llrnn.core.automaton.automaton import END, Automaton
 from fairseq_llrnn.core.automaton.shared_nodes import SharedNodes
 from fairseq_llrnn.core.automaton.symbols import Symbols
 from fairseq_llrnn.core.readers.text_lines import iter_lines, place, shown
@@ -32,40 +31,10 @@ LONGEST_WORD = 200  # characters; what is longer is another kind of text
 START, BETWEEN = 0, 1  # the states before the first word, and behind a separator
 
 Spelling = tuple[int, ...]  # a word's characters as symbols
-Row = dict[int, int]  # symbol -> next state
-
-
-@dataclass(frozen=True)
-class CharacterAutomaton:
-    """Texts of known words, in which START and BETWEEN are states 0 and 1."""
-
-    automaton: Automaton
-    separators: tuple[int, ...]
-
-    def add_words(self, words: Iterable[Spelling]) -> Automaton:
-        """The same texts with these words beside the others: those that an input has evidence for.
-
-        A word that holds separators is taken as the words between them; one of more than LONGEST_WORD characters is
-        left out. The states that are there stay where they are; new ones, at most two for each character of the words,
-        come behind them.
-        """
-        pieces = {piece for word in words for piece in _split(word, self.separators)}
-        pieces = {piece for piece in pieces if len(piece) <= LONGEST_WORD}
-        if not pieces:
-            return self.automaton
-        overlay = _Overlay(self)
-        overlay.extend(START, pieces)
-        overlay.extend(BETWEEN, pieces)
-        return overlay.automaton()
 
 
 def read_words(path: Path | str, symbols: Symbols) -> Automaton:
-    """The automaton of a list of words (module docstring). Raises as `character_automaton`, with file and line."""
-    return character_automaton(path, symbols).automaton
-
-
-def character_automaton(path: Path | str, symbols: Symbols) -> CharacterAutomaton:
-    """Texts of the words in a file.
+    """Texts of the words in a file (module docstring), in which START and BETWEEN are states 0 and 1.
 
     Raises:
         DataError: characters or separators that are no symbols (a word is dropped with them where unknown symbols are),
@@ -98,7 +67,7 @@ def character_automaton(path: Path | str, symbols: Symbols) -> CharacterAutomato
         inside = [separators[symbol] for symbol in word if symbol in separators]
         if inside:
             raise DataError(f"{where} holds the separator {shown(inside[0])}; list its parts, or separate by others")
-    return CharacterAutomaton(_texts(list(spelled), tuple(separators), len(symbols)), tuple(separators))
+    return _texts(list(spelled), tuple(separators), len(symbols))
 
 
 def spelling(word: str, symbols: Symbols, where: str) -> Spelling | None:
@@ -155,54 +124,3 @@ def _word_node(nodes: SharedNodes, words: list[Spelling], at: int = 0) -> int:
     if ends:
         row[END] = nodes.end, 0.0
     return nodes.made(row)[0]
-
-
-def _split(word: Spelling, separators: tuple[int, ...]) -> list[Spelling]:
-    pieces: list[list[int]] = [[]]
-    for symbol in word:
-        if symbol in separators:
-            pieces.append([])
-        else:
-            pieces[-1].append(symbol)
-    return [tuple(piece) for piece in pieces if piece]
-
-
-class _Overlay:
-    """Rows that take the place of some of an automaton's, and new ones behind them."""
-
-    def __init__(self, base: CharacterAutomaton) -> None:
-        self.base = base.automaton
-        self.ends: Row = {END: START, **dict.fromkeys(base.separators, BETWEEN)}
-        self.rows: dict[int, Row] = {}
-        self.num_states = self.base.num_states
-
-    def extend(self, state: int | None, words: set[Spelling]) -> int:
-        """Let `state` go on with these words as well; the first two states change, of others a copy does."""
-        row = {} if state is None else {symbol: after for symbol, (_, after) in self.base.row(state).items()}
-        if state not in (START, BETWEEN):
-            state, self.num_states = self.num_states, self.num_states + 1
-        groups: dict[int, set[Spelling]] = defaultdict(set)
-        for word in words:
-            if word:
-                groups[word[0]].add(word[1:])
-            else:
-                row.update(self.ends)
-        for symbol, rest in groups.items():
-            row[symbol] = self.extend(row.get(symbol), rest)
-        self.rows[state] = row
-        return state
-
-    def automaton(self) -> Automaton:
-        base = self.base
-        kept = [state not in self.rows for state in (START, BETWEEN)] + [True] * (base.num_states - 2)
-        states = np.flatnonzero(kept)
-        arcs = ranges(base.offsets[states], np.diff(base.offsets)[states])
-        new = [(state, symbol, after) for state, row in self.rows.items() for symbol, after in row.items()]
-        added = np.array(new, dtype=np.int64).T
-        origins = np.concatenate([base.arc_states[arcs], added[0]])
-        tokens = np.concatenate([base.tokens[arcs], added[1]])
-        nexts = np.concatenate([base.nexts[arcs], added[2]])
-        made = Automaton.from_arcs(
-            base.num_symbols, self.num_states, START, origins, tokens, nexts, np.zeros(len(tokens))
-        )
-        return replace(made, starts=base.starts)
