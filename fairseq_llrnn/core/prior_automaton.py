@@ -79,8 +79,8 @@ def read_prior_automaton(
     found |= {name: read_array(arrays, f"automaton_{name}", np.float64) for name in NUMBERS}
     automaton = Automaton(num_symbols=len(log_weights), memory=memory, **found)
     automaton.check(log_weights)
-    if copies and len(automaton.starts) == 1 and automaton.num_states <= BETWEEN:
-        raise ValueError("the automaton has no state between words, and can hold none of a source")
+    if copies and (kind != "automaton" or automaton.num_states <= BETWEEN):
+        raise ValueError("the automaton is none of words spelled in characters, and can hold none of a source")
     return PriorAutomaton(automaton, kind, weight, temperature, on_zero, copies)
 
 

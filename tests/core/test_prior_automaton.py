@@ -83,6 +83,9 @@ def test_the_fingerprint_knows_every_weight() -> None:
         ({"weight": None}, "described by something else"),
         ({"memory": True}, "described by something else"),
         ({"memory": 1}, "claims a memory of 1"),
+        ({"copies": 1}, "described by something else"),
+        ({"copies": True, "kind": "ngram"}, "is none of words spelled in characters"),
+        ({"copies": True}, "the words to copy are described without their source"),
     ],
 )
 def test_a_damaged_description_is_refused(tmp_path: Path, damage: dict[str, object], words: str) -> None:
