@@ -164,6 +164,8 @@ class OfferedWords(Background):
         return torch.minimum(listed, left.amin(1))
 
     def within(self, remaining: int) -> Background:
+        if remaining > max(self.base.farthest, self.longest + 1):
+            return self
         limited = copy.copy(self)
         limited._remaining = remaining
         return limited
