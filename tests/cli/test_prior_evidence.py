@@ -216,7 +216,7 @@ ALL = "mapped, patterns, numbers, dates, codes, urls, names, copies"
         ),
         (
             ("--source-dict", "dict.en.txt"),
-            "--source-dict: it has no say without --evidence; add that, or leave it out",
+            "--source-dict: it has no say without --evidence or --copy-source-words; add that, or leave it out",
         ),
         (
             ("--evidence", "numbers", "--pieces", "bpe"),
