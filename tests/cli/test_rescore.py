@@ -455,6 +455,10 @@ def test_scores_of_other_dictionaries_are_not_gone_on_from(
         (["--out", "/dev"], "/dev: expected a file to write or replace, found a folder or device; give another"),
         (["--reverse-data", "d"], "--reverse-data: belongs to --reverse-path, which is missing; give both or none"),
         (["--lm-prior", "d"], "--lm-prior: belongs to --lm-path, which is missing; give both or none"),
+        (
+            ["--reverse-expert", "mine.py:Mine"],
+            "--reverse-expert: belongs to --reverse-path, which is missing; give both or none",
+        ),
         (["--nbest-out", "/dev/null"], "/dev/null: expected a file to write or replace, found a folder or device;"),
     ],
 )

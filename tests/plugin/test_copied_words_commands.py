@@ -122,6 +122,11 @@ def test_options_and_priors_that_do_not_go_together(host: HostCommands, place: P
     regex.write_text('"l" "e"', encoding="utf-8")
     found = make_prior(host, place, "wrong", "--copy-source-words", "--background", f"automaton:{regex}", code=2)
     assert "--copy-source-words: it has no say without --background automaton:FILE.words" in found
+    alone = place / "alone" / "dict.txt"
+    alone.parent.mkdir()
+    alone.write_bytes((place / "data" / "dict.tgt.txt").read_bytes())
+    found = make_prior(host, place, "wrong", "--copy-source-words", "--dict", alone, code=2)
+    assert f"--copy-source-words: expected one other dict.*.txt beside --dict {alone}, the source's, found n" in found
     assert not (place / "wrong").exists()
     make_prior(host, place, "checked", "--copy-source-words")
     make_prior(host, place, "without", "--on-zero", "skip")
