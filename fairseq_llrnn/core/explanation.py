@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.contract import Background
-from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
-from fairseq_llrnn.core.experts.mixture import ExpertMixture
+from fairseq_llrnn.core.experts.mixture import ExpertMixture, evidence_of
 from fairseq_llrnn.core.experts.terms import EXPERT, ExpertTerms, Heard
 from fairseq_llrnn.core.features import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.core.lexicon import feature_group
@@ -84,8 +83,8 @@ def explain(
     """
     table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
     experts = ExpertTerms(background, hidden) if isinstance(background, ExpertMixture) else None
-    evidence = background.evidence if isinstance(background, ExpertMixture) else background
-    if isinstance(evidence, EvidenceMixture):
+    evidence = evidence_of(background)
+    if evidence is not None:
         if slot_rows is None:
             raise ValueError("a background with slots needs their rows")
         symbols = prior.evidence_table.target.symbols
@@ -106,9 +105,9 @@ def explain(
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
         here, former = int(background.classes(state, tokens[t : t + 1])), None
         signature = here
-        if isinstance(background, ExpertMixture):
-            former = background.former_classes(state)[0]  # shape: (X,)
-            signature = here if here < background.num_below else int(former[here - background.num_below])
+        if experts is not None:
+            former = experts.bound.former_classes(state)[0]  # shape: (X,)
+            signature = here if here < experts.bound.num_below else int(former[here - experts.bound.num_below])
         row = table.row(signature)
         if opened is not None and signature == opened[0].unk_class:
             row = opened[0].mean_features(opened[1][t], table.names)
@@ -127,8 +126,8 @@ def explain(
                 own.append((PLACE, slots.places[t, signature - static].item()))
         if powered is not None and powered[t, here]:
             own.append((POWER, powered[t, here].item()))
-        if experts is not None and isinstance(background, ExpertMixture):
-            heard = experts.heard(t, int(background.contexts_of(state)), token, row)
+        if experts is not None:
+            heard = experts.heard(t, state, token, row)
             own += [(f"{EXPERT}:{said.name}", said.weight * said.value) for said in heard if said.value]
         yield Explanation(
             token=names[column],

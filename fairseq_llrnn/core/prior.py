@@ -31,7 +31,7 @@ import torch
 
 from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.core.backgrounds.contract import Background
-from fairseq_llrnn.core.backgrounds.copied_words import CopiedWords, source_to_target
+from fairseq_llrnn.core.backgrounds.copied_words import CopiedWords, target_symbols
 from fairseq_llrnn.core.backgrounds.evidence import EvidenceBackground
 from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.core.backgrounds.model import ModelBackground
@@ -115,7 +115,7 @@ class Prior:
         """The background over the output signatures, in float32; without evidence where no source can offer it."""
         background = self._background_without_evidence()
         if self.copies and has_source and isinstance(background, AutomatonBackground):
-            to_target = torch.tensor(source_to_target(self.source_symbols, self.symbols))
+            to_target = torch.tensor(target_symbols(self.source_symbols, self.symbols))
             background = CopiedWords(background, to_target)
         if self.evidence is None or not has_source:
             return background

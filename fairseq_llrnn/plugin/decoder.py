@@ -27,6 +27,7 @@ from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.composition import FeatureEmbedding
 from fairseq_llrnn.core.evidence.slots import SlotRows
 from fairseq_llrnn.core.experts.features import ExpertFeatures
+from fairseq_llrnn.core.experts.mixture import evidence_of
 from fairseq_llrnn.core.learned_temperature import LearnedTemperature
 from fairseq_llrnn.core.log_linear import LogLinearOutput
 from fairseq_llrnn.core.open_vocabulary.mixture import OpenMixture
@@ -36,7 +37,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin import conditioning, target_terms
 from fairseq_llrnn.plugin.all_words import word_log_probs
 from fairseq_llrnn.plugin.class_rows import class_scores, rows_of_classes, rows_of_slots
-from fairseq_llrnn.plugin.experts import check_experts, evidence_of, listen
+from fairseq_llrnn.plugin.experts import check_experts, listen
 from fairseq_llrnn.plugin.fingerprint import check_fingerprint, fingerprint_of
 from fairseq_llrnn.plugin.impossible import how_to_mend, refuse_impossible
 from fairseq_llrnn.plugin.open_strings import OpenStrings

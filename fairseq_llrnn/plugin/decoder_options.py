@@ -13,6 +13,7 @@ from fairseq_llrnn.core.log_linear import FORMULAS, LogLinearOutput
 from fairseq_llrnn.core.network import CELLS, RecurrentNetwork
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 
 OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
 LEARN_TEMPERATURE = {
@@ -114,6 +115,12 @@ def build_embedding(prior: Prior, size: int, tied_to: LogLinearOutput | None) ->
     read = prior.input if prior.open_vocabulary is None else prior.open_vocabulary.readable(prior.input)
     class_of = torch.from_numpy(read.class_of.copy())
     return FeatureEmbedding(read.features, class_of, size, None if tied_to is None else tied_to.weight)
+
+
+def open_temperature(args: Namespace | FairseqDataclass, decoder: LogLinearDecoder) -> None:
+    """Do what --learn-background-temperature says; old checkpoints lack it, and so do the host's where it is off."""
+    if getattr(args, "learn_background_temperature", False):
+        decoder.learn_temperature()
 
 
 def check_sizes(args: Namespace | FairseqDataclass, *names: str) -> None:

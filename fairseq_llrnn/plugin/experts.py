@@ -13,7 +13,6 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.contract import Background
-from fairseq_llrnn.core.backgrounds.evidence import EvidenceMixture
 from fairseq_llrnn.core.dictionary import PAD
 from fairseq_llrnn.core.experts.features import ExpertFeatures
 from fairseq_llrnn.core.experts.loading import load_experts
@@ -139,13 +138,6 @@ def listen(
         classes = bound.former_classes(bound.flat_states(read)).view(*read.shape, -1)
     extra["exceptions"] = experts.exception_rows(extra["composed"], slots, classes, contexts, bound)
     return wide
-
-
-def evidence_of(background: Background) -> EvidenceMixture | None:
-    """The background of sentences that offer slots, whether or not experts know of it."""
-    if isinstance(background, ExpertMixture):
-        return background.evidence
-    return background if isinstance(background, EvidenceMixture) else None
 
 
 def most_of_evidence(background: Background) -> int:

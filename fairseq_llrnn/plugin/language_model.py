@@ -12,6 +12,7 @@ from fairseq_llrnn.plugin.decoder_options import (
     build_ends,
     build_network,
     check_decoder,
+    open_temperature,
     prior_of,
 )
 from fairseq_llrnn.plugin.recurrent_decoder import RecurrentDecoder
@@ -48,6 +49,5 @@ class LLRNNLanguageModel(FairseqLanguageModel):
         decoder = RecurrentDecoder(
             task.dictionary, prior, network, embedding, output, args.context_window, args.bf16_products
         )
-        if getattr(args, "learn_background_temperature", False):  # which old checkpoints do not have
-            decoder.learn_temperature()
+        open_temperature(args, decoder)
         return cls(decoder)

@@ -23,6 +23,7 @@ from fairseq_llrnn.plugin.decoder_options import (
     check_decoder,
     check_sizes,
     dropouts,
+    open_temperature,
     prior_of,
 )
 from fairseq_llrnn.plugin.open_strings import known_words
@@ -130,8 +131,7 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             task.cfg.max_target_positions,
             args.bf16_products,
         )
-        if getattr(args, "learn_background_temperature", False):  # which old checkpoints do not have
-            decoder.learn_temperature()
+        open_temperature(args, decoder)
         encoder = LSTMTranslationEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)
 

@@ -25,9 +25,9 @@ from fairseq.tasks import FairseqTask
 from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
+from fairseq_llrnn.core.experts.mixture import evidence_of
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
-from fairseq_llrnn.plugin.experts import evidence_of
 from fairseq_llrnn.plugin.load import RECORDED, Places, build_model, encode, name_of, read_checkpoint, take_places
 
 TASKS = {

@@ -32,6 +32,7 @@ from fairseq_llrnn.plugin.decoder_options import (
     check_dropouts,
     check_same_features,
     check_sizes,
+    open_temperature,
     prior_of,
 )
 from fairseq_llrnn.plugin.open_strings import known_words
@@ -182,8 +183,7 @@ class LLRNNTransformerModel(TransformerModel):
         encoder = SourceKeepingEncoder(cfg, source, written)
         encoder.bf16_products = args.bf16_products
         decoder = TransformerLogLinearDecoder(target, prior, body, output, args.bf16_products, cfg.encoder.embed_dim)
-        if getattr(args, "learn_background_temperature", False):  # the host leaves out flags that are not given
-            decoder.learn_temperature()
+        open_temperature(args, decoder)
         return cls(args, encoder, decoder)
 
     def forward(

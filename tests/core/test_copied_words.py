@@ -106,6 +106,16 @@ def test_laws(tmp_path: Path, seed: int) -> None:
     check_background(unbound, len(TARGET), seed, sources("bb▁a", "aab", "", "z", "b▁ba▁bb"))
 
 
+def test_without_a_source_it_is_the_list(tmp_path: Path) -> None:
+    """Also within a limit of length."""
+    unbound = background(listed(tmp_path, {"aaa"}))
+    state = unbound.start(1)
+    for remaining, possible in ((3, set()), (4, {"a"})):
+        shares = unbound.within(remaining).log_shares(state)[0]
+        assert {TARGET[i] for i in (~shares.isneginf()).nonzero().squeeze(1).tolist()} == possible
+    assert unbound.steps_to_end(state).tolist() == [4]
+
+
 def test_a_limit_of_length_leaves_complete_texts(tmp_path: Path) -> None:
     bound = background(listed(tmp_path, {"aaa"})).given(sources("b▁bab"))
     for remaining, expected in ((2, {"b"}), (4, {"a", "b"})):

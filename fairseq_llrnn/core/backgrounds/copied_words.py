@@ -25,6 +25,7 @@ from fairseq_llrnn.core.automaton.automaton import END
 from fairseq_llrnn.core.automaton.characters import BETWEEN, LONGEST_WORD, Spelling
 from fairseq_llrnn.core.automaton.trimming import NO_END
 from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.core.backgrounds.by_source import BySource
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.core.dictionary import SPECIALS, UNK
 
@@ -34,39 +35,30 @@ UNKNOWN, NO_CHARACTER = -1, -2  # what a source symbol is in the target: no symb
 MOST_WORDS = 62  # of a source, as bits of a number
 
 
-def source_to_target(source: Sequence[str], target: Sequence[str]) -> list[int]:
+def target_symbols(source: Sequence[str], target: Sequence[str]) -> list[int]:
     """The target symbol of each source symbol, or UNKNOWN or NO_CHARACTER: (U,)."""
     index = {symbol: i for i, symbol in enumerate(target)} | dict.fromkeys(SPECIALS, NO_CHARACTER) | {UNK: UNKNOWN}
     return [index.get(symbol, UNKNOWN) for symbol in source]
 
 
-class CopiedWords(Background):
+class CopiedWords(BySource):
     """The background of the list; `given(source)` adds the words of each source.
 
     Args:
         source_to_target: (U,) the target symbol of each source symbol, or UNKNOWN or NO_CHARACTER.
     """
 
+    base: AutomatonBackground
     source_to_target: Tensor
 
     def __init__(self, base: AutomatonBackground, source_to_target: Tensor) -> None:
-        super().__init__(base.class_of, base.num_classes)
-        self.base = base
+        super().__init__(base)
         self.register_buffer("source_to_target", source_to_target, persistent=False)
         between = torch.full_like(base.class_of, BETWEEN)
         weight, after = base.step(between, torch.arange(len(between), device=between.device))
         separators = ((after == BETWEEN) & ~weight.isneginf()).nonzero().squeeze(1)
         self.separators: frozenset[int] = frozenset(separators.tolist())
         self._said = False
-
-    def start(self, n: int) -> Tensor:
-        return self.base.start(n)
-
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return self.base.advance(state, tokens)
-
-    def log_weights(self, state: Tensor) -> Tensor:
-        return self.base.log_weights(state)
 
     def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
         return OfferedWords(self.base, [self._words(row) for row in source.tolist()], self.separators)
@@ -107,7 +99,8 @@ class OfferedWords(Background):
         self.letters = letters.to(device)  # shape: (B, J, L + 1)
         self.lengths = (self.letters != UNKNOWN).sum(2)  # shape: (B, J), 0 where a source has fewer words
         self.bits = 2 ** torch.arange(most, device=device)
-        self.ends = torch.tensor([END, *sorted(separators)], device=device)
+        self.is_end = torch.zeros_like(base.class_of, dtype=torch.bool)  # shape: (V,), what may follow a whole word
+        self.is_end[[END, *separators]] = True
         self._remaining: int | None = None
 
     # ---- states -----------------------------------------------------------------------------------------------------
@@ -126,7 +119,7 @@ class OfferedWords(Background):
         alive = (alive == 1) & ~weight.isneginf()
         words = ((self._letters(state) == tokens.unsqueeze(1)) * self.bits).sum(1)
         inside = torch.stack([sentence, alive.long(), after, words, place + 1], dim=1)
-        ended = torch.isin(tokens, self.ends)
+        ended = self.is_end[tokens]
         nothing = ~alive & (words == 0)  # a forbidden word; as an automaton, it begins anew
         begin = torch.where(ended & (tokens != END), BETWEEN, self.base.starts[0])
         return torch.where((ended | nothing).unsqueeze(1), self._begun(sentence, begin), inside)
@@ -152,8 +145,7 @@ class OfferedWords(Background):
         offered = torch.nn.functional.pad(offered, (0, 1))  # the last column takes what is no letter
         offered = offered.scatter(1, letters.masked_fill(letters == UNKNOWN, size), 0.0)[:, :size]
         spelled = (self._possible(state) & (self.lengths[state[:, 0]] == state[:, 4:5])).any(1)
-        at_ends = torch.zeros(size, dtype=torch.bool, device=state.device).index_fill(0, self.ends, True)
-        offered = offered.masked_fill(spelled.unsqueeze(1) & at_ends, 0.0)
+        offered = offered.masked_fill(spelled.unsqueeze(1) & self.is_end, 0.0)
         return torch.maximum(listed, offered)
 
     # ---- limits of length ---------------------------------------------------------------------------------------

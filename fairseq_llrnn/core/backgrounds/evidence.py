@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from fairseq_llrnn.core.backgrounds.by_source import BySource
 from fairseq_llrnn.core.backgrounds.contract import Background
 from fairseq_llrnn.core.backgrounds.evidence_mixture import LOG_UNK_KEEPS as LOG_UNK_KEEPS
 from fairseq_llrnn.core.backgrounds.evidence_mixture import EvidenceMixture as EvidenceMixture
@@ -26,18 +27,16 @@ from fairseq_llrnn.core.evidence.slots import slots_of
 from fairseq_llrnn.core.evidence.table import EvidenceTable
 
 
-class EvidenceBackground(Background):
+class EvidenceBackground(BySource):
     """b(C; x). By itself it is b₁; `given(source)` is the background of a batch of source sentences."""
 
     def __init__(self, base: Background, table: EvidenceTable, pad: int, unk: int, source_unk: int) -> None:
         """base: b₁. pad, unk: ids of the target's symbols, each alone in its class. source_unk: of the source's."""
-        super().__init__(base.class_of, base.num_classes)
+        super().__init__(base)
         if any(int((base.class_of == base.class_of[symbol]).sum()) > 1 for symbol in (pad, unk)):
             raise ValueError("<pad> and <unk> must be alone in their classes")
-        self.base = base
         self.table = table
         self.pad, self.unk, self.source_unk = pad, unk, source_unk
-        self.constant = base.constant
 
     def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
         known = source.masked_fill(source >= self.table.source.known, self.source_unk)
@@ -45,20 +44,3 @@ class EvidenceBackground(Background):
             left_out = left_out.masked_fill(left_out >= len(self.class_of), self.unk)
         base, slots = self.base.given(known, left_out), slots_of(self.table, source)
         return EvidenceMixture(base, slots, self.pad, self.unk, self.table.rules.weight)
-
-    def start(self, n: int) -> Tensor:
-        return self.base.start(n)
-
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return self.base.advance(state, tokens)
-
-    def log_weights(self, state: Tensor) -> Tensor:
-        return self.base.log_weights(state)
-
-    def within(self, remaining: int) -> Background:
-        """Without a source it is b₁, and so within a limit it is what b₁ is; itself where that changes nothing."""
-        limited = self.base.within(remaining)
-        return self if limited is self.base else limited
-
-    def steps_to_end(self, state: Tensor) -> Tensor:
-        return self.base.steps_to_end(state)

@@ -288,3 +288,10 @@ class ExpertMixture(Background):
         # an extra column takes what no exception writes
         wide = functional.pad(columns.expand(len(state), -1), (0, 1))
         return wide.scatter(1, column.masked_fill(~real, columns.size(1)), of_exceptions)[:, :-1]
+
+
+def evidence_of(background: Background) -> EvidenceMixture | None:
+    """The background of sentences that offer slots, whether or not experts know of it."""
+    if isinstance(background, ExpertMixture):
+        return background.evidence
+    return background if isinstance(background, EvidenceMixture) else None

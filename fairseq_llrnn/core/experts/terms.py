@@ -33,11 +33,12 @@ class ExpertTerms:
     """
 
     def __init__(self, bound: ExpertMixture, hidden: Tensor) -> None:
-        self.contexts = bound.contexts
+        self.bound, self.contexts = bound, bound.contexts
         self._weights: list[list[float]] = hidden[:, -len(self.contexts.panel.experts) :].tolist()
 
-    def heard(self, place: int, context: int, token: int, features: Mapping[str, float]) -> tuple[Heard, ...]:
-        """What each expert says of a token, the word or slot with these output features, at a place in a context."""
+    def heard(self, place: int, state: Tensor, token: int, features: Mapping[str, float]) -> tuple[Heard, ...]:
+        """What each expert says of a token, the word or slot with these output features, at a place and state there."""
+        context = int(self.bound.contexts_of(state))
         columns = list(self.contexts.panel.columns)  # names, in the order of their numbers
         of_columns = {"": 1.0, **features}
         exceptions = dict(zip(self.contexts.words[context], self.contexts.values[context], strict=True))
