@@ -103,11 +103,13 @@ RECIPES = {
     ),
     "softmax-piece": Recipe("softmax over pieces", "piece", f"{SOFTMAX} --share-all-embeddings"),
     "ll-piece": Recipe(
-        "log-linear over pieces: features of pieces, lexical background; the decoder reads pieces through the same "
-        "features", "piece", f"{LOG_LINEAR} --feature-input --tie-features", "piece/lexical",
+        "log-linear over pieces: features of pieces, lexical background, which is hidden from ever fewer sentences in "
+        "the first 3,000 updates; the decoder reads pieces through the same features", "piece",
+        f"{LOG_LINEAR} --feature-input --tie-features --lexical-warmup-updates 3000", "piece/lexical",
     ),
     "ll-piece-untied": Recipe(
-        "ll-piece, but the decoder reads pieces through a table of its own", "piece", LOG_LINEAR, "piece/lexical",
+        "log-linear over pieces: the decoder reads them through a table of its own, and has all of the background at "
+        "once", "piece", LOG_LINEAR, "piece/lexical",
     ),
     "softmax-word-unk": Recipe(
         "softmax over words; those seen once are <unk>, and <unk> is replaced by copying", "word-unk",

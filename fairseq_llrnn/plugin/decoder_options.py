@@ -20,6 +20,10 @@ LEARN_TEMPERATURE = {
     "help": "the network chooses how far n-grams or an automaton count, by a power of their masses that depends on its "
     "state and on the signature, and begins at 1"
 }
+LEXICAL_WARMUP = {
+    "help": "in the first N updates, training hides the prior's lexical translations from some sentences, from all at "
+    "first and from none after N, so that the network learns where to look (over pieces: a third of the updates)"
+}
 BF16_PRODUCTS = {
     "help": "train with bfloat16 products, also on a CPU (where the host's --bf16 does not run); weights, sums over "
     "the vocabulary and evaluation stay in float32"
@@ -115,6 +119,11 @@ def build_embedding(prior: Prior, size: int, tied_to: LogLinearOutput | None) ->
     read = prior.input if prior.open_vocabulary is None else prior.open_vocabulary.readable(prior.input)
     class_of = torch.from_numpy(read.class_of.copy())
     return FeatureEmbedding(read.features, class_of, size, None if tied_to is None else tied_to.weight)
+
+
+def warm_up_lexicon(args: Namespace | FairseqDataclass, decoder: LogLinearDecoder) -> None:
+    """Do what --lexical-warmup-updates says, which old checkpoints lack."""
+    decoder.warm_up_lexicon(getattr(args, "lexical_warmup_updates", 0))
 
 
 def open_temperature(args: Namespace | FairseqDataclass, decoder: LogLinearDecoder) -> None:

@@ -17,6 +17,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.attention_decoder import AttentionDecoder
 from fairseq_llrnn.plugin.decoder import EncoderOut
 from fairseq_llrnn.plugin.decoder_options import (
+    LEXICAL_WARMUP,
     RecurrentDecoderConfig,
     build_ends,
     build_network,
@@ -25,6 +26,7 @@ from fairseq_llrnn.plugin.decoder_options import (
     dropouts,
     open_temperature,
     prior_of,
+    warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.open_strings import known_words
 
@@ -47,6 +49,7 @@ class LLRNNLSTMConfig(RecurrentDecoderConfig):
         default=False,
         metadata={"help": "let the decoder read the summary of the source beside every word (Cho et al. 2014)"},
     )
+    lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
 
 
 class LSTMTranslationEncoder(FairseqEncoder):
@@ -132,6 +135,7 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             args.bf16_products,
         )
         open_temperature(args, decoder)
+        warm_up_lexicon(args, decoder)
         encoder = LSTMTranslationEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)
 

@@ -26,6 +26,7 @@ from fairseq_llrnn.plugin.decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.decoder_options import (
     BF16_PRODUCTS,
     LEARN_TEMPERATURE,
+    LEXICAL_WARMUP,
     OUTPUT_FORMULA,
     build_embedding,
     build_output,
@@ -34,6 +35,7 @@ from fairseq_llrnn.plugin.decoder_options import (
     check_sizes,
     open_temperature,
     prior_of,
+    warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.open_strings import known_words
 from fairseq_llrnn.plugin.search_memory import IncrementalState, SearchMemory
@@ -133,6 +135,9 @@ class LLRNNTransformerModel(TransformerModel):
         )  # fmt: skip
         parser.add_argument("--bf16-products", action="store_true", help=BF16_PRODUCTS["help"])
         parser.add_argument("--learn-background-temperature", action="store_true", help=LEARN_TEMPERATURE["help"])
+        parser.add_argument(
+            "--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"]
+        )
         parser.add_argument("--output-formula", choices=FORMULAS, default="signature", help=OUTPUT_FORMULA["help"])
 
     @classmethod
@@ -184,6 +189,7 @@ class LLRNNTransformerModel(TransformerModel):
         encoder.bf16_products = args.bf16_products
         decoder = TransformerLogLinearDecoder(target, prior, body, output, args.bf16_products, cfg.encoder.embed_dim)
         open_temperature(args, decoder)
+        warm_up_lexicon(args, decoder)
         return cls(args, encoder, decoder)
 
     def forward(

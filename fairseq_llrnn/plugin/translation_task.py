@@ -61,6 +61,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
     """Translation into words that have features and a background."""
 
     warned = False  # that some targets are empty
+    lexical_warmup = 0  # updates, of the model that was built
 
     @classmethod
     def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNTranslationTask":
@@ -102,6 +103,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         training = combine and split == self.cfg.train_subset  # only who trains combines the parts of this one
         if training:
             self.check_training_data(split)
+            self._warn_of_pieces()
         if self.prior.evidence is not None:
             self._warn_of_lost_words(split, self.datasets[split])
             if training:
@@ -119,6 +121,14 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         if self.cfg.invented_evidence > 0 and self.prior.lexical is not None:
             self.datasets[split] = InventedEvidence(
                 self.datasets[split], self.prior, self.cfg.invented_evidence, self.cfg.seed
+            )
+
+    def _warn_of_pieces(self) -> None:
+        """Over pieces, a network that is given all of the background at once did not learn where to look."""
+        if self.prior.lexical is not None and self.prior.settings.get("pieces") and not self.lexical_warmup:
+            logger.warning(
+                "--lexical-warmup-updates: not given, with a prior of pieces and their lexical translations; over "
+                "pieces, networks came to lean on these and translated badly; give a third of the updates or so"
             )
 
     def _warn_of_lost_words(self, split: str, pairs: LanguagePairDataset) -> None:
@@ -142,6 +152,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
                 f"{type(model).__name__}: expected a model that translates, with encoder and decoder, as --task "
                 "llrnn_translation needs, found another kind; is it the right checkpoint, or --arch?"
             )
+        self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", 0)
         return model
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:

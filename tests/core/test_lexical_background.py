@@ -132,6 +132,40 @@ def test_a_pair_seen_once_says_nothing_of_its_own_sentence() -> None:
     torch.testing.assert_close(weights[1, 7], 0.5 * b0[7] + 0.5 * b0[WORDS].sum())
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.floats(0.0, 1.0), st.integers(0, 99))
+def test_a_share_of_the_sentences_is_hidden_in_training_alone(share: float, seed: int) -> None:
+    unbound = background(seed=seed)
+    unbound.hidden_share = share
+    torch.manual_seed(seed)
+    bound = unbound.given(SOURCE, torch.full((len(SOURCE), 1), EOS))
+    torch.manual_seed(seed)
+    hidden = torch.rand(len(SOURCE)) < share
+    b0, whole = log_weights(seed).exp(), plain(0.3, seed=seed)
+    expected = torch.where(hidden.unsqueeze(1), b0, whole)
+    state = bound.start(len(SOURCE))
+    torch.testing.assert_close(bound.log_weights(state).exp(), expected, rtol=1e-5, atol=1e-9)
+    torch.testing.assert_close(bound.log_mass(state).exp(), plain_masses(expected), rtol=1e-5, atol=1e-9)
+    used = unbound.given(SOURCE)
+    torch.testing.assert_close(used.log_weights(used.start(len(SOURCE))).exp(), whole, rtol=1e-5, atol=1e-9)
+
+
+def test_where_nothing_is_hidden_nothing_is_drawn() -> None:
+    """A training without a warm-up draws the random numbers that it drew before there was one."""
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    background().given(SOURCE, torch.full((len(SOURCE), 1), EOS))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_hidden_sentences_teach_a_learned_weight_nothing() -> None:
+    unbound = background(learned=True)
+    unbound.hidden_share = 1.0
+    bound = unbound.given(SOURCE, torch.full((len(SOURCE), 1), EOS))
+    bound.log_mass(bound.start(len(SOURCE)))[:, CLASS_OF[4:]].sum().backward()
+    assert unbound.weight_logit.grad is not None and unbound.weight_logit.grad == 0
+
+
 @pytest.mark.parametrize("weight", [0.0, 0.3, 0.999999])
 @pytest.mark.parametrize("learned", [False, True])
 def test_equals_the_plain_formula(weight: float, learned: bool) -> None:

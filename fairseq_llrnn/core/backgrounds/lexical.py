@@ -17,6 +17,9 @@ In training, t leaves the sentence at hand out: of the links that t(x | s) was e
 x is in the target (`given(source, left_out)`). What a text was estimated from is known of no other text: a word that
 occurs once would be foretold for certain in training, never in use, and the network would learn to rely on it.
 
+At the beginning of training, t may also be hidden from a share of the sentences (`hidden_share`), whose background is
+then b₀: a network that has most of the answer from t need not learn where in the source to look.
+
 With the share r of known words in the sentence this is b₀(x) (1 − λr) everywhere plus λ e(x) at few words: those in the
 table, </s> and <unk>. So B_C(σ) needs one sum over V words for all sentences, and a sparse one for each of them.
 The entries of a batch are sorted by sentence · V + rank, where words are ranked by class and, inside it, by b₀: one
@@ -74,6 +77,8 @@ class LexicalBackground(StaticBackground):
         rank_of[self.ranked_members] = torch.arange(len(class_of))
         exact = log_weights.double()
         self.log_total = float(exact.logsumexp(0))  # 0, but for weights that nobody normalised
+        self.hidden_share = 0.0  # of the sentences in training: how many of them have b₀ as their background
+        self.silent = int(speaks.logical_not().nonzero()[0])  # a source token that says nothing
         share_of_all = (exact - self.log_total).exp()
         kept = (~words & (share_of_all > 0)).nonzero().squeeze(1)
         word_mass = share_of_all[words].sum()
@@ -95,7 +100,13 @@ class LexicalBackground(StaticBackground):
             self.register_buffer("weight_logit", logit, persistent=False)
 
     def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
-        """b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side."""
+        """b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side.
+
+        In training, where there is `left_out`, each of them has b₀ instead with probability `hidden_share`.
+        """
+        if left_out is not None and self.hidden_share > 0:
+            hidden = torch.rand(source.size(0), 1, device=source.device) < self.hidden_share
+            source = source.masked_fill(hidden, self.silent)
         return LexicalMixture(self, source, left_out)
 
     def entries(self, source: Tensor, left_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
