@@ -41,11 +41,6 @@ class Explainer:
         self.model = model.eval()
         self.task = task
 
-    @staticmethod
-    def dictionaries(task: Any) -> tuple[str, ...]:
-        """The files that the data folder must hold; `task` are its options."""
-        raise NotImplementedError
-
     def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
         """One explanation per word and one for the sentence end.
 
@@ -80,10 +75,6 @@ class LanguageModelExplainer(Explainer):
     task_class = LLRNNLanguageModelingTask
     task: LLRNNLanguageModelingTask
 
-    @staticmethod
-    def dictionaries(task: Any) -> tuple[str, ...]:
-        return ("dict.txt",)
-
     @torch.inference_mode()
     def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
         tokens = known_words(encode(self.task.dictionary, words), self.task.dictionary)
@@ -97,10 +88,6 @@ class TranslationExplainer(Explainer):
     models = (LLRNNLSTMModel, LLRNNTransformerModel)
     task_class = LLRNNTranslationTask
     task: LLRNNTranslationTask
-
-    @staticmethod
-    def dictionaries(task: Any) -> tuple[str, ...]:
-        return tuple(f"dict.{getattr(task, side, None)}.txt" for side in ("source_lang", "target_lang"))
 
     def read_as(self, source: Sequence[str]) -> list[str]:
         """What the network reads for each source word: itself, or <unk>."""
@@ -186,7 +173,7 @@ def load_explainer(path: str, places: Places = RECORDED) -> Explainer:
     state = read_checkpoint(path)
     cfg = state["cfg"]
     kind = _kind(path, cfg)
-    take_places(path, cfg.task, kind.dictionaries(cfg.task), places)
+    take_places(path, cfg.task, places)
     return kind(*build_model(path, state, places))
 
 

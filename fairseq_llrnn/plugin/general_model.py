@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from fairseq import utils
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, FairseqLanguageModel
 from torch import Tensor
 
@@ -96,12 +95,11 @@ def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, tempe
             "background cannot ask; give another one"
         )
     task = state["cfg"].task
-    take_places(checkpoint, task, (DICTIONARY,), places)
-    folder = Path(utils.split_paths(str(task.data))[0])
+    [dictionary] = take_places(checkpoint, task, places)
     prior = Path(prior_folder(task.prior, str(task.data))) if name_of(state["cfg"], "task") == OUR_TASK else None
     if prior is not None and not (prior / JSON_FILE).is_file():
         raise OptionError(f"--{places.prefix}prior {prior}: expected a prior, found none there; check the spelling")
-    return ModelFiles.of(Path(checkpoint), folder / DICTIONARY, prior, weight, temperature)
+    return ModelFiles.of(Path(checkpoint), dictionary, prior, weight, temperature)
 
 
 def load_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> GeneralModel:

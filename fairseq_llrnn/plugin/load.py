@@ -10,13 +10,17 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
+from fairseq.data.data_utils import infer_language_pair
 from fairseq.models import BaseFairseqModel
-from fairseq.tasks import FairseqTask
+from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from fairseq.tasks.language_modeling import LanguageModelingTask
+from fairseq.tasks.translation import TranslationTask
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
@@ -37,18 +41,52 @@ class Places:
 
 RECORDED = Places()
 EXPERT_WEIGHTS = "decoder.experts.weight"  # in a checkpoint, (E, H)
+# what a data folder lacks where nobody knows the languages
+NAMES_LANGUAGES = "file whose name says the languages, as train.de-en.de.idx does (the training was not told them),"
+
+
+def data_folder(data: str) -> str:
+    """The first of the data folders, which holds the dictionaries."""
+    return utils.split_paths(data)[0]
 
 
 def prior_folder(prior: str | None, data: str) -> str:
     """The folder of --prior, or `prior` in the first of the data folders."""
-    return prior or os.path.join(utils.split_paths(data)[0], "prior")
+    return prior or os.path.join(data_folder(data), "prior")
 
 
-def take_places(path: str, task: Any, dictionaries: Sequence[str], places: Places) -> None:
-    """Put `places` into `task`, the options of a checkpoint's task, and look whether what is needed is there.
+def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
+    """Names of the files of words that a checkpoint needs in its data folder, as the host's tasks find them.
+
+    Languages that the training was not told are those in the names of the folder's files.
 
     Args:
-        dictionaries: the files that the data folder must hold.
+        task: the options of the checkpoint's task.
+        folder: it need not be where the training found its data.
+
+    Returns: that of a language model, or those of source and target; none where the folder does not say the languages,
+    or for other kinds of tasks.
+    """
+    kind = TASK_REGISTRY.get(_name(task))
+    if not isinstance(kind, type):
+        return ()
+    if issubclass(kind, LanguageModelingTask):
+        return ("dict.txt",)
+    if not issubclass(kind, TranslationTask):
+        return ()
+    languages = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
+    if None in languages:
+        try:
+            languages = infer_language_pair(folder)
+        except (OSError, ValueError):  # no such folder, none that we may look into, or no name of a folder
+            return ()
+    return () if None in languages else tuple(f"dict.{language}.txt" for language in languages)
+
+
+def take_places(path: str, task: Any, places: Places) -> tuple[Path, ...]:
+    """Put `places` into `task`, the options of a checkpoint's task, and look whether what is needed is there.
+
+    Returns: the files of its dictionaries.
 
     Raises:
         OptionError: they are not; or a prior or experts for a model that takes none.
@@ -68,8 +106,9 @@ def take_places(path: str, task: Any, dictionaries: Sequence[str], places: Place
         task.prior = places.prior
     if places.expert is not None:
         task.expert = places.expert
-    folder = utils.split_paths(str(task.data))[0]
-    for name in dictionaries:
+    folder = data_folder(str(task.data))
+    names = dictionaries_of(task, folder)
+    for name in names or (NAMES_LANGUAGES,):
         if not os.path.isfile(os.path.join(folder, name)):
             raise OptionError(
                 f"{path} was trained with the data folder {folder!r}, but there is no {name} in it seen from here; "
@@ -85,6 +124,7 @@ def take_places(path: str, task: Any, dictionaries: Sequence[str], places: Place
                 f"{path} was trained with the prior {prior!r}, but there is none seen from here; give its folder with "
                 f"{prior_option} DIR"
             )
+    return tuple(Path(folder, name) for name in names)
 
 
 def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> tuple[BaseFairseqModel, FairseqTask]:
@@ -143,7 +183,11 @@ def _first_line(error: Exception) -> str:
 
 def name_of(cfg: Any, part: str) -> str:
     """The name of the "model" or the "task" in a checkpoint's options; `None` where they lack one."""
-    options = cfg.get(part) if hasattr(cfg, "get") else None
+    return _name(cfg.get(part) if hasattr(cfg, "get") else None)
+
+
+def _name(options: Any) -> str:
+    """Of the model or the task that has these options."""
     get = getattr(options, "get", lambda name: getattr(options, name, None))
     return str(get("_name") or get("arch") or get("task"))
 

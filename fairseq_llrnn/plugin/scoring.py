@@ -202,30 +202,22 @@ def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer
     """
     state = read_checkpoint(path)
     cfg = state["cfg"]
-    dictionaries = _dictionaries(_kind(path, cfg), cfg.task)
-    take_places(path, cfg.task, dictionaries, places)
-    folder = Path(utils.split_paths(str(cfg.task.data))[0])
-    return Scorer(*build_model(path, state, places), max_tokens, [folder / name for name in dictionaries])
+    _check_kind(path, cfg)
+    dictionaries = take_places(path, cfg.task, places)
+    return Scorer(*build_model(path, state, places), max_tokens, dictionaries)
 
 
-def _kind(path: str, cfg: Any) -> type:
-    """One of TASKS; what cannot score sentences is refused by the names in the options, before any of it is built."""
+def _check_kind(path: str, cfg: Any) -> None:
+    """Raise DataError for what cannot score sentences, by the names in the options, before any of it is built."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
     model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
     for kind, tasks in TASKS.items():
         if isinstance(model_class, type) and issubclass(model_class, kind) and task in tasks:
             if getattr(cfg.task, "add_bos_token", False):
                 raise DataError(f"{path}: a model that was trained with --add-bos-token cannot score; use another one")
-            return kind
+            return
     known = " or ".join(name for tasks in TASKS.values() for name in tasks)
     raise DataError(
         f"{path}: expected a language or translation model of the task {known}, found {model!r} of task {task!r}; only "
         "these give the probability of a sentence"
     )
-
-
-def _dictionaries(kind: type, task: Any) -> tuple[str, ...]:
-    """The files that the data folder must hold; `task` are its options."""
-    if kind is LanguageModel:
-        return ("dict.txt",)
-    return tuple(f"dict.{getattr(task, side, None)}.txt" for side in ("source_lang", "target_lang"))

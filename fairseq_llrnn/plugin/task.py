@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
 
 import numpy as np
-from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.dataclass import FairseqDataclass
@@ -27,7 +26,7 @@ from fairseq_llrnn.plugin.experts import attach
 from fairseq_llrnn.plugin.general_model import load_general_model
 from fairseq_llrnn.plugin.generation import generator_class
 from fairseq_llrnn.plugin.impossible import check_training_sentences, refuse_beginning
-from fairseq_llrnn.plugin.load import prior_folder
+from fairseq_llrnn.plugin.load import data_folder, prior_folder
 from fairseq_llrnn.plugin.open_strings import known_words
 from fairseq_llrnn.plugin.spelling import spell_unknown
 
@@ -65,7 +64,7 @@ def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictio
         PriorError: none there, damaged, or made for another dictionary.
     """
     loaded = load_prior(prior_folder(prior, data), load_general_model)
-    loaded.check_dictionary(dictionary.symbols, os.path.join(utils.split_paths(data)[0], dictionary_file))
+    loaded.check_dictionary(dictionary.symbols, os.path.join(data_folder(data), dictionary_file))
     return loaded
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import LanguagePairDataset
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
@@ -23,6 +22,7 @@ from fairseq_llrnn.plugin.columns import has_slots
 from fairseq_llrnn.plugin.evidence_data import UnknownTwins
 from fairseq_llrnn.plugin.experts import open_panel
 from fairseq_llrnn.plugin.invented_evidence import InventedEvidence
+from fairseq_llrnn.plugin.load import data_folder
 from fairseq_llrnn.plugin.open_data import OpenTwins
 from fairseq_llrnn.plugin.open_dictionary import open_source, open_target, open_words
 from fairseq_llrnn.plugin.task import PriorConfig, PriorTask, criterion_name, load_task_prior
@@ -80,7 +80,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
                 )
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
         task.prior = load_task_prior(cfg.prior, cfg.data, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
-        source_file = os.path.join(utils.split_paths(cfg.data)[0], f"dict.{cfg.source_lang}.txt")
+        source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
         if task.prior.evidence is not None:
             table = task.prior.evidence_table
