@@ -1,6 +1,7 @@
 """The rim: the only place that imports fairseq. Importing it registers tasks, models and the criterion.
 
     checkpoints.py            safe loading of checkpoints
+    other_dictionaries.py     a checkpoint that was trained over other words is refused
     expressions.py            options that are Python expressions, evaluated without running code
     task.py                   what every task of ours does: a prior, exact resuming, search over candidates
     language_modeling_task.py, translation_task.py

@@ -24,6 +24,7 @@ from omegaconf import OmegaConf
 
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.plugin import expressions
+from fairseq_llrnn.plugin.other_dictionaries import refuse_other_words
 
 # numpy's arrays and numbers: --eval-bleu leaves its counts in a checkpoint's meters
 _reconstruct, _scalar = np.zeros(1).__reduce__()[0], np.float64(0).__reduce__()[0]
@@ -133,6 +134,7 @@ def install() -> None:
     checkpoint_utils.load_checkpoint_to_cpu = explain_load_errors(
         forget_experts(checkpoint_utils.load_checkpoint_to_cpu)
     )
+    checkpoint_utils.load_model_ensemble_and_task = refuse_other_words(checkpoint_utils.load_model_ensemble_and_task)
     checkpoint_utils.load_model_ensemble = explain_misfit(checkpoint_utils.load_model_ensemble)
     distributed_utils.broadcast_object = with_plain_options(distributed_utils.broadcast_object)
     expressions.install()
