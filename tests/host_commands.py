@@ -65,8 +65,9 @@ def _number(value: Any) -> Any:
 
 
 def environment() -> dict[str, str]:
-    """One thread a process, and no colours or progress bars that a terminal would get."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    """The commands beside this Python before all others, one thread a process, and what it writes at once."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
 @dataclass(frozen=True)
@@ -152,10 +153,14 @@ def script(command: str) -> str:
     return str(Path(sys.executable).with_name(command))
 
 
-def run_script(*argv: object, cwd: Path | None = None, code: int | None = 0, python_path: str = "") -> Result:
-    """Run a real process from nothing; as HostCommands.run otherwise. `python_path` comes first in its search path."""
-    env = {**environment(), **({"PYTHONPATH": python_path} if python_path else {})}
-    done = subprocess.run([str(a) for a in argv], cwd=cwd or ROOT, env=env, capture_output=True, text=True)
+def run_script(
+    *argv: object, cwd: Path | None = None, code: int | None = 0, variables: Mapping[str, str] | None = None
+) -> Result:
+    """Run a real process from nothing; as HostCommands.run otherwise. `variables` are added to its environment."""
+    done = subprocess.run(
+        [str(a) for a in argv], cwd=cwd or ROOT, env={**environment(), **(variables or {})}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True,
+    )  # fmt: skip
     result = Result(done.returncode, done.stdout, done.stderr)
     if code is not None:
         _expect(code, result, str(argv[0]))

@@ -1,12 +1,10 @@
 """The README is run: every bash block after `<!-- run -->`, in order, in one folder, as a reader would paste it."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from host_commands import run_script
 
 from fairseq_llrnn.core.toy_french import make_corpus, write_corpus
 from fairseq_llrnn.core.toy_french.bilingual import make_bitext, write_bitext
@@ -30,25 +28,13 @@ def test_blocks_run_one_after_the_other(tmp_path: Path) -> None:
     for name in ("train.en", "train.fr", "valid.en", "valid.fr", "test.en", "test.fr", "lexicon.tsv"):
         (tmp_path / name).write_bytes((bitext / name).read_bytes())
     (tmp_path / "fairseq_llrnn").symlink_to(ROOT / "fairseq_llrnn")
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     said = ""
     for block in blocks:
         for long, short in SHORTENED.items():
             block = block.replace(long, short)
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", block],
-            cwd=tmp_path,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, f"{block}\n--- stdout\n{done.stdout[-3000:]}\n--- stderr\n{done.stderr[-3000:]}"
-        said += done.stdout
+        said += (done := run_script("bash", "-euxo", "pipefail", "-c", block, cwd=tmp_path)).out
     assert "perplexity" in said
-    assert len(re.findall(r"^H-", done.stdout, re.MULTILINE)) == 3, "three sentences typed at the end"
+    assert len(re.findall(r"^H-", done.out, re.MULTILINE)) == 3, "three sentences typed at the end"
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))

@@ -1,12 +1,10 @@
 """The example of expert features: its files, its expert, its figures; and the whole of it as a user runs it."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from example_modules import EXAMPLES, load
+from example_modules import EXAMPLES, load, run_example
 
 from fairseq_llrnn.core.experts.expert import Firing
 from fairseq_llrnn.core.experts.loading import load_experts
@@ -59,11 +57,8 @@ def test_the_measures(
 
 
 @pytest.mark.timeout(1800)  # two trainings of half a minute each
-def test_the_example_as_a_user_runs_it(root: Path, tmp_path: Path) -> None:
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    command = ["bash", str(root / "examples" / "expert" / "run.sh"), str(tmp_path / "work")]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    rows = {line.split("|")[1].strip(): line.split("|") for line in done.stdout.splitlines() if line.startswith("| ")}
+def test_the_example_as_a_user_runs_it(tmp_path: Path) -> None:
+    done = run_example("expert/run.sh", tmp_path / "work", cwd=tmp_path)
+    rows = {line.split("|")[1].strip(): line.split("|") for line in done.out.splitlines() if line.startswith("| ")}
     assert float(rows["expert"][3].split("%")[0]) > 95 and float(rows["alone"][3].split("%")[0]) < 5
     assert float(rows["expert"][4].split("%")[0]) < 5

@@ -1,12 +1,10 @@
 """Which agreement pairs a tree yields, and which it must not."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from example_modules import load
+from example_modules import load, run_example
 from french_treebank import DEV, FOLDER, LEXICON, TEST, TRAIN, rows, write_treebank
 
 from fairseq_llrnn.errors import DataError
@@ -128,13 +126,12 @@ def test_the_script_mines_dev_and_test(ud: Path, tmp_path: Path) -> None:
     for name, lines in (("text/all.txt", TRAIN), ("text/train.txt", TRAIN[:-2])):
         prepare.write_lines(tmp_path / name, lines)
     prepare.write_lines(tmp_path / "data-bin" / "dict.txt", (f"{form} 2" for form in LEXICON))
-    script = [sys.executable, str(FOLDER / "pairs.py"), "--ud", str(ud), "--prepared", str(tmp_path)]
     out = tmp_path / "pairs.jsonl"
-    finished = subprocess.run([*script, "--out", str(out)], check=True, capture_output=True, text=True)
+    finished = run_example("french_morphology/pairs.py", "--ud", ud, "--prepared", tmp_path, "--out", out)
     found = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert {pair["text"] for pair in found} == {"test1", "test2"}
-    assert finished.stdout.startswith(f"{len(found)} pairs at distance")
-    assert finished.stdout.count("predicate+coordination") == 1
+    assert finished.out.startswith(f"{len(found)} pairs at distance")
+    assert finished.out.count("predicate+coordination") == 1
 
 
 @pytest.mark.real_data("ud-french-gsd-1.4")

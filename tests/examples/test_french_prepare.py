@@ -1,12 +1,10 @@
 """Treebank to text: the split, the spelling of words, the subsets' names, and the real corpus."""
 
 import hashlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from example_modules import load
+from example_modules import load, run_example
 from french_treebank import DEV, FOLDER, TRAIN, write_treebank
 
 from fairseq_llrnn.errors import DataError
@@ -18,8 +16,7 @@ from fairseq_llrnn.errors import DataError
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("french")
     ud = write_treebank(folder / "ud")
-    script = [sys.executable, str(FOLDER / "prepare.py"), "--ud", str(ud), "--out", str(folder / "out")]
-    subprocess.run(script, check=True, capture_output=True)
+    run_example("french_morphology/prepare.py", "--ud", ud, "--out", folder / "out")
     return folder / "out"
 
 
@@ -71,18 +68,9 @@ def test_a_folder_without_dev_is_refused(tmp_path: Path) -> None:
 
 
 def test_errors_are_told_without_a_stack_trace(tmp_path: Path) -> None:
-    script = [
-        sys.executable,
-        str(FOLDER / "prepare.py"),
-        "--ud",
-        str(tmp_path),
-        "--out",
-        str(tmp_path / "out"),
-    ]
-    finished = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert finished.returncode == 2
-    assert finished.stderr.splitlines()[-1].startswith(f"prepare.py: error: {tmp_path}: expected one file")
-    assert "Traceback" not in finished.stderr
+    finished = run_example("french_morphology/prepare.py", "--ud", tmp_path, "--out", tmp_path / "out", code=2)
+    assert finished.err.splitlines()[-1].startswith(f"prepare.py: error: {tmp_path}: expected one file")
+    assert "Traceback" not in finished.err
 
 
 def test_a_treebank_of_one_sentence_is_refused(tmp_path: Path) -> None:

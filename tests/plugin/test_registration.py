@@ -60,7 +60,7 @@ def test_user_dir_of_an_installed_package(world: World, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "fairseq_llrnn", site / "fairseq_llrnn", ignore=shutil.ignore_patterns("__pycache__"))
     with (site / "fairseq_llrnn/plugin/__init__.py").open("a", encoding="utf-8") as file:
         file.write('print("this copy")\n')
-    said = run_script(script("llrnn"), "user-dir", cwd=tmp_path, python_path=str(site)).out.strip()
+    said = run_script(script("llrnn"), "user-dir", cwd=tmp_path, variables={"PYTHONPATH": str(site)}).out.strip()
     assert said == str(site / "fairseq_llrnn")
     # without the path: the host alone has to find it
     result = run_script(script("fairseq-train"), *train(world, "--user-dir", said), cwd=tmp_path)
@@ -86,5 +86,6 @@ def test_core_works_where_fairseq_is_not_installed(world: World, tmp_path: Path)
     os.symlink(ROOT / "fairseq_llrnn", packages / "fairseq_llrnn")
     program = tmp_path / "program.py"
     program.write_text(CORE_WORK, encoding="utf-8")
-    result = run_script(sys.executable, "-S", program, world.prior("prior"), cwd=tmp_path, python_path=str(packages))
+    path = {"PYTHONPATH": str(packages)}
+    result = run_script(sys.executable, "-S", program, world.prior("prior"), cwd=tmp_path, variables=path)
     assert result.out.startswith("loss ")
