@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
 import fairseq_llrnn.plugin  # noqa: F401  (fills the registries)
@@ -59,10 +59,26 @@ def ours(configuration: type) -> set[str]:
     """The fields that a class of this package declares; the others are the host's."""
     names: set[str] = set()
     for part in configuration.__mro__:
-        if part.__module__.startswith("fairseq_llrnn"):
+        if is_ours(part):
             declared = vars(part).get("__annotations__", {})
             names |= {f.name for f in dataclasses.fields(configuration) if f.name in declared and "help" in f.metadata}
     return names
+
+
+def is_ours(part: type) -> bool:
+    return part.__module__.startswith("fairseq_llrnn")
+
+
+def of_old_models() -> Iterator[tuple[str, str]]:
+    """Name and rows of our models of the host's old kind, which have `add_args` and no dataclass."""
+    for name, model in MODEL_REGISTRY.items():
+        if is_ours(model) and name not in MODEL_DATACLASS_REGISTRY:
+            host = next(part for part in model.__mro__ if not is_ours(part))
+            whole, of_host = argparse.ArgumentParser(), argparse.ArgumentParser()
+            model.add_args(whole)
+            host.add_args(of_host)
+            own = {action.dest for action in whole._actions} - {action.dest for action in of_host._actions}
+            yield name, f"Beside those of the host's {host.__name__}:\n\n{table(rows(whole, own))}"
 
 
 def table(lines: Iterator[str]) -> str:
@@ -79,10 +95,12 @@ def page() -> str:
         parts.append(f"## `llrnn {name}`\n\n{what}.\n\n    {example}\n\n{listed}")
     for option, registry in REGISTRIES:
         for name, configuration in registry.items():
-            if configuration.__module__.startswith("fairseq_llrnn"):
+            if is_ours(configuration):
                 parser = argparse.ArgumentParser()
                 gen_parser_from_dataclass(parser, configuration())
                 parts.append(f"## `{option} {name}`\n\n{table(rows(parser, ours(configuration)))}")
+        if registry is MODEL_DATACLASS_REGISTRY:
+            parts += [f"## `{option} {name}`\n\n{listed}" for name, listed in of_old_models()]
     return "\n".join(parts)
 
 

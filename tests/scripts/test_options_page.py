@@ -14,6 +14,16 @@ def test_the_page_of_options_is_what_the_code_says(root: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_model_of_the_hosts_old_kind_has_its_own_options_and_not_the_hosts(root: Path) -> None:
+    page = (root / "docs" / "options.md").read_text(encoding="utf-8")
+    section = page.partition("## `--arch llrnn_transformer`\n")[2].partition("\n## ")[0]
+    assert "Beside those of the host's TransformerModel:" in section
+    options = {line.split("`")[1].split()[0] for line in section.splitlines() if line.startswith("| `")}
+    assert options >= {"--feature-input", "--tie-features", "--bf16-products", "--output-formula"}
+    assert "| `--output-formula {signature,plain}` |" in section and "(default: signature)" in section
+    assert not options & {"--encoder-layers", "--decoder-layers-to-keep", "--dropout", "--share-all-embeddings"}
+
+
 def test_a_page_that_is_out_of_date_is_said_to_be(root: Path, tmp_path: Path) -> None:
     """A copy of the script looks for the page beside itself."""
     for folder in ("scripts", "docs"):
