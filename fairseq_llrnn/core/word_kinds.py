@@ -1,7 +1,8 @@
 """Which kind of word is it? The partition of the vocabulary by which the validation loss is split.
 
 A type whose analyses agree in the group counts under that value (`NOUN`); one whose analyses differ counts
-under `mixed`, one without the group under `other`. The kinds are disjoint, so their losses add up to the whole.
+under `mixed`, one without the group under `other`. The end of a sentence is the kind `end`, `<unk>` (and what it
+stands for) `unknown`. The kinds are disjoint, so their losses add up to the whole.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ import difflib
 
 import numpy as np
 
-from fairseq_llrnn.core.features import SPECIAL
+from fairseq_llrnn.core.dictionary import EOS, UNK
 from fairseq_llrnn.core.lexicon import feature_group
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import OptionError
 
-MIXED, OTHER, END = "mixed", "other", "end"
+MIXED, OTHER, END, UNKNOWN = "mixed", "other", "end", "unknown"
+EVIDENCE = "evidence"  # no kind of a word: the criterion's, for what a source sentence offers
+NAMES = frozenset({MIXED, OTHER, END, UNKNOWN, EVIDENCE})
 
 
 def word_kinds(prior: Prior, group: str) -> tuple[list[str], np.ndarray]:
     """Names of the kinds, and the kind of every word (V,) int64.
 
-    A prior without the default group POS, or `group` = "none", has the one kind `other` beside `end` (special symbols).
+    A prior without the default group POS, or `group` = "none", has the one kind `other` beside `end` and `unknown`. A
+    value that is called like one of these kinds is told from it by its group: `Number:other`.
 
     Raises:
         OptionError: the prior has no feature of that group.
@@ -36,14 +40,15 @@ def word_kinds(prior: Prior, group: str) -> tuple[list[str], np.ndarray]:
         )
     kind_of_class: list[str] = []
     for signature in range(prior.output.num_classes):
-        names = list(features.row(signature))
-        values = [n.partition(":")[2] for n in names if feature_group(n) == group]
-        if any(feature_group(n) == SPECIAL for n in names):
-            kind_of_class.append(END)
-        elif len(values) == 1:
-            kind_of_class.append(values[0])
+        found = [name for name in features.row(signature) if feature_group(name) == group]
+        if len(found) == 1:
+            value = found[0].partition(":")[2]
+            kind_of_class.append(found[0] if value in NAMES else value)
         else:
-            kind_of_class.append(MIXED if values else OTHER)
-    kinds = sorted(set(kind_of_class))
+            kind_of_class.append(MIXED if found else OTHER)
+    kinds = sorted({*kind_of_class, END, UNKNOWN})
     index = {name: i for i, name in enumerate(kinds)}
-    return kinds, np.array([index[k] for k in kind_of_class], dtype=np.int64)[prior.output.class_of]
+    kind_of = np.array([index[k] for k in kind_of_class], dtype=np.int64)[prior.output.class_of]
+    for symbol, kind in ((EOS, END), (UNK, UNKNOWN)):
+        kind_of[prior.symbols.index(symbol)] = index[kind]
+    return kinds, kind_of

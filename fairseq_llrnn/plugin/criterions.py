@@ -21,7 +21,7 @@ from torch import Tensor
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, class_log_sums
 from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.core.sampling import ClassSampler
-from fairseq_llrnn.core.word_kinds import word_kinds
+from fairseq_llrnn.core.word_kinds import EVIDENCE, word_kinds
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.experts import most_of_evidence
@@ -50,7 +50,10 @@ class LogLinearCriterionConfig(FairseqDataclass):
     )
     report_group: str = field(
         default="POS",
-        metadata={"help": "feature group by which the validation loss is split, e.g. POS or Number; `none` for none"},
+        metadata={
+            "help": "feature group by which the validation loss is split, e.g. POS or Number; `none` for none "
+            "(the end of a sentence, unknown words and evidence are apart in any case)"
+        },
     )
     sentence_avg: bool = II("optimization.sentence_avg")
 
@@ -94,7 +97,7 @@ class LogLinearCriterion(FairseqCriterion):
         # sentences to which the background gives probability zero count nothing
         self.leaves_out = prior.automaton is not None and prior.automaton.on_zero == "skip"
         kinds, kind_of = word_kinds(prior, report_group)
-        self.kinds = [*kinds, "evidence"]  # the last one is of slots, whatever word they are
+        self.kinds = [*kinds, EVIDENCE]  # the last one is of slots, whatever word they are
         self.register_buffer("kind_of", torch.from_numpy(kind_of), persistent=False)
 
     def forward(

@@ -1,11 +1,12 @@
 """What the criterion logs, and what its penalty does."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
 from host_commands import HostCommands
-from tiny_world import World, batch, build, randomise
+from tiny_world import EVERY_SENTENCE, World, batch, build, randomise
 
 
 def test_the_validation_log_adds_up(host: HostCommands, world: World, trained: object) -> None:
@@ -37,8 +38,33 @@ def test_other_groups_and_none(host: HostCommands, world: World) -> None:
         result = host.run("fairseq-train", *world.train_args(), "--max-update", 1, *options)
         return {key.removeprefix("valid_nats_") for key in result.json_lines("valid")[-1] if "nats_" in key}
 
+    # unknown words have a kind as well, but these texts have none
     assert kinds("--report-group", "Gender", "--sentence-avg") == {"Fem", "Masc", "other", "end"}
     assert kinds("--report-group", "none") == {"other", "end"}
+
+
+def test_unknown_words_are_a_kind_of_their_own(host: HostCommands, world: World, tmp_path: Path) -> None:
+    """Not `end`: in training's validation and in fairseq-validate, of a text in which every sentence has one or two."""
+    lines = ["le xyzzy voit la mer", "une pomme verte tient bien le xyzzy 1999", "le roi tient quux"]
+    (tmp_path / "text").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    host.run(
+        "fairseq-preprocess", "--only-source", "--srcdict", world.data / "dict.txt", "--trainpref", tmp_path / "text",
+        "--validpref", tmp_path / "text", "--destdir", tmp_path / "bin",
+    )  # fmt: skip
+    options = ["--report-group", "none", "--max-update", 1]
+    training = host.run("fairseq-train", tmp_path / "bin", *world.train_args(save_dir=tmp_path)[1:], *options)
+    validated = host.run(
+        "fairseq-validate", tmp_path / "bin", *world.task_args()[1:], "--path", tmp_path / "checkpoint_last.pt",
+        "--max-tokens", 60, *EVERY_SENTENCE, "--log-format", "json", "--num-workers", 0,
+    )  # fmt: skip
+    words = sum(len(line.split()) for line in lines)
+    counts = {"unknown": 4, "end": 3, "other": words - 4}
+    for log in (training.json_lines("valid")[-1], *validated.json_lines("valid")):
+        of_kinds = {key.removeprefix("valid_nats_"): nats for key, nats in log.items() if "_nats_" in key}
+        assert of_kinds.keys() == counts.keys()
+        total = sum(of_kinds[kind] * count for kind, count in counts.items())
+        assert total / sum(counts.values()) == pytest.approx(log["valid_nats"], abs=1e-3)
+        assert abs(of_kinds["unknown"] - of_kinds["end"]) > 0.1
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, math.inf])

@@ -77,6 +77,14 @@ def test_strings_are_targets_and_unk_is_their_sum(setting: Any) -> None:
         torch.testing.assert_close(found[0, place], expected, rtol=1e-5, atol=1e-5)
 
 
+def test_the_validation_log_tells_strings_from_ends(setting: Any) -> None:
+    """Strings outside the dictionary are of the kind of <unk>, which stands for them."""
+    sample = batch(setting.task.dictionary, ["le chat xyzzy voit 1999", "le roi"])
+    log = setting.criterion(setting.model.eval(), sample)[2]
+    assert (log["count_unknown"], log["count_end"]) == (2, 2)
+    assert sum(count for name, count in log.items() if name.startswith("count_")) == sample["ntokens"]
+
+
 def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> None:
     table, embedding = setting.task.prior.open_table, setting.model.decoder.embedding
     names, size = table.vocabulary.names, len(setting.task.dictionary)
