@@ -1,15 +1,22 @@
 """Our beam search over candidates finds what the host's finds over the whole vocabulary, to the last score."""
 
+import contextlib
 import math
 from typing import Any
 
+import evidence_world
 import pytest
 import torch
 from dynamic_prior import LINES, few_words, make
+from evidence_world import EvidenceWorld
+from fairseq.sequence_generator import SequenceGenerator
 from tiny_world import Setting, World, batch, build, randomise
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from translation_world import TranslationWorld, pairs
 
 from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.plugin.columns import ColumnGenerator
 from fairseq_llrnn.plugin.generation import CandidateGenerator, generator_class
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -25,8 +32,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def search_both_ways(setting: Setting, sample: dict[str, Any], prefix: Any = None, **options: Any) -> list[Any]:
-    from fairseq.sequence_generator import SequenceGenerator
-
     options = {"beam_size": 4, "max_len_b": 9, **options}
     found = []
     for kind in (SequenceGenerator, CandidateGenerator):
@@ -118,15 +123,71 @@ def test_who_searches_over_what(world: World) -> None:
     assert generator_class(one, Namespace(no_repeat_ngram_size=3), True) is None
 
 
-def test_no_tensor_of_the_vocabularys_size_is_made(world: World) -> None:
-    """A search step works where expanding to all words would fail."""
-    setting = make(world)
+# ---- what a step costs -----------------------------------------------------------------------------------------------
 
-    def refuse(*_: Any) -> Any:
-        raise AssertionError("the vocabulary was expanded")
 
-    setting.model.decoder.output.log_probs = refuse
-    setting.model.decoder.background.log_shares = refuse
-    generator = CandidateGenerator([setting.model], setting.task.dictionary, beam_size=3, max_len_b=5)
-    sample = {"net_input": {"src_tokens": torch.full((2, 1), 2), "src_lengths": torch.ones(2)}}
-    assert len(generator.generate([setting.model], sample)) == 2
+class TensorsOfAllWords(TorchDispatchMode):
+    """Notes every tensor that torch makes, views included, with an entry per word for more than one hypothesis."""
+
+    def __init__(self, words: int, slots: int = 0) -> None:
+        super().__init__()
+        self.words = range(words, words + slots + 1)
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for made in tree_leaves(result):
+            if isinstance(made, torch.Tensor) and made.numel() > self.words[-1] and {*made.shape} & {*self.words}:
+                self.found.append(f"{func} {tuple(made.shape)}")
+        return result
+
+
+def tensors_of_all_words(
+    setting: Setting, sample: dict[str, Any], kind: type[SequenceGenerator], slots: int = 0
+) -> list[str]:
+    """What the steps of a search make of them, after the first, in which the sentences' own tables are made."""
+    watch = TensorsOfAllWords(len(setting.task.target_dictionary), slots)
+    generator = kind([setting.model], setting.task.target_dictionary, beam_size=3, max_len_b=5)
+    step, steps = generator.model.forward_decoder, 0
+
+    def watched(*args: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        with watch if steps > 1 else contextlib.nullcontext():
+            return step(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generator.model, "forward_decoder", watched)
+        assert all(hypotheses for hypotheses in generator.generate([setting.model], sample))
+    assert steps > 2
+    return watch.found
+
+
+def language_model(world: World) -> tuple[Setting, dict[str, Any]]:
+    return make(world), {"net_input": {"src_tokens": torch.full((2, 1), 2), "src_lengths": torch.ones(2)}}
+
+
+def check_steps(setting: Setting, sample: dict[str, Any], slots: int = 0) -> None:
+    """Ours never look at all words; the host's over the same model do, so that the watch is seen to watch."""
+    host = ColumnGenerator if slots else SequenceGenerator
+    assert tensors_of_all_words(setting, sample, host, slots)
+    assert tensors_of_all_words(setting, sample, CandidateGenerator, slots) == []
+
+
+def test_no_step_looks_at_all_words(world: World) -> None:
+    check_steps(*language_model(world))
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+@pytest.mark.parametrize("prior", ["prior", "lexical"])
+def test_no_step_of_a_translation_looks_at_all_words(translation: TranslationWorld, arch: str, prior: str) -> None:
+    setting = build(translation.train_args(arch, prior))
+    randomise(setting.model, scale=0.3)
+    setting.model.eval()
+    check_steps(setting, pairs(setting.task, LINES))
+
+
+@pytest.mark.parametrize("prior", ["static", "lexical"])
+def test_no_step_looks_at_all_words_and_slots(evidence: EvidenceWorld, prior: str) -> None:
+    setting = evidence_world.make(evidence, "llrnn_lstm", prior)
+    check_steps(setting, evidence_world.batch(setting.task, evidence_world.SENTENCES), slots=4)
