@@ -37,6 +37,7 @@ from fairseq_llrnn.plugin.decoder_options import (
     prior_of,
     warm_up_lexicon,
 )
+from fairseq_llrnn.plugin.kept_layers import keep_layers, read_as_text, take_kept_layers
 from fairseq_llrnn.plugin.open_strings import known_words
 from fairseq_llrnn.plugin.search_memory import IncrementalState, SearchMemory
 
@@ -121,10 +122,12 @@ class LLRNNTransformerModel(TransformerModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over the host's Transformer."""
 
     decoder: TransformerLogLinearDecoder
+    kept_layers: dict[str, list[int]]  # of a deeper model, whose checkpoint is loaded
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         super().add_args(parser)
+        read_as_text(parser)
         parser.add_argument(
             "--feature-input", action="store_true",
             help="the decoder reads words through their features (ψ) instead of a table of words",
@@ -158,6 +161,7 @@ class LLRNNTransformerModel(TransformerModel):
                     f"feature, not per word; {advice}"
                 )
         _check(args)
+        kept_layers = take_kept_layers(args)
         cfg = _configuration(args)
         if args.tie_features and not args.feature_input:
             raise OptionError("--tie-features: expected --feature-input, without which the decoder reads no features")
@@ -190,7 +194,15 @@ class LLRNNTransformerModel(TransformerModel):
         decoder = TransformerLogLinearDecoder(target, prior, body, output, args.bf16_products, cfg.encoder.embed_dim)
         open_temperature(args, decoder)
         warm_up_lexicon(args, decoder)
-        return cls(args, encoder, decoder)
+        model = cls(args, encoder, decoder)
+        model.kept_layers = kept_layers
+        return model
+
+    def load_state_dict(
+        self, state_dict: dict[str, Tensor], strict: bool = True, model_cfg: Any = None, args: Namespace | None = None
+    ) -> Any:
+        """As the host, which takes from the last two what layers to keep; our model knows since it was built."""
+        return super().load_state_dict(keep_layers(state_dict, self.kept_layers), strict)
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
@@ -208,15 +220,12 @@ def _check(args: Namespace) -> None:
             raise OptionError(
                 f"--{side}-embed-dim {width}: expected a multiple of --{side}-attention-heads {heads}; change one"
             )
-    check_dropouts(args, "dropout", "attention_dropout", "activation_dropout")
+        check_dropouts(args, f"{side}_layerdrop")
+    check_dropouts(args, "dropout", "attention_dropout", "activation_dropout", "relu_dropout")
 
 
 def _configuration(args: Namespace) -> TransformerConfig:
     """The host's structure of its options, completed as its own `build_model` does."""
-    for side in ("encoder", "decoder"):
-        kept = getattr(args, f"{side}_layers_to_keep", None)
-        if kept:
-            setattr(args, f"{side}_layers", len(kept.split(",")))
     for name, default in (
         ("max_source_positions", DEFAULT_MAX_SOURCE_POSITIONS),
         ("max_target_positions", DEFAULT_MAX_TARGET_POSITIONS),
