@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairseq.criterions import FairseqCriterion
-from fairseq.data import LanguagePairDataset
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
@@ -20,6 +19,7 @@ from fairseq_llrnn.core.evidence.table import MAX_SLOTS
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.columns import has_slots
 from fairseq_llrnn.plugin.evidence_data import UnknownTwins
+from fairseq_llrnn.plugin.evidence_warnings import warn_of_lost_evidence
 from fairseq_llrnn.plugin.experts import open_panel
 from fairseq_llrnn.plugin.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.load import data_folder
@@ -105,7 +105,10 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             self.check_training_data(split)
             self._warn_of_pieces()
         if self.prior.evidence is not None:
-            self._warn_of_lost_words(split, self.datasets[split])
+            warn_of_lost_evidence(
+                self.prior.evidence_table, split, self.datasets[split].src, self.source_dictionary.unk(),
+                binary=self.cfg.dataset_impl != "raw",
+            )  # fmt: skip
             if training:
                 self._offer_unknown_words(split)
         table = self.prior.open_table
@@ -129,19 +132,6 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             logger.warning(
                 "--lexical-warmup-updates: not given, with a prior of pieces and their lexical translations; over "
                 "pieces, networks came to lean on these and translated badly; give a third of the updates or so"
-            )
-
-    def _warn_of_lost_words(self, split: str, pairs: LanguagePairDataset) -> None:
-        """A binary data set holds <unk> where the text had an unknown word: no slot can bring it back."""
-        if self.cfg.dataset_impl == "raw":
-            return
-        unk = self.source_dictionary.unk()
-        lost = sum(int((pairs.src[i] == unk).sum()) for i in range(len(pairs)))
-        if lost:
-            logger.warning(
-                f"evidence: {lost} unknown words of the {split} sources are no more than <unk> in the binary data set; "
-                "to translate them, give the text to fairseq-interactive, or preprocess and load it with "
-                "--dataset-impl raw"
             )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:

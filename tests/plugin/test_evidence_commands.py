@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from evidence_world import MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
+from evidence_world import NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
 from host_commands import HostCommands, Result
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 
 EVAL_BLEU = ["--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 12}', "--eval-bleu-detok", "space"]
 LOST = "unknown words of the {} sources are no more than <unk> in the binary data set"
-FULL = "strings found no room in this batch"
 
 
 def lines(result: Result, letter: str) -> dict[int, list[str]]:
@@ -270,29 +269,6 @@ def test_ensembles(host: HostCommands, evidence: EvidenceWorld, evidence_models:
             assert found == pytest.approx([math.log2((2**a + 2**b) / 2) for a, b in both], abs=1e-3)
         searched = hypotheses(generate(host, evidence, path, "--beam", 3, "--prefix-size", 1))
         assert [searched[i][0][1].split()[0] for i in range(len(targets))] == [line.split()[0] for line in targets]
-
-
-def test_one_slot_is_the_best_one(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]
-) -> None:
-    """mapped before numbers before names before copies, and of one kind the first; one warning with a count."""
-    kept, left_out = [], 0
-    for line in evidence.text("test", "src"):
-        copies = {*UNKNOWN, source_of(NOT_OFFERED)}  # which is offered as it stands in the source
-        words = [word for word in line.split() if word in MAPPED or not word.islower() or word in copies]
-        strings = {part: word for word in words for part in MAPPED.get(word, word).split()}
-        kinds = {
-            part: (word not in MAPPED, not word[0].isdigit(), word.islower(), place)
-            for place, (part, word) in enumerate(strings.items())
-        }
-        kept.append(min(kinds, key=lambda part: kinds[part], default=None))
-        left_out += max(0, len(strings) - 1)
-    found = generate(host, evidence, evidence_models["lstm"], "--max-slots", 1, "--nbest", 5, "--max-tokens", 4000)
-    assert found.out.count("WARNING") == 1
-    assert f"evidence: {left_out} {FULL}: a sentence keeps at most 1, by kind, then by place" in found.out
-    for i, of_sentence in hypotheses(found).items():
-        for _, words in of_sentence:
-            assert set(words.split()) & set(UNKNOWN) <= {kept[i]}, (words, kept[i])
 
 
 # ---- what is refused ------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ is one slot with two places.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +19,6 @@ from fairseq_llrnn.core.composition import at_least_float32
 from fairseq_llrnn.core.evidence.table import EvidenceTable, Offer
 
 NO_WORD = -1
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,8 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     """The slots of the sentences `source` (B, L), padded on any side.
 
     A sentence with more than `table.max_slots` keeps those of the first kinds in KINDS, and of these the first in the
-    sentence; the first time that this happens, a warning says how many were left out. What several words offer is
-    of the first kind among them, and unknown if one of them is.
+    sentence; `table.left_out` is told how many it leaves out. What several words offer is of the first kind among them,
+    and unknown if one of them is.
     """
     tokens = source.cpu().numpy()
     found: list[dict[int, tuple[Offer, list[int]]]] = [{} for _ in range(len(tokens))]
@@ -75,7 +73,9 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
             first = replace(first, unknown=other.unknown or offer.unknown)
             found[sentence][offer.word] = first, [*places, int(place)]
     kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in found]
-    _warn_once(table, sum(map(len, found)) - sum(map(len, kept)))
+    for sentence, (one, rest) in enumerate(zip(found, kept, strict=True)):
+        if len(one) > len(rest):
+            table.left_out.note(tokens[sentence], len(one) - len(rest), table.max_slots)
     many = max(1, *map(len, kept))
     words = [[offer.word for offer, _ in one] + [NO_WORD] * (many - len(one)) for one in kept]
     unknown = [[offer.unknown for offer, _ in one] + [False] * (many - len(one)) for one in kept]
@@ -98,15 +98,6 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
         place_slot=tensor([slot for slot, _ in pairs]),
         place=tensor([place for _, place in pairs]),
     )
-
-
-def _warn_once(table: EvidenceTable, left_out: int) -> None:
-    if left_out and not table.warned:
-        table.warned = True
-        logger.warning(
-            f"evidence: {left_out} strings found no room in this batch: a sentence keeps at most {table.max_slots}, "
-            "by kind, then by place; more with --max-slots (said once)"
-        )
 
 
 class SlotRows(nn.Module):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairseq_llrnn.core.evidence.features import unknown_word_features
+from fairseq_llrnn.core.evidence.left_out import LeftOut
 from fairseq_llrnn.core.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class EvidenceTable:
         self._row_index: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
         self._offers: dict[int, tuple[Offer, ...]] = {}
         self._seen = np.zeros(0, dtype=np.uint8)  # by source id; 0: not asked yet, 1: offers nothing, 2: something
-        self.warned = False  # that a sentence has more evidence than slots
+        self.left_out = LeftOut()
 
     def __deepcopy__(self, memo: object) -> EvidenceTable:
         return self  # a copy of a model belongs to the same dictionaries
@@ -113,6 +114,11 @@ class EvidenceTable:
         for index in np.unique(source[self._seen[source] == 0]).tolist():
             self._seen[index] = 2 if self.offers(index) else 1
         return self._seen[source] == 2
+
+    def strings(self, source: np.ndarray) -> int:
+        """How many different strings the source ids of a sentence (L,) offer, whether or not they find room."""
+        offering = np.unique(source[self.some(source)]).tolist()
+        return len({offer.word for index in offering for offer in self.offers(index)})
 
     def _find(self, index: int) -> tuple[Offer, ...]:
         word, unknown = self.source.symbols[index], index >= self.source.known
