@@ -1,17 +1,18 @@
 # Each of these sets up what it needs first and is safe to run again.
 #
-#   make demo    a small corpus, two models, a table, a picture, a sentence explained
-#   make test    all tests
-#   make lint    ruff and mypy
-#   make bench   the benchmarks, quick form
-#   make setup   .venv alone (Python 3.11, torch, fairseq, this package)
+#   make demo              a small corpus, two models, a table, a picture, a sentence explained
+#   make demo-translation  English to French on a small bitext: two models, what each copies and gets right
+#   make test              all tests
+#   make lint              ruff and mypy
+#   make bench             the benchmarks, quick form
+#   make setup             .venv alone (Python 3.11, torch, fairseq, this package)
 
 VENV := .venv
 READY := $(VENV)/.ready
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo demo-translation test lint bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -24,6 +25,9 @@ $(READY): setup.py constraints.txt scripts/setup.sh
 
 demo: setup
 	bash examples/quickstart/run.sh
+
+demo-translation: setup
+	bash examples/translation/run.sh
 
 test: setup
 	pytest

@@ -3,7 +3,9 @@
 #
 #   bash examples/translation/run.sh [WORK-DIRECTORY]        (default: runs/translation)
 #
-# Run it again and it goes on where it stopped; delete the work directory to start afresh.
+# In the environment, PAIRS=600 makes a bitext of so many training pairs (default: 6000) and EPOCHS=3 trains so many
+# epochs at most (default: 12); with both, all takes less than a minute. Run it again and it goes on where it stopped;
+# delete the work directory to start afresh.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
 work=${1:-runs/translation}
@@ -19,23 +21,30 @@ train() { # train NAME: fairseq-train over the prior of that name
         --task llrnn_translation --source-lang en --target-lang fr --prior "$work/data-bin/$1" \
         --arch llrnn_lstm --encoder-bidirectional --encoder-embed-dim 128 --encoder-hidden-size 128 \
         --decoder-embed-dim 128 --decoder-hidden-size 128 --decoder-layers 1 --dropout 0.2 --criterion log_linear \
-        --optimizer adam --lr 0.004 --clip-norm 1 --max-tokens 500 --max-epoch 12 --patience 3 --seed 1 --cpu \
-        --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple --log-interval 1000
+        --optimizer adam --lr 0.004 --clip-norm 1 --max-tokens 500 --max-epoch "${EPOCHS:-12}" --patience 3 --seed 1 \
+        --cpu --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple \
+        --log-interval 1000
     perplexity "$1" "$work/$1/train.log"
     touch "$work/$1/done"
 }
 
 translate() { # translate NAME: the test sentences, one a line, in order
+    if [ -e "$work/$1/test.fr" ]; then
+        echo "$1: translated already, in $work/$1/test.fr"
+        return
+    fi
     # from the text, not from the binary data: that has only <unk> where the text has a word that no dictionary knows
     run "$work/$1/generate.txt" fairseq-interactive "$work/data-bin" --user-dir fairseq_llrnn --task llrnn_translation \
         --source-lang en --target-lang fr --prior "$work/data-bin/$1" --path "$work/$1/checkpoint_best.pt" --beam 5 \
         --max-len-b 40 --max-tokens 2000 --buffer-size 1000 --required-batch-size-multiple 1 --cpu \
         --input "$work/corpus/test.en"
-    hypotheses "$work/$1/generate.txt" >"$work/$1/test.fr"
+    hypotheses "$work/$1/generate.txt" >"$work/$1/test.part"
+    mv "$work/$1/test.part" "$work/$1/test.fr"
 }
 
 say "1/5 a small bitext; some of its numbers, names and word forms are kept from the training part"
-[ -e "$work/corpus/test.fr" ] || python scripts/make_corpus.py --bilingual --out "$work/corpus"
+[ -e "$work/corpus/test.fr" ] ||
+    python scripts/make_corpus.py --bilingual --sentences "${PAIRS:-6000}" --out "$work/corpus"
 
 say "2/5 fairseq-preprocess"
 [ -e "$work/data-bin/dict.fr.txt" ] || run "$work/preprocess.log" fairseq-preprocess -s en -t fr \
