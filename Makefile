@@ -40,6 +40,7 @@ bench: setup
 	python scripts/bench_output_layer.py --quick
 	python scripts/bench_training.py --quick
 	python scripts/bench_backgrounds.py --quick
+	python scripts/bench_generate.py --quick
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast is translation with log-linear outputs? Generation and training, against the same model with a softmax.
 
-    python scripts/bench_generate.py [--quick] [--device cuda] [--threads 2]
+    python scripts/bench_generate.py [--quick] [--device cuda] [--threads 2] [--memory both]
 
 The model is the host's Transformer in Multi30k's size (4 + 4 layers of 128, 4 heads, feed-forward 256): once with its
 own output matrix and cross_entropy (`--arch transformer`), once with ours (`--arch llrnn_transformer`, signatures of
@@ -13,10 +13,15 @@ medians. Words are drawn from a Zipf distribution; weights are random, and every
                  second. The softmax runs in the host's generator, ours in the search that our task builds.
     condition    our generation with lexical translations (10 for each source word) and evidence (two slots a sentence,
                  one of them outside the vocabulary) over ours with neither: time, minus 1
-    training     forward, backward and Adam on 2,000 target words at a time; V = 11,000 (Multi30k's) and V = 200,000
+    training     forward, backward and Adam on 2,000 target words at a time; V = 11,000 (Multi30k's), where ours also
+                 runs with lexical translations and evidence (the sentence at hand left out), and V = 200,000
 
-The last line is one JSON object: generate_over_softmax, condition_overhead, training_over_softmax (V = 11,000) and
-training_over_softmax_200k, all speeds of ours over the softmax's.
+`--memory both` runs all of it twice: as glibc's malloc is by default, and with memory kept (kept_memory.py), which
+makes softmaxes much faster and ours little. The figures of the second run have `_kept` behind their names.
+
+The last line is one JSON object: generate_over_softmax, condition_overhead, training_over_softmax (V = 11,000),
+training_with_conditions_over_softmax and training_over_softmax_200k, all but the second speeds of ours over the
+softmax's.
 """
 
 import argparse
@@ -39,6 +44,8 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+from kept_memory import add_memory_option, run_again, told
 
 from fairseq_llrnn.cli.main import main as llrnn
 from fairseq_llrnn.core.evidence.features import with_slot_features
@@ -188,13 +195,17 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds; under 50 seconds")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=2, help="of torch on the CPU (default: 2)")
+    add_memory_option(parser)
     args = parser.parse_args()
+    status = run_again(args.memory)
+    if status is not None:
+        return status
     torch.set_num_threads(args.threads)
     logging.disable(logging.INFO)  # the host's, of building models
     budget = QUICK if args.quick else FULL
 
     found: dict[str, float] = {}
-    print(f"{args.device}, {args.threads} threads, torch {torch.__version__}; milliseconds\n")
+    print(f"{args.device}, {args.threads} threads, torch {torch.__version__}; milliseconds\n{told()}\n")
     print(f"{'':<34}{'softmax':>10}{'ours':>10}{'faster by':>11}")
     with tempfile.TemporaryDirectory() as temporary:
         for words in (GENERATION_WORDS, SMALL, LARGE):
@@ -213,10 +224,15 @@ def main() -> int:
                 print(f"{'  with lexical translations':<44}{1e3 * times['lexical']:>10,.1f}")
                 print(f"{'  … and evidence':<44}{1e3 * times['evidence']:>10,.1f}")
             else:
-                times = measure({"softmax": softmax.training(), "ours": ours.training()}, budget, args.device)
-                name = "training_over_softmax" + ("_200k" if words == LARGE else "")
-                found[name] = times["softmax"] / times["ours"]
+                tasks = {"softmax": softmax.training(), "ours": ours.training()}
+                if words == SMALL:
+                    tasks["evidence"] = System(folder, True, args.device, "evidence").training()
+                times = measure(tasks, budget, args.device)
+                found["training_over_softmax" + ("_200k" if words == LARGE else "")] = times["softmax"] / times["ours"]
                 row(f"training step, V = {words:,}", times)
+                if words == SMALL:
+                    found["training_with_conditions_over_softmax"] = times["softmax"] / times["evidence"]
+                    row("  with translations and evidence", times | {"ours": times["evidence"]})
     print(json.dumps({name: round(value, 3) for name, value in found.items()}))
     return 0
 

@@ -1,6 +1,7 @@
 """The benchmarks at toy size: every contestant runs, and the last line is the promised JSON object."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -8,6 +9,25 @@ from types import ModuleType
 import pytest
 import torch
 from example_modules import SCRIPTS, load
+from host_commands import run_script
+
+TRANSLATION = [
+    "generate_over_softmax", "condition_overhead", "training_over_softmax", "training_with_conditions_over_softmax",
+    "training_over_softmax_200k",
+]  # fmt: skip
+SETTINGS = "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184 GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
+KEEPING = """\
+import argparse, os, sys
+from kept_memory import add_memory_option, run_again, told
+
+parser = argparse.ArgumentParser()
+add_memory_option(parser)
+status = run_again(parser.parse_args().memory)
+if status is None:
+    print(told())
+    print('{"speed": %d}' % (2 if "MALLOC_MMAP_MAX_" in os.environ else 1))
+sys.exit(status)
+"""
 
 
 @pytest.fixture
@@ -108,6 +128,45 @@ def test_translation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--threads", "1"])
     assert module.main() == 0
-    found = last_line(capsys)
-    names = {"generate_over_softmax", "condition_overhead", "training_over_softmax", "training_over_softmax_200k"}
-    assert found.keys() == names and all(value > -1 for value in found.values())
+    out = capsys.readouterr().out
+    found = json.loads(out.splitlines()[-1])
+    assert list(found) == TRANSLATION and all(value > -1 for value in found.values())
+    assert "with translations and evidence" in out and "\nmemory " in out
+
+
+@pytest.fixture
+def keeping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A benchmark that measures whether memory is kept."""
+    for setting in SETTINGS.split():
+        monkeypatch.delenv(setting.partition("=")[0], raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(SCRIPTS), prepend=os.pathsep)
+    (tmp_path / "bench.py").write_text(KEEPING, encoding="utf-8")
+    return tmp_path / "bench.py"
+
+
+def test_memory_is_kept_in_a_process_of_its_own(keeping: Path) -> None:
+    """One command measures both; the second begins with the settings, and the last line has both runs' figures."""
+
+    def run(*options: str) -> list[str]:
+        return run_script(sys.executable, keeping, *options).out.splitlines()
+
+    plain, kept = run(), run("--memory", "kept")
+    assert plain == run("--memory", "default")
+    assert plain[0].startswith("memory as glibc's malloc does by default") and plain[1:] == ['{"speed": 1}']
+    assert kept == [f"memory kept: {SETTINGS}", '{"speed": 2}']
+    both = run("--memory", "both")
+    assert both[:-1] == [*plain, "", *kept, ""]
+    assert json.loads(both[-1]) == {"speed": 1, "speed_kept": 2}
+
+
+def test_the_settings_of_the_user_count_unless_the_default_is_asked_for(
+    keeping: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALLOC_MMAP_MAX_", "0")
+    run = [run_script(sys.executable, keeping, *options).out for options in ([], ["--memory", "default"])]
+    assert run[0].startswith("memory kept: MALLOC_MMAP_MAX_=0\n") and "does by default" in run[1]
+
+
+def test_a_run_that_fails_ends_both(keeping: Path) -> None:
+    keeping.write_text(KEEPING.replace("print(told())", "sys.exit(3)"), encoding="utf-8")
+    assert run_script(sys.executable, keeping, "--memory", "both", code=3).out == ""

@@ -1,0 +1,66 @@
+"""Benchmarks with memory as glibc keeps it by default, and with all of it kept in the process.
+
+A softmax over many words takes and returns hundreds of MB a step. By default glibc gives large blocks back to the
+kernel every time, and the next step pays for fresh pages. Settings in the environment of a process stop that; they are
+read at its start, so that a benchmark which is to run with them starts itself again.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+KEPT = {
+    "MALLOC_MMAP_MAX_": "0",  # no block has pages of its own
+    "MALLOC_TRIM_THRESHOLD_": str(16 * 2**30),  # bytes free at the end before any go back
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # huge pages, of which there are fewer to fetch
+}
+
+
+def add_memory_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--memory", choices=("default", "kept", "both"),
+        help="large tensors' memory is given back at once as glibc does by default, or is kept, or one run of each "
+        "(default: as the environment says)",
+    )  # fmt: skip
+
+
+def _settings() -> dict[str, str]:
+    """Those that this process began with."""
+    return {name: os.environ[name] for name in KEPT if name in os.environ}
+
+
+def told() -> str:
+    """A line for the head of a table: how memory is kept."""
+    said, kept = (" ".join(f"{name}={value}" for name, value in each.items()) for each in (_settings(), KEPT))
+    if said:
+        return f"memory kept: {said}"
+    return f"memory as glibc's malloc does by default: large tensors' pages go back at once; --memory kept: {kept}"
+
+
+def run_again(memory: str | None) -> int | None:
+    """Run this script anew as --memory asks, and return its exit status; None: go on here.
+
+    After `both` the last line is one JSON object: that of the default, and that of the other with `_kept` behind names.
+    """
+    plain = {name: value for name, value in os.environ.items() if name not in KEPT}
+    environments = {"default": plain, "kept": plain | KEPT}
+    if memory is None or (memory != "both" and environments[memory] == dict(os.environ)):
+        return None
+    if memory != "both":
+        os.execve(sys.executable, [sys.executable, *sys.argv], environments[memory])
+    found: dict[str, float] = {}
+    for name, environment in environments.items():
+        command = [sys.executable, *sys.argv, "--memory", name]  # of two values the last one counts
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            line = ""
+            for line in process.stdout:
+                print(line, end="", flush=True)
+        if process.returncode != 0:
+            return process.returncode
+        print()
+        found |= {key + ("_kept" if name == "kept" else ""): value for key, value in json.loads(line).items()}
+    print(json.dumps(found))
+    return 0
