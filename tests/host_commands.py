@@ -66,7 +66,7 @@ def _number(value: Any) -> Any:
 
 def environment() -> dict[str, str]:
     """The commands beside this Python before all others, one thread a process, and what it writes at once."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 

@@ -24,7 +24,6 @@ from torch import Tensor
 
 from fairseq_llrnn.core.backgrounds.along import Along
 from fairseq_llrnn.core.backgrounds.contract import Background
-from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.core.composition import FeatureEmbedding
 from fairseq_llrnn.core.evidence.slots import SlotRows
 from fairseq_llrnn.core.experts.features import ExpertFeatures
@@ -81,7 +80,6 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self.experts: ExpertFeatures | None = None  # set by plugin/experts.py
         self.temperature: LearnedTemperature | None = None  # set by `learn_temperature`
         self.sampler: ClassSampler | None = None  # set by a criterion that trains with samples of the classes
-        self.lexical_warmup = 0  # set by `warm_up_lexicon`
         self.mend = how_to_mend(prior)
         self.bf16_products = bf16_products
         sizes = target_terms.log_class_sizes(self.background, [dictionary.eos(), dictionary.unk()])
@@ -199,32 +197,6 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
                 "build one with `llrnn prior --background ngram:…` or `automaton:…`, or leave the option out"
             )
         self.temperature = LearnedTemperature(self.output.weight.size(1), self.output.rows.num_rows)
-
-    def warm_up_lexicon(self, updates: int) -> None:
-        """In the first `updates` of training, hide lexical translations from ever fewer sentences.
-
-        Raises:
-            OptionError: a number below 0, or a background without lexical translations.
-        """
-        if updates < 0:
-            raise OptionError(
-                f"--lexical-warmup-updates {updates}: expected 0 or a number of updates, e.g. a third of the training's"
-            )
-        if updates and self._lexicon is None:
-            raise OptionError(
-                f"--lexical-warmup-updates {updates}: expected a prior with lexical translations, found one without; "
-                "build it with `llrnn prior --lexical-translation`, or leave the option out"
-            )
-        self.lexical_warmup = updates
-
-    def set_num_updates(self, num_updates: int) -> None:
-        """The host says it before every update, also of a training that was resumed."""
-        if self.lexical_warmup and self._lexicon is not None:
-            self._lexicon.hidden_share = max(0.0, 1.0 - num_updates / self.lexical_warmup)
-
-    @property
-    def _lexicon(self) -> LexicalBackground | None:
-        return next((part for part in self.background.modules() if isinstance(part, LexicalBackground)), None)
 
     # ---- training ---------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 
+from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.core.composition import FeatureEmbedding
 from fairseq_llrnn.core.log_linear import FORMULAS, LogLinearOutput
 from fairseq_llrnn.core.network import CELLS, RecurrentNetwork
@@ -122,8 +123,25 @@ def build_embedding(prior: Prior, size: int, tied_to: LogLinearOutput | None) ->
 
 
 def warm_up_lexicon(args: Namespace | FairseqDataclass, decoder: LogLinearDecoder) -> None:
-    """Do what --lexical-warmup-updates says, which old checkpoints lack."""
-    decoder.warm_up_lexicon(getattr(args, "lexical_warmup_updates", 0))
+    """Do what --lexical-warmup-updates says, which old checkpoints lack.
+
+    Raises:
+        OptionError: a number below 0, or a background without lexical translations.
+    """
+    updates = getattr(args, "lexical_warmup_updates", 0)
+    if updates < 0:
+        raise OptionError(
+            f"--lexical-warmup-updates {updates}: expected 0 or a number of updates, e.g. a third of the training's"
+        )
+    if not updates:
+        return
+    lexicon = next((part for part in decoder.background.modules() if isinstance(part, LexicalBackground)), None)
+    if lexicon is None:
+        raise OptionError(
+            f"--lexical-warmup-updates {updates}: expected a prior with lexical translations, found one without; "
+            "build it with `llrnn prior --lexical-translation`, or leave the option out"
+        )
+    lexicon.warmup_updates = updates
 
 
 def open_temperature(args: Namespace | FairseqDataclass, decoder: LogLinearDecoder) -> None:

@@ -77,7 +77,8 @@ def keep_layers(state: Mapping[str, Tensor], kept: Mapping[str, list[int]]) -> d
     result = dict(state)
     for side, numbers in kept.items():
         begin = LAYERS[side]
-        names = {name: name.removeprefix(begin).partition(".") for name in state if name.startswith(begin)}
+        parts = {name: name.removeprefix(begin).partition(".") for name in state if name.startswith(begin)}
+        names = {name: part for name, part in parts.items() if part[0].isdecimal()}  # of others, loading complains
         there = {int(place) for place, _, _ in names.values()}
         if len(there) in (0, len(numbers)):
             continue

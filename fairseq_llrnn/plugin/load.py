@@ -41,8 +41,6 @@ class Places:
 
 RECORDED = Places()
 EXPERT_WEIGHTS = "decoder.experts.weight"  # in a checkpoint, (E, H)
-# what a data folder lacks where nobody knows the languages
-NAMES_LANGUAGES = "file whose name says the languages, as train.de-en.de.idx does (the training was not told them),"
 
 
 def data_folder(data: str) -> str:
@@ -74,13 +72,14 @@ def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
         return ("dict.txt",)
     if not issubclass(kind, TranslationTask):
         return ()
-    languages = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
+    languages: Any = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
     if None in languages:
         try:
             languages = infer_language_pair(folder)
         except (OSError, ValueError):  # no such folder, none that we may look into, or no name of a folder
             return ()
-    return () if None in languages else tuple(f"dict.{language}.txt" for language in languages)
+    names = tuple(f"dict.{language}.txt" for language in languages)
+    return names if None not in languages and all(os.path.basename(name) == name for name in names) else ()
 
 
 def take_places(path: str, task: Any, places: Places) -> tuple[Path, ...]:
@@ -108,15 +107,18 @@ def take_places(path: str, task: Any, places: Places) -> tuple[Path, ...]:
         task.expert = places.expert
     folder = data_folder(str(task.data))
     names = dictionaries_of(task, folder)
-    for name in names or (NAMES_LANGUAGES,):
-        if not os.path.isfile(os.path.join(folder, name)):
-            raise OptionError(
-                f"{path} was trained with the data folder {folder!r}, but there is no {name} in it seen from here; "
-                f"give the folder with {data_option} DATA-BIN"
-                if places.data is None
-                else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found no {name} in it; give "
-                "another one"
-            )
+    missing = [f"no {name}" for name in names if not os.path.isfile(os.path.join(folder, name))]
+    if not names:
+        why = "the training was not told them"
+        missing = [f"no file whose name says the languages, as train.de-en.de.idx does ({why}),"]
+    if missing:
+        raise OptionError(
+            f"{path} was trained with the data folder {folder!r}, but there is {missing[0]} in it seen from here; "
+            f"give the folder with {data_option} DATA-BIN"
+            if places.data is None
+            else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing[0]} in it; give "
+            "another one"
+        )
     if takes_prior and places.prior is None:
         prior = prior_folder(task.prior, str(task.data))
         if not os.path.isfile(os.path.join(prior, JSON_FILE)):

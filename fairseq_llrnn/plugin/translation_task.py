@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
@@ -61,7 +62,8 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
     """Translation into words that have features and a background."""
 
     warned = False  # that some targets are empty
-    lexical_warmup = 0  # updates, of the model that was built
+    warned_of: set[tuple[str, int]]  # data sets, and which part of them
+    lexical_warmup: int | None = None  # updates, of the model that was built; None: one that knows nothing of it
 
     @classmethod
     def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNTranslationTask":
@@ -79,6 +81,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
                     f"--{name.replace('_', '-')} {getattr(cfg, name)}: expected a share from 0 to below 1, e.g. 0.1"
                 )
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
+        task.warned_of = set()
         task.prior = load_task_prior(cfg.prior, cfg.data, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
@@ -103,14 +106,9 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         training = combine and split == self.cfg.train_subset  # only who trains combines the parts of this one
         if training:
             self.check_training_data(split)
-            self._warn_of_pieces()
-        if self.prior.evidence is not None:
-            warn_of_lost_evidence(
-                self.prior.evidence_table, split, self.datasets[split].src, self.source_dictionary.unk(),
-                binary=self.cfg.dataset_impl != "raw",
-            )  # fmt: skip
-            if training:
-                self._offer_unknown_words(split)
+        self._warn(split, epoch, training)
+        if training and self.prior.evidence is not None:
+            self._offer_unknown_words(split)
         table = self.prior.open_table
         if training and table is not None:
             self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.cfg.seed, True)
@@ -126,9 +124,22 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
                 self.datasets[split], self.prior, self.cfg.invented_evidence, self.cfg.seed
             )
 
-    def _warn_of_pieces(self) -> None:
-        """Over pieces, a network that is given all of the background at once did not learn where to look."""
-        if self.prior.lexical is not None and self.prior.settings.get("pieces") and not self.lexical_warmup:
+    def _warn(self, split: str, epoch: int, training: bool) -> None:
+        """Of what a user should know of the data, once of each part: of several, every epoch loads the next one."""
+        shards = len(utils.split_paths(self.cfg.data))
+        part = (split, (epoch - 1) % shards)
+        if part in self.warned_of:
+            return
+        self.warned_of.add(part)
+        if self.prior.evidence is not None:
+            name = split if shards == 1 else f"{split} (part {part[1] + 1} of {shards})"
+            warn_of_lost_evidence(
+                self.prior.evidence_table, name, self.datasets[split].src, self.source_dictionary.unk(),
+                binary=self.cfg.dataset_impl != "raw",
+            )  # fmt: skip
+        # over pieces, a network that is given all of the background at once did not learn where to look
+        pieces = self.prior.lexical is not None and self.prior.settings.get("pieces")
+        if training and pieces and self.lexical_warmup == 0:
             logger.warning(
                 "--lexical-warmup-updates: not given, with a prior of pieces and their lexical translations; over "
                 "pieces, networks came to lean on these and translated badly; give a third of the updates or so"
@@ -142,7 +153,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
                 f"{type(model).__name__}: expected a model that translates, with encoder and decoder, as --task "
                 "llrnn_translation needs, found another kind; is it the right checkpoint, or --arch?"
             )
-        self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", 0)
+        self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", None)
         return model
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:

@@ -42,7 +42,7 @@ def test_one_slot_is_the_best_one(
         "fairseq-generate", *evidence.task_args(raw=True), "--path", evidence_models["lstm"], *SEARCH, *EVERY_SENTENCE,
         "--gen-subset", "test", "--nbest", 5, "--max-tokens", 60,
     )  # fmt: skip
-    assert found.out.count("WARNING") == 1
+    assert found.out.count("find no room") == 1
     assert without_room(sources, f"{{}} of the {len(sources)} test sources") in found.out
     written = re.findall(r"^H-(\d+)\t\S+\t(.*)$", found.out, re.MULTILINE)
     assert len(written) == 5 * len(sources)
@@ -58,6 +58,16 @@ def test_training_counts_in_all_of_its_data(host: HostCommands, evidence: Eviden
         assert without_room(sources, f"{{}} of the {len(sources)} {split} sources") in found.out
 
 
+def test_parts_of_the_data_are_counted_once_each(host: HostCommands, evidence: EvidenceWorld) -> None:
+    """Every epoch loads the next of them."""
+    data, *arguments = evidence.train_args(raw=True)
+    found = host.run("fairseq-train", f"{data}:{data}", *arguments, "--max-slots", 1, "--max-epoch", 3)
+    assert found.out.count("find no room") == 3
+    sources = evidence.text("train", "src")
+    for part in (1, 2):
+        assert without_room(sources, f"{{}} of the {len(sources)} train (part {part} of 2) sources") in found.out
+
+
 def test_a_search_over_typed_text_counts_until_its_end(
     evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -68,6 +78,5 @@ def test_a_search_over_typed_text_counts_until_its_end(
         script("fairseq-interactive"), *evidence.task_args(), *SEARCH, "--input", tmp_path / "typed",
         "--path", f"{evidence_models['lstm']}:{evidence_models['transformer']}",
     )  # fmt: skip
-    assert found.err.count("find no room") == 1
-    last = found.err.strip().splitlines()[-1]
-    assert "WARNING" in last and last.endswith(without_room(list(dict.fromkeys(sources)), "{} different sentences"))
+    [said] = [line for line in found.err.splitlines() if "find no room" in line]
+    assert "WARNING" in said and said.endswith(without_room(list(dict.fromkeys(sources)), "{} different sentences"))
