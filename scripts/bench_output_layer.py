@@ -179,7 +179,8 @@ class Setting:
             # as fairseq's criterion adaptive_loss sums it
             logits, targets = layer(self.hidden.unsqueeze(0), self.targets.unsqueeze(0))
             pairs = zip(logits, targets, strict=True)
-            return sum(functional.cross_entropy(x, y, reduction="sum") for x, y in pairs if y is not None)
+            losses = [functional.cross_entropy(x, y, reduction="sum") for x, y in pairs if y is not None]
+            return torch.stack(losses).sum()
 
         return Contestant(f"fairseq adaptive {cutoffs} /{factor:g}", layer, loss, self.hidden)
 
@@ -196,8 +197,7 @@ def adaptives(setting: Setting) -> list[Contestant]:
             candidate = setting.torch_adaptive(cutoffs, factor)
             candidate.seconds()
             timed.append((candidate.seconds(), cutoffs, factor))
-    _, *fastest = min(timed)
-    _, *full = min(entry for entry in timed if entry[2] == 1.0)
+    fastest, full = min(timed)[1:], min(entry for entry in timed if entry[2] == 1.0)[1:]
     chosen = [setting.torch_adaptive(*fastest), setting.torch_adaptive(*full)]
     if below(HOST_CUTOFFS):
         chosen.append(setting.torch_adaptive(below(HOST_CUTOFFS), HOST_FACTOR))

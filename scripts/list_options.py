@@ -41,11 +41,11 @@ def rows(parser: argparse.ArgumentParser, only: set[str] | None = None) -> Itera
     for action in parser._actions:
         if action.dest == "help" or (only is not None and action.dest not in only):
             continue
-        name = ", ".join(action.option_strings) or action.metavar or action.dest
+        values = " ".join(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
+        name = ", ".join(action.option_strings) or values or action.dest
         if action.choices:
             name += f" {{{','.join(map(str, action.choices))}}}"
         elif action.option_strings and action.nargs != 0:
-            values = " ".join(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
             name += f" {values or 'VALUE'}" + (" …" if action.nargs == "+" else "")
         text = action.help or ""
         number_or_name = isinstance(action.default, int | float | str) and not isinstance(action.default, bool)

@@ -127,8 +127,10 @@ def _draw_domain(panel: Axes, outcomes: Outcomes, domain: str) -> None:
         found = [(i, outcomes[domain, percent].get(system.name)) for i, percent in enumerate(PERCENTS)]
         points = [(i, outcome.test) for i, outcome in found if outcome is not None]
         if points:
-            look = {"color": colour, "marker": marker, "linestyle": line, "label": f"({system.letter}) {system.what}"}
-            panel.plot(*zip(*points, strict=True), markersize=6, **look)
+            panel.plot(
+                *zip(*points, strict=True), color=colour, marker=marker, markersize=6, linestyle=line,
+                label=f"({system.letter}) {system.what}",
+            )  # fmt: skip
     panel.set_title(domain, fontsize=11)
     panel.set_xticks(range(len(PERCENTS)), [f"{percent} %" for percent in PERCENTS])
     panel.set_xlabel("of its training text")

@@ -113,7 +113,8 @@ class Model:
 
     def signature(self) -> str:
         """The settings that make the row, in one line."""
-        kind, prior = STOCK, "no prior"
+        kind: tuple[str, ...] = STOCK
+        prior = "no prior"
         if self.prior is not None:
             known = f"features {self.prior.features or 'none'}, counts {self.prior.counts or 'dictionary'}"
             kind, prior = OURS, f"prior {known} {' '.join(self.prior.arguments)}"

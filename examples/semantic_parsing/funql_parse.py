@@ -136,9 +136,7 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=5)
     args = parser.parse_args()
     state = read_checkpoint(args.path)
-    task_options = state["cfg"]["task"]
-    dictionaries = [f"dict.{language}.txt" for language in (task_options.source_lang, task_options.target_lang)]
-    take_places(args.path, task_options, dictionaries, Places(args.data, args.prior))
+    take_places(args.path, state["cfg"]["task"], Places(args.data, args.prior))
     model, task = build_model(args.path, state)
     mask = None if args.mask is None else Mask(args.mask, task.source_dictionary, task.target_dictionary)
     questions = [line.split() for _, line in iter_lines(args.questions)]

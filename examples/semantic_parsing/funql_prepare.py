@@ -47,11 +47,8 @@ def main() -> None:
     parser.add_argument("--held-out", type=int, default=0, metavar="N")
     args = parser.parse_args()
     names, rules = read_names(NAMES), read_rules(GRAMMAR)
-    train, test = read_pairs(args.train), []
-    if args.held_out:
-        train, test = split_off(train, args.held_out)
-    else:
-        test = read_pairs(args.test)
+    train = read_pairs(args.train)
+    train, test = split_off(train, args.held_out) if args.held_out else (train, read_pairs(args.test))
     args.out.mkdir(parents=True, exist_ok=True)
     counts: Counter[str] = Counter()
     for split, pairs in (("train", train), ("test", test)):
