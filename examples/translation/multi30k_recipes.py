@@ -107,9 +107,13 @@ RECIPES = {
         "the first 3,000 updates; the decoder reads pieces through the same features", "piece",
         f"{LOG_LINEAR} --feature-input --tie-features --lexical-warmup-updates 3000", "piece/lexical",
     ),
+    "ll-piece-at-once": Recipe(
+        "ll-piece, but with all of the background from the start", "piece",
+        f"{LOG_LINEAR} --feature-input --tie-features", "piece/lexical",
+    ),
     "ll-piece-untied": Recipe(
-        "log-linear over pieces: the decoder reads them through a table of its own, and has all of the background at "
-        "once", "piece", LOG_LINEAR, "piece/lexical",
+        "ll-piece-at-once, but the decoder reads pieces through a table of its own", "piece", LOG_LINEAR,
+        "piece/lexical",
     ),
     "softmax-word-unk": Recipe(
         "softmax over words; those seen once are <unk>, and <unk> is replaced by copying", "word-unk",
