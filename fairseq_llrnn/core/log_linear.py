@@ -92,7 +92,9 @@ class LogLinearOutput(nn.Module):
     def class_scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """aᵀφ(σ), the background left out: (…, H) -> (…, S), at least float32. A temperature may divide it."""
         rows, bias = self.composed() if composed is None else composed
-        return (hidden @ rows.to(hidden.dtype).T).to(bias.dtype) + bias
+        # flat: of (N, 1, H), as the states of a search step are, torch makes N products of one row each
+        scores = hidden.reshape(-1, hidden.size(-1)) @ rows.to(hidden.dtype).T
+        return scores.to(bias.dtype).view(*hidden.shape[:-1], -1) + bias
 
     def target_log_prob(
         self,
@@ -200,8 +202,9 @@ class LogLinearOutput(nn.Module):
         tokens = functional.pad(tokens.unsqueeze(2), (0, k - 1))
         row, _ = several.nonzero(as_tuple=True)
         if len(row) > 0:
-            shares, members = background.best_members(state[row], chosen[several].unsqueeze(1), k)
-            values[several] = classes[row].gather(1, chosen[several].unsqueeze(1)) + shares.squeeze(1)
+            full = chosen[several]
+            shares, members = background.best_members(state[row], full.unsqueeze(1), k)
+            values[several] = classes[row, full].unsqueeze(1) + shares.squeeze(1)
             tokens[several] = members.squeeze(1)
         result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
         return result, tokens.flatten(1).gather(1, where)

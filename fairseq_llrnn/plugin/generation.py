@@ -35,7 +35,7 @@ from fairseq_llrnn.plugin.completing import (
     may_not_end,
 )
 from fairseq_llrnn.plugin.decoder import EncoderOut, LogLinearDecoder
-from fairseq_llrnn.plugin.search_memory import IncrementalState
+from fairseq_llrnn.plugin.search_memory import SPECIAL_CLASSES, SPECIAL_SHARES, IncrementalState, SearchMemory
 
 # Options under which the host looks at every word of the vocabulary, or at other symbols than the special ones.
 WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size print_alignment lm_path".split()
@@ -101,19 +101,35 @@ class CandidateModel(WithLimit):
         special = torch.arange(self.specials, device=tokens.device).expand(len(words), -1)
         self.words = torch.cat([special, words], dim=1)
         attention = None if extra["attn"] is None else extra["attn"][0][:, -1]
-        log_probs = torch.cat([self.log_probs_of(special), values], dim=1)
+        of_specials = self._log_probs_of_specials(special, SearchMemory(decoder, incremental_states[0]))
+        log_probs = torch.cat([of_specials, values], dim=1)
         self.remember_end(log_probs)
         return log_probs, attention
 
     def log_probs_of(self, words: Tensor) -> Tensor:
         """log p of some words (N, K) for each hypothesis at the last step: (N, K)."""
         assert self._last is not None
-        classes, background, state = self._last
+        return _members(self._last[0], *self._shares_and_classes(words))
+
+    def _shares_and_classes(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        assert self._last is not None
+        _, background, state = self._last
         each = state.repeat_interleave(words.size(1), 0)
         share = background.log_share(each, words.flatten()).view_as(words)
-        signature = background.classes(each, words.flatten()).view_as(words)
-        # a class without mass is −inf, and its members' share as well
-        return torch.where(torch.isneginf(share), share, classes.gather(1, signature) + share)
+        return share, background.classes(each, words.flatten()).view_as(words)
+
+    def _log_probs_of_specials(self, special: Tensor, memory: SearchMemory) -> Tensor:
+        """As log_probs_of; where no state changes what the background says of them, it is asked once a search."""
+        assert self._last is not None
+        classes, background, _ = self._last
+        if not background.constant:
+            return self.log_probs_of(special)
+        share, signature = memory.get(SPECIAL_SHARES), memory.get(SPECIAL_CLASSES)
+        if share is None:
+            share, signature = self._shares_and_classes(special)
+            memory.set(SPECIAL_SHARES, share)
+            memory.set(SPECIAL_CLASSES, signature)
+        return _members(classes, share, signature)
 
     def force(self, words: Tensor, log_probs: Tensor) -> Tensor:
         """The columns (N,) of the words (N,): of ordinary ones the first after the special symbols, which they get."""
@@ -128,6 +144,12 @@ class CandidateModel(WithLimit):
         columns = words.clamp(max=self.specials).masked_fill(nameless, dictionary.unk())
         self.words = self.words.scatter(1, columns.unsqueeze(1), words.unsqueeze(1))
         return columns
+
+
+def _members(classes: Tensor, share: Tensor, signature: Tensor) -> Tensor:
+    """log p of words (N, K) by their classes: log p of all classes (N, S), log shares and classes of the words."""
+    # a class without mass is −inf, and its members' share as well
+    return torch.where(torch.isneginf(share), share, classes.gather(1, signature) + share)
 
 
 class CandidateGenerator(ForcingGenerator):

@@ -12,7 +12,8 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
 IncrementalState = dict[str, dict[str, Any]]
-NETWORK, BACKGROUND = "network", "background"  # states with a row for each hypothesis, (N, …)
+# what has a row for each hypothesis, (N, …): states, and what a constant background says of the special symbols
+NETWORK, BACKGROUND, SPECIAL_SHARES, SPECIAL_CLASSES = "network", "background", "special shares", "special classes"
 
 
 class SearchMemory:
@@ -39,7 +40,7 @@ class SearchMemory:
 
     def reorder(self, new_order: Tensor) -> None:
         """Give the states the order of the hypotheses: number new_order[i] comes to place i."""
-        for name in (NETWORK, BACKGROUND):
+        for name in (NETWORK, BACKGROUND, SPECIAL_SHARES, SPECIAL_CLASSES):
             state = self.get(name)
             if state is not None:
                 self.set(name, state.index_select(0, new_order))
