@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from host_commands import HostCommands
-from tiny_world import EVERY_SENTENCE, SPLITS, USER_DIR, Setting, World
+from tiny_world import EVERY_SENTENCE, SPLITS, USER_DIR, Setting, World, read_checkpoint
 
 SIZES = {
     "llrnn_lstm": [
@@ -81,6 +81,21 @@ def make_translation_world(place: Path, world: World, host: HostCommands) -> Tra
     }.items():
         host.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)
     return made
+
+
+def assert_resumed_is_never_stopped(
+    host: HostCommands, translation: TranslationWorld, place: Path, options: Sequence[str], prior: str = "prior"
+) -> Path:
+    """Three epochs of llrnn_lstm at once, and with a stop after the first, end in the same weights: its checkpoint."""
+    checkpoints = []
+    for name, stops in (("whole", (3,)), ("parts", (1, 3))):
+        for stop in stops:
+            arguments = translation.train_args(prior=prior, save_dir=place / name)
+            host.run("fairseq-train", *arguments, *options, "--max-epoch", stop)
+        checkpoints.append(place / name / "checkpoint_last.pt")
+    whole, parts = (read_checkpoint(path)["model"] for path in checkpoints)
+    assert all(torch.equal(value, parts[name]) for name, value in whole.items())
+    return checkpoints[0]
 
 
 def pairs(task: Any, lines: Sequence[str]) -> dict[str, Any]:

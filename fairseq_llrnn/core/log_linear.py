@@ -22,7 +22,7 @@ from torch.nn import functional
 from fairseq_llrnn.core.backgrounds.contract import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.core.backgrounds.corrections import Corrections
 from fairseq_llrnn.core.class_scores import class_log_prob
-from fairseq_llrnn.core.composition import SparseRows, at_least_float32
+from fairseq_llrnn.core.composition import SparseRows, at_least_float32, row_scores
 from fairseq_llrnn.core.features import FeatureTable
 
 FORMULAS = ("signature", "plain")
@@ -92,9 +92,7 @@ class LogLinearOutput(nn.Module):
     def class_scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """aᵀφ(σ), the background left out: (…, H) -> (…, S), at least float32. A temperature may divide it."""
         rows, bias = self.composed() if composed is None else composed
-        # flat: of (N, 1, H), as the states of a search step are, torch makes N products of one row each
-        scores = hidden.reshape(-1, hidden.size(-1)) @ rows.to(hidden.dtype).T
-        return scores.to(bias.dtype).view(*hidden.shape[:-1], -1) + bias
+        return row_scores(hidden, rows, bias)
 
     def target_log_prob(
         self,

@@ -6,10 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 from host_commands import HostCommands, Result
-from tiny_world import EVERY_SENTENCE, read_checkpoint
-from translation_world import SIZES, TRAINING, TranslationWorld
+from tiny_world import EVERY_SENTENCE
+from translation_world import SIZES, TRAINING, TranslationWorld, assert_resumed_is_never_stopped
 
 EVAL_BLEU = ["--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 9}', "--eval-bleu-detok", "space"]
 VARIANTS = {
@@ -155,13 +154,7 @@ def test_ensembles_with_ours_and_with_the_hosts(
 def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
     host: HostCommands, translation: TranslationWorld, tmp_path: Path
 ) -> None:
-    options = ["--dropout", "0.2", "--encoder-bidirectional"]
-    for place, stops in (("whole", (3,)), ("parts", (1, 3))):
-        for stop in stops:
-            arguments = translation.train_args(save_dir=tmp_path / place)
-            host.run("fairseq-train", *arguments, *options, "--max-epoch", stop)
-    whole, parts = (read_checkpoint(tmp_path / place / "checkpoint_last.pt")["model"] for place in ("whole", "parts"))
-    assert all(torch.equal(value, parts[name]) for name, value in whole.items())
+    assert_resumed_is_never_stopped(host, translation, tmp_path, ["--dropout", "0.2", "--encoder-bidirectional"])
 
 
 def test_the_prior_must_be_of_the_target(host: HostCommands, translation: TranslationWorld) -> None:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.core.backgrounds.corrections import Corrections
-from fairseq_llrnn.core.composition import SparseRows, at_least_float32
+from fairseq_llrnn.core.composition import SparseRows, at_least_float32, row_scores
 from fairseq_llrnn.core.log_linear import SlotScores
 from fairseq_llrnn.core.open_vocabulary.vocabulary import OpenVocabulary
 
@@ -54,8 +54,7 @@ class OpenMixture(nn.Module):
 
     def scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor]) -> Tensor:
         """log π_o + aᵀφ(o): (…, H) -> (…, O), at least float32."""
-        rows, bias = composed
-        return (hidden @ rows.to(hidden.dtype).T).to(bias.dtype) + bias
+        return row_scores(hidden, *composed)
 
     def with_unk(self, class_scores: Tensor, scores: Tensor) -> Tensor:
         """Scores of the signatures (…, S) with s(K) at <unk>, from the scores of the open classes (…, O)."""
