@@ -26,10 +26,10 @@ logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported:
 
 from fairseq_llrnn.cli.places import check_place  # noqa: E402
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
-from fairseq_llrnn.plugin.checkpoints import explain_load_errors  # noqa: E402
+from fairseq_llrnn.plugin.compat.safe_checkpoints import explain_load_errors  # noqa: E402
 
 EPOCH = re.compile(r"checkpoint(\d+)\.pt")
-FINGERPRINT = "prior_fingerprint"  # of plugin/decoder.py
+FINGERPRINT = "prior_fingerprint"  # of plugin/models/log_linear_decoder.py
 
 
 def last_epochs(folder: Path, count: int) -> list[Path]:

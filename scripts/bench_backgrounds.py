@@ -38,20 +38,20 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
-from fairseq_llrnn.core.automaton.automaton import END, ROOT, Automaton
-from fairseq_llrnn.core.backgrounds.along import Along
-from fairseq_llrnn.core.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.core.backgrounds.corrections import Corrections
-from fairseq_llrnn.core.build import PriorSettings, build_prior
-from fairseq_llrnn.core.composition import FeatureEmbedding
-from fairseq_llrnn.core.dictionary import SPECIALS, WordList
-from fairseq_llrnn.core.lexicon import Lexicon
-from fairseq_llrnn.core.log_linear import LogLinearOutput
-from fairseq_llrnn.core.network import RecurrentNetwork
-from fairseq_llrnn.core.ngram.background import ngram_from_text
-from fairseq_llrnn.core.ngram.sentences import Sentences
-from fairseq_llrnn.core.prior import Prior
-from fairseq_llrnn.core.prior_automaton import PriorAutomaton
+from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
+from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.positions import Along
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+from fairseq_llrnn.ngrams.background import ngram_from_text
+from fairseq_llrnn.ngrams.sentences import Sentences
+from fairseq_llrnn.output.feature_weights import FeatureEmbedding
+from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.prior.automaton import PriorAutomaton
+from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.prior import Prior
 
 TREEBANK = Path(__file__).resolve().parents[2] / "shared" / "data" / "ud-french-gsd-1.4" / "train.conllu.gz"
 WORDS, TOKENS, TOP_WORDS, COMBINATIONS = 42_500, 360_000, 2500, 400  # as UD French

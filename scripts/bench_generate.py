@@ -47,10 +47,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 
 from kept_memory import add_memory_option, run_again, told
 
+from fairseq_llrnn.alignment.translation_table import LexicalTable, LexicalTranslation
 from fairseq_llrnn.cli.main import main as llrnn
-from fairseq_llrnn.core.evidence.features import with_slot_features
-from fairseq_llrnn.core.evidence.rules import EvidenceRules
-from fairseq_llrnn.core.lexical_table import LexicalTable, LexicalTranslation
+from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.evidence.rules import EvidenceRules
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATION_WORDS, SMALL, LARGE = 40_000, 11_000, 200_000  # V of the comparisons

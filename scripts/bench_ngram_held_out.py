@@ -25,11 +25,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
-from fairseq_llrnn.core.automaton.automaton import END, Automaton
-from fairseq_llrnn.core.dictionary import load_dictionary
-from fairseq_llrnn.core.ngram.background import DEFAULT_FOLDS, ngram_from_text
-from fairseq_llrnn.core.ngram.folds import folds_of
-from fairseq_llrnn.core.ngram.sentences import Sentences, read_sentences
+from fairseq_llrnn.automata.automaton import END, Automaton
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS, ngram_from_text
+from fairseq_llrnn.ngrams.folds import folds_of
+from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
 
 
 def perplexity(automaton: Automaton, log_root: np.ndarray, sentences: Sentences, starts: np.ndarray) -> float:

@@ -47,9 +47,9 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
-from fairseq_llrnn.core.backgrounds.static import StaticBackground
-from fairseq_llrnn.core.features import FeatureTable
-from fairseq_llrnn.core.log_linear import LogLinearOutput
+from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.output.log_linear import LogLinearOutput
 
 N, H, M = 2048, 256, 2500
 USUAL, HUGE = 42_500, 1_000_000

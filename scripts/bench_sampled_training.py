@@ -29,10 +29,10 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
-from fairseq_llrnn.core.features import FeatureTable
-from fairseq_llrnn.core.log_linear import LogLinearOutput
-from fairseq_llrnn.core.sampled_output import SampledOutput
-from fairseq_llrnn.core.sampling import ClassSampler
+from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.output.class_sampling import ClassSampler
+from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.sampled_log_linear import SampledOutput
 
 V, F, A, C, H, N = 100_000, 300, 20, 200, 64, 512
 HELD_OUT, BATCHES = 1000, 256

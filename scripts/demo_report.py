@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))  # the embedded corpus
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
 logging.getLogger("matplotlib").setLevel(logging.WARNING)
 
-from fairseq_llrnn.core.toy_french.evaluation import (  # noqa: E402
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
+from toy_french.evaluation import (  # noqa: E402
     DISTANCES,
     KINDS,
     Exam,
@@ -27,7 +29,6 @@ from fairseq_llrnn.core.toy_french.evaluation import (  # noqa: E402
     read_exam,
     sentence_to_explain,
 )
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
 
 BATCH = 64  # sentences scored at once
 EXAMPLE = "le prix était de", "37", "grenoble"  # paper, section 3

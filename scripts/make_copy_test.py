@@ -15,7 +15,7 @@ A pair has at most one of each; pairs with none are left out. Every string is ne
 texts, not even inside a word and in other case, nor in the test, and is used once. All is a function of texts and seed.
 Texts are in tokens or not, lower-cased; with --cased they keep their case, and names get a capital.
 
-DIR gets copy.en, copy.fr and copy.facts.jsonl, which `llrnn report --facts` reads (core/evaluation/facts.py).
+DIR gets copy.en, copy.fr and copy.facts.jsonl, which `llrnn report --facts` reads (evaluation/facts.py).
 """
 
 import argparse
@@ -32,9 +32,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
 
-from fairseq_llrnn.core.readers.text_lines import iter_lines, place  # noqa: E402
-from fairseq_llrnn.core.whole_file import whole_file  # noqa: E402
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
+from fairseq_llrnn.files.atomic_write import whole_file  # noqa: E402
+from fairseq_llrnn.files.text_lines import iter_lines, place  # noqa: E402
 
 NUMBER, NAME = "number", "name"
 KINDS = (NUMBER, NAME)

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))  # the embedded corpus
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
 
-from fairseq_llrnn.core.toy_french import bilingual, make_corpus, summary, write_corpus  # noqa: E402
-from fairseq_llrnn.core.toy_french.corpus import DEFAULT_SENTENCES  # noqa: E402
 from fairseq_llrnn.errors import LLRNNError  # noqa: E402
+from toy_french import bilingual, make_corpus, summary, write_corpus  # noqa: E402
+from toy_french.corpus import DEFAULT_SENTENCES  # noqa: E402
 
 
 def main() -> int:

@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
 
 from fairseq_llrnn.cli.places import check_place  # noqa: E402
-from fairseq_llrnn.core.dictionary import load_dictionary  # noqa: E402
-from fairseq_llrnn.core.readers.text_lines import iter_lines, place, shown  # noqa: E402
-from fairseq_llrnn.core.whole_file import whole_file  # noqa: E402
 from fairseq_llrnn.errors import DataError, LLRNNError  # noqa: E402
+from fairseq_llrnn.features.dictionary import load_dictionary  # noqa: E402
+from fairseq_llrnn.files.atomic_write import whole_file  # noqa: E402
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown  # noqa: E402
 
 UNKNOWN = "<unk>"
 

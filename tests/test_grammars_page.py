@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from automata import string_weights
 
-from fairseq_llrnn.core.automaton.reading import read_automaton
-from fairseq_llrnn.core.dictionary import SPECIALS, WordList
+from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "grammars.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(

@@ -1,8 +1,9 @@
-"""The rules of the house, read from the source: who may import whom (docs/design.md, layout).
+"""The rules of the layout, read from the source: who may import whom (docs/design.md).
 
-* core imports neither fairseq nor plugin, cli, extras;
 * fairseq is imported by plugin alone, and by the file plugin.py of an extra;
-* an extra is imported by nobody but itself, so that its folder can be deleted.
+* plugin and cli are imported by nobody below them; only cli imports plugin;
+* an extra is imported by nobody but itself, so that its folder can be deleted;
+* imports between packages form no circle, type annotations included.
 """
 
 import ast
@@ -18,7 +19,7 @@ HOST = ("fairseq", "fairseq_cli")
 
 
 def module_name(file: Path, root: Path) -> str:
-    """`root/fairseq_llrnn/core/prior.py` -> `fairseq_llrnn.core.prior`."""
+    """`root/fairseq_llrnn/prior/prior.py` -> `fairseq_llrnn.prior.prior`."""
     parts = file.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -51,16 +52,45 @@ def within(name: str, *modules: str) -> bool:
 
 def forbidden(importer: str, imported: str) -> str | None:
     """The rule that this import breaks, or None."""
-    core, plugin, cli, extras = (f"{PACKAGE}.{part}" for part in ("core", "plugin", "cli", "extras"))
-    if within(importer, core) and within(imported, *HOST, plugin, cli, extras):
-        return "core imports neither fairseq nor plugin, cli, extras"
+    plugin, cli, extras = (f"{PACKAGE}.{part}" for part in ("plugin", "cli", "extras"))
     in_extra = within(importer, extras) and importer != extras
     own = ".".join(importer.split(".")[:3]) if in_extra else ""  # fairseq_llrnn.extras.NAME
     if within(imported, *HOST) and not within(importer, plugin, f"{own}.plugin"):
         return "only plugin (and an extra's plugin.py) imports fairseq"
     if imported.startswith(extras + ".") and not within(imported, own):
         return "nobody imports an extra but itself"
+    if within(imported, cli) and not within(importer, cli):
+        return "nobody imports cli but itself"
+    if within(imported, plugin) and not within(importer, plugin, cli, extras, PACKAGE + ".__main__"):
+        return "only cli and extras import plugin"
     return None
+
+
+def circles(root: Path) -> list[str]:
+    """Packages below fairseq_llrnn that import each other in a circle, each circle once."""
+    edges: dict[str, set[str]] = {}
+    for file in sorted((root / PACKAGE).rglob("*.py")):
+        own = file.relative_to(root / PACKAGE).parts
+        if len(own) < 2:
+            continue
+        for _, imported in imports(file, root):
+            other = imported.split(".")[1:2] if imported.startswith(PACKAGE + ".") else []
+            if other and other[0] != own[0] and (root / PACKAGE / other[0]).is_dir():
+                edges.setdefault(own[0], set()).add(other[0])
+    found: list[str] = []
+    done: set[str] = set()
+
+    def visit(package: str, path: list[str]) -> None:
+        if package in path:
+            found.append(" > ".join([*path[path.index(package) :], package]))
+        elif package not in done:
+            for other in sorted(edges.get(package, ())):
+                visit(other, [*path, package])
+            done.add(package)
+
+    for package in sorted(edges):
+        visit(package, [])
+    return found
 
 
 def broken_rules(root: Path) -> list[str]:
@@ -76,15 +106,29 @@ def broken_rules(root: Path) -> list[str]:
 def test_the_package_keeps_the_rules(root: Path) -> None:
     assert list((root / PACKAGE).rglob("*.py"))
     assert broken_rules(root) == []
+    assert circles(root) == []
+
+
+def test_a_circle_is_found(tmp_path: Path) -> None:
+    for package, source in (
+        ("a", "from ..b import x"),
+        ("b", "from fairseq_llrnn.c.x import y"),
+        ("c", "from .. import a"),
+    ):
+        file = tmp_path / PACKAGE / package / "x.py"
+        file.parent.mkdir(parents=True)
+        file.write_text(source + "\n", encoding="utf-8")
+    assert circles(tmp_path) == ["a > b > c > a"]
 
 
 @pytest.mark.parametrize(
     ("file", "source", "rule"),
     [
-        ("core/a.py", "import fairseq.utils", "core imports neither"),
-        ("core/deep/a.py", "from ...cli import main", "core imports neither"),
-        ("core/a.py", "def f():\n    from fairseq_llrnn import plugin", "core imports neither"),
-        ("core/a.py", "import importlib\nimportlib.import_module('fairseq')", "core imports neither"),
+        ("output/a.py", "import fairseq.utils", "only plugin"),
+        ("output/deep/a.py", "from ...cli import main", "nobody imports cli"),
+        ("plugin/a.py", "from fairseq_llrnn.cli import main", "nobody imports cli"),
+        ("head/a.py", "def f():\n    from fairseq_llrnn import plugin", "only cli and extras import plugin"),
+        ("output/a.py", "import importlib\nimportlib.import_module('fairseq')", "only plugin"),
         ("cli/a.py", "from fairseq.tasks import FairseqTask", "only plugin"),
         ("errors.py", "import fairseq_cli.train", "only plugin"),
         ("extras/one/math.py", "import fairseq", "only plugin"),
@@ -105,10 +149,10 @@ def test_a_broken_rule_is_found(tmp_path: Path, file: str, source: str, rule: st
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("plugin/a.py", "import fairseq\nfrom fairseq_llrnn.core import prior\nfrom . import tasks"),
-        ("extras/one/plugin.py", "import fairseq.tasks\nfrom . import math\nfrom ...core import prior"),
-        ("cli/a.py", "from fairseq_llrnn.plugin import checkpoints\nfrom ..core import prior"),
-        ("core/a.py", "from . import b\nfrom ..errors import DataError\nimport fairseq_free"),
+        ("plugin/a.py", "import fairseq\nfrom fairseq_llrnn.prior import prior\nfrom . import tasks"),
+        ("extras/one/plugin.py", "import fairseq.tasks\nfrom . import math\nfrom ...prior import prior"),
+        ("cli/a.py", "from fairseq_llrnn.plugin import checkpoints\nfrom ..prior import prior"),
+        ("output/a.py", "from . import b\nfrom ..errors import DataError\nimport fairseq_free"),
     ],
 )
 def test_what_is_allowed_passes(tmp_path: Path, file: str, source: str) -> None:
@@ -118,8 +162,9 @@ def test_what_is_allowed_passes(tmp_path: Path, file: str, source: str) -> None:
     assert broken_rules(tmp_path) == []
 
 
-def test_core_imports_where_fairseq_is_absent(root: Path) -> None:
-    modules = [module_name(file, root) for file in sorted((root / PACKAGE / "core").rglob("*.py"))]
+def test_all_but_the_integration_layer_imports_where_fairseq_is_absent(root: Path) -> None:
+    names = [module_name(file, root) for file in sorted((root / PACKAGE).rglob("*.py"))]
+    modules = [name for name in names if not within(name, f"{PACKAGE}.plugin", f"{PACKAGE}.extras")]
     script = (
         "import importlib, sys\n"
         "sys.modules.update(fairseq=None, fairseq_cli=None)  # an import of either raises ImportError\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from host_commands import run_script
 
-from fairseq_llrnn.core.toy_french import make_corpus, write_corpus
-from fairseq_llrnn.core.toy_french.bilingual import make_bitext, write_bitext
+from toy_french import make_corpus, write_corpus
+from toy_french.bilingual import make_bitext, write_bitext
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """The texts of the experiment: a general one, and domains; from treebanks, or from the embedded grammar.
 
-The toy pair: both speak the language of fairseq_llrnn.core.toy_french with the same words. The general text tells what
+The toy pair: both speak the language of toy_french with the same words. The general text tells what
 somebody does, where and to whom; the domain talks of prices, towns and numbered things.
 """
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from fairseq_llrnn.core.readers import iter_conllu_words
-from fairseq_llrnn.core.toy_french.clauses import action, clause, finished, numbered, price, saying, state, town, travel
-from fairseq_llrnn.core.toy_french.phrases import Speaker
-from fairseq_llrnn.core.toy_french.stock import make_stock
-from fairseq_llrnn.core.toy_french.trees import Node, tokens
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.readers import iter_conllu_words
+from toy_french.clauses import action, clause, finished, numbered, price, saying, state, town, travel
+from toy_french.phrases import Speaker
+from toy_french.stock import make_stock
+from toy_french.trees import Node, tokens
 
 SPLITS = ("train", "dev", "test")
 GENERAL = "general"

@@ -25,11 +25,11 @@ from systems import (
 )
 
 import fairseq_llrnn
-from fairseq_llrnn.core.dictionary import load_dictionary
-from fairseq_llrnn.core.ngram.arpa import write_arpa
-from fairseq_llrnn.core.ngram.kneser_ney import estimate
-from fairseq_llrnn.core.ngram.sentences import read_sentences
-from fairseq_llrnn.core.whole_file import whole_file
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.ngrams.arpa import write_arpa
+from fairseq_llrnn.ngrams.kneser_ney import estimate
+from fairseq_llrnn.ngrams.sentences import read_sentences
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
 SEED = "adaptation"

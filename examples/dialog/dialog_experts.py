@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairseq_llrnn.core.dictionary import EOS
-from fairseq_llrnn.core.experts.expert import Expert, Firing
-from fairseq_llrnn.core.prior import Prior
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.experts.expert import Expert, Firing
+from fairseq_llrnn.features.dictionary import EOS
+from fairseq_llrnn.prior.prior import Prior
 
 
 class Coverage(Expert):

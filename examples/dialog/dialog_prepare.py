@@ -32,8 +32,8 @@ from dialog_acts import ASKED, SPECIAL, Act, read_examples
 from dialog_scores import KEYWORDS
 from dialog_words import MARK, mark, normalise, token
 
-from fairseq_llrnn.core.whole_file import whole_file
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.atomic_write import whole_file
 
 SPLITS = ("train", "valid", "test")
 TAG = "#"  # begins a word that speaks of a slot of KEYWORDS

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.core.whole_file import whole_file
+from fairseq_llrnn.files.atomic_write import whole_file
 
 SIZES = {"train": 700, "valid": 100, "test": 100}
 HEADER = "# made up by examples/dialog/dialog_toy.py\n"

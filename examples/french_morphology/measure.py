@@ -15,7 +15,7 @@ from fairseq import checkpoint_utils
 from scoring import LanguageModel
 
 import fairseq_llrnn
-from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.prior.prior import load_prior
 
 SUBSETS = ("valid", "test1", "test2")
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from paradigms import VERBS, Paradigms, read_paradigms
 from prepare import SPLITS, sentence_text, treebank, write_lines
 
-from fairseq_llrnn.core.readers import Token, iter_conllu_words
 from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.features.readers import Token, iter_conllu_words
 
 SUBJECT = {"nsubj", "nsubjpass", "nsubj:pass"}
 PASSIVE_OR_COPULA = {"auxpass", "aux:pass", "cop"}

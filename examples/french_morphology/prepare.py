@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from fairseq_llrnn.core.readers import iter_conllu_words
-from fairseq_llrnn.core.readers.text_lines import iter_lines
 from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.features.readers import iter_conllu_words
+from fairseq_llrnn.files.text_lines import iter_lines
 
 # The last twentieth of UD's train is the validation text: 728 of 14,554 sentences in French GSD 1.4.
 VALID_PART = 20

@@ -171,6 +171,6 @@ def score_command(name: str, place: Path) -> list[str]:
 
 def bits_of_unknown_character() -> float:
     """What of a character outside the dictionary is not said by <unk>: which one of Unicode's it is."""
-    from fairseq_llrnn.core.open_vocabulary.alphabet import NUM_CHARACTERS
+    from fairseq_llrnn.open_vocabulary.alphabet import NUM_CHARACTERS
 
     return math.log2(NUM_CHARACTERS)

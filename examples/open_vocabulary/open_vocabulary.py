@@ -20,11 +20,11 @@ from typing import Any
 from open_systems import SYSTEMS, Sizes, bits_of_unknown_character, commands, lines_of, prepare, score_command
 
 import fairseq_llrnn
-from fairseq_llrnn.core.dictionary import load_dictionary
-from fairseq_llrnn.core.lexical_table import is_word
-from fairseq_llrnn.core.open_vocabulary.tallies import characters_of
-from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.evaluation.text_bits import characters_of
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.prior.prior import load_prior
 
 TESTS = ("valid", "test1", "test2")
 Run = Callable[[Sequence[str], str], str]  # a command and its stdin -> its stdout

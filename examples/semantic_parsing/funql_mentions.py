@@ -17,8 +17,8 @@ from pathlib import Path
 
 from funql import CITY, PLACE, RIVER, STATE, Form, parse
 
-from fairseq_llrnn.core.readers.text_lines import iter_lines, place
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines, place
 
 KINDS = (CITY, PLACE, RIVER, STATE)  # in the order of their symbols
 MOST = 2  # symbols of a kind; what a question mentions besides stays as it is

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from funql import Form, parse
 
-from fairseq_llrnn.core.readers.text_lines import iter_lines, place
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines, place
 
 
 @dataclass(frozen=True)

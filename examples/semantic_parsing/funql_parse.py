@@ -30,10 +30,10 @@ from funql_mentions import SYMBOLS
 from funql_prepare import write_lines
 from torch import Tensor
 
-from fairseq_llrnn.core.prior import load_prior
-from fairseq_llrnn.core.readers.text_lines import iter_lines
 from fairseq_llrnn.errors import DataError, LLRNNError
-from fairseq_llrnn.plugin.load import Places, build_model, encode, read_checkpoint, take_places
+from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.plugin.compat.loading import Places, build_model, encode, read_checkpoint, take_places
+from fairseq_llrnn.prior.prior import load_prior
 
 BATCH = 40  # questions that are parsed together
 LONGEST = 120  # symbols of a form

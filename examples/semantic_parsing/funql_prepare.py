@@ -19,8 +19,8 @@ from funql_mentions import Question, read_names, read_question, to_symbols
 from funql_pairs import Pair, read_pairs
 from funql_recognise import derives, read_rules, terminals
 
-from fairseq_llrnn.core.whole_file import whole_file
 from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.files.atomic_write import whole_file
 
 HERE = Path(__file__).resolve().parent
 NAMES, GRAMMAR = HERE / "names.tsv", HERE / "funql.grammar"

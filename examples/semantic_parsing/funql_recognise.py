@@ -1,6 +1,6 @@
 """A slow and plain reader of grammars, and the question whether one of them derives a string.
 
-The rules as core/automaton/grammar.py reads them, without weights: `A -> "word" B | "word"`, comments after `#`. The
+The rules as automata/grammar.py reads them, without weights: `A -> "word" B | "word"`, comments after `#`. The
 first rule's left side derives the strings. Bounds (`%depth`) are ignored. It finds what the grammar says of
 GeoQuery's forms (funql_prepare.py) and checks the automaton that searches obey (tests).
 """
@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from fairseq_llrnn.core.readers.text_lines import iter_lines, place
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines, place
 
 Rules = Mapping[str, list[tuple[str, ...]]]  # in the order of the file; a terminal keeps its first quotation mark
 SYMBOL = re.compile(r'\s*("[^"\s]+"|[A-Za-z][A-Za-z0-9_]*)')

@@ -23,8 +23,8 @@ from funql_mentions import Names, from_symbols, read_names, read_question
 from funql_pairs import Pair, read_pairs
 from funql_prepare import NAMES
 
-from fairseq_llrnn.core.readers.text_lines import iter_lines
 from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.files.text_lines import iter_lines
 
 MEASURES = ("exact", "well-formed", "well-typed")
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import multi30k_recipes as recipes
 from multi30k_recipes import TEXTS, Recipe
 
-from fairseq_llrnn.core.readers.text_lines import iter_lines
-from fairseq_llrnn.core.whole_file import whole_file
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.text_lines import iter_lines
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 LEXICON = "lexicon.tsv.gz"

@@ -11,7 +11,7 @@ from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.errors import OptionError
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.core.open_vocabulary.tallies import TextScore
+    from fairseq_llrnn.evaluation.text_bits import TextScore
 
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
@@ -34,8 +34,8 @@ def run(args: argparse.Namespace) -> int:
     if args.max_tokens < 1:
         raise OptionError(f"--max-tokens {args.max_tokens}: expected a number of at least 1")
     logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
-    from fairseq_llrnn.plugin.load import Places
-    from fairseq_llrnn.plugin.text_scoring import load_text_scorer
+    from fairseq_llrnn.plugin.compat.loading import Places
+    from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
     scorer = load_text_scorer(args.path, args.max_tokens, Places(args.data, args.prior, args.expert))
     if args.open and not scorer.opened:

@@ -10,7 +10,7 @@ from small_corpus import Corpus, Done, Llrnn
 from tiny_world import World
 
 from fairseq_llrnn.cli import main as llrnn_main
-from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior, load_prior
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from small_corpus import Done
 from tiny_world import World
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
-from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.prior.prior import load_prior
 
 SENTENCE = "le chat vert voit la mer"
 

@@ -15,8 +15,8 @@ from small_corpus import Done
 from tiny_world import EVERY_SENTENCE
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
-from fairseq_llrnn.core.prior import load_prior
-from fairseq_llrnn.plugin.explaining import load_explainer
+from fairseq_llrnn.plugin.scoring.explainer import load_explainer
+from fairseq_llrnn.prior.prior import load_prior
 
 SOURCE = "el tahc Karim tiov 12 Zoé 1,000 Zoé"
 TARGET = "le chat Karim voit 12 Zoé 1 000 Zoé"

@@ -17,8 +17,8 @@ from tiny_world import EVERY_SENTENCE, read_checkpoint
 from translation_world import TranslationWorld, pairs
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
-from fairseq_llrnn.core.prior import Prior, load_prior
-from fairseq_llrnn.plugin.explaining import load_explainer
+from fairseq_llrnn.plugin.scoring.explainer import load_explainer
+from fairseq_llrnn.prior.prior import Prior, load_prior
 
 TARGET = "le chat vert voit la mer"
 SOURCE = "el tahc trev tiov al rem"  # as source_of spells it

@@ -15,8 +15,8 @@ import pytest
 from host_commands import script
 from small_corpus import Build, Corpus, Done, Llrnn
 
-from fairseq_llrnn.core.prior import Prior, load_prior
-from fairseq_llrnn.core.readers.apertium import ANALYSERS_FOLDER
+from fairseq_llrnn.features.readers.apertium import ANALYSERS_FOLDER
+from fairseq_llrnn.prior.prior import Prior, load_prior
 
 Built = Callable[..., Prior]
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from small_corpus import Build, Corpus, Done, Llrnn
 
-from fairseq_llrnn.core.prior import Prior, load_prior
-from fairseq_llrnn.core.prior_automaton import FLOOR
+from fairseq_llrnn.prior.automaton import FLOOR
+from fairseq_llrnn.prior.prior import Prior, load_prior
 
 TEXT = """\
 le chat dort

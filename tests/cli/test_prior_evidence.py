@@ -10,7 +10,7 @@ import pytest
 from host_commands import HostCommands
 from small_corpus import Done, Llrnn
 
-from fairseq_llrnn.core.prior import Prior
+from fairseq_llrnn.prior.prior import Prior
 
 ENGLISH = ["the house", "the cat", "12 cats", "Bob 's house", "flight AF447 to Lyon", "in 1998", "1,000 cats"]
 FRENCH = ["la maison", "le chat", "12 chats", "la maison de Bob", "vol AF447 pour Lyon", "en 1998", "1 000 chats"]

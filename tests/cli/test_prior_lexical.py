@@ -12,7 +12,7 @@ import pytest
 from host_commands import HostCommands
 from small_corpus import Done, Llrnn
 
-from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior, load_prior
 
 ENGLISH = ["the house", "the cat", "the window", "12 cats", "a window"]
 FRENCH = ["la maison", "le chat", "la fenêtre", "12 chats", "une fenêtre"]

@@ -12,10 +12,10 @@ import torch
 from host_commands import HostCommands, Result, assert_says
 from tiny_world import MODEL, TRAINING, USER_DIR, World, build, read_checkpoint
 
-from fairseq_llrnn.core.backgrounds.model import ModelBackground
-from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.errors import PriorError
-from fairseq_llrnn.plugin.general_model import load_general_model
+from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
+from fairseq_llrnn.prior.prior import load_prior
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from host_commands import HostCommands
 from small_corpus import Corpus, Done, Llrnn
 from tiny_world import EVERY_SENTENCE, MODEL, TRAINING, USER_DIR, every_word_once, sentences, write_lexicon
 
-from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior, load_prior
 
 
 def row(prior: Prior, piece: str) -> dict[str, float]:

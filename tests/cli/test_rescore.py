@@ -19,10 +19,10 @@ from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 from translation_world import SIZES, TRAINING, TranslationWorld
 
 from fairseq_llrnn.cli.tables import percent
-from fairseq_llrnn.core import rescoring
-from fairseq_llrnn.core.prior import load_prior
-from fairseq_llrnn.plugin.explaining import load_explainer
-from fairseq_llrnn.plugin.scoring import Scorer, load_scorer
+from fairseq_llrnn.plugin.scoring.explainer import load_explainer
+from fairseq_llrnn.plugin.scoring.sentences import Scorer, load_scorer
+from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.rescoring import rescoring
 
 MOSES = """\
 0 ||| le chat voit la mer ||| LM= -3 ||| -2
@@ -510,7 +510,7 @@ def test_a_disk_without_room(
     def full(source: object, target: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
 
-    monkeypatch.setattr("fairseq_llrnn.cli.rescore.os.replace", full)
+    monkeypatch.setattr("fairseq_llrnn.cli.rescore.command.os.replace", full)
     done: Done = llrnn("rescore", "--path", checkpoint, "--nbest", write("nbest", MOSES), "--out", tmp_path / "best")
     assert done.error == (
         f"{tmp_path}/best: No space left on device; give --out and --nbest-out in folders that can be written to, on a "

@@ -9,7 +9,7 @@ import pytest
 from small_corpus import Corpus, Llrnn
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
-from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.prior.prior import load_prior
 
 
 @pytest.fixture

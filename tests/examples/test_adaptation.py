@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
 
-from fairseq_llrnn.core.dictionary import load_dictionary
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.dictionary import load_dictionary
 
 corpora, systems, processes, scores, stages, outcome, curves, adapt = load(
     EXAMPLES / "adaptation", *"corpora systems processes scores stages outcome curves adapt".split()

@@ -10,8 +10,8 @@ from example_modules import EXAMPLES, load
 from host_commands import HostCommands
 from sacrebleu.metrics.bleu import BLEU
 
-from fairseq_llrnn.core.evidence.rules import EvidenceRules
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.evidence.rules import EvidenceRules
 
 FOLDER = EXAMPLES / "dialog"
 acts, wording, scoring, prepare, rank, experts, dialog = load(

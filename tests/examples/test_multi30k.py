@@ -14,8 +14,8 @@ import pytest
 from example_modules import EXAMPLES, load
 from host_commands import HostCommands
 
-from fairseq_llrnn.core.toy_french.bilingual import make_bitext, write_bitext
 from fairseq_llrnn.errors import DataError
+from toy_french.bilingual import make_bitext, write_bitext
 
 SPLITS = {"train": "train", "val": "valid", "test2016": "test"}
 COPIES = [("two men see a dog .", "deux hommes voient un chien ."), ("a man .", "un homme .")]

@@ -10,7 +10,7 @@ from example_modules import EXAMPLES, load
 from host_commands import HostCommands
 from tiny_world import World, sentences
 
-from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.prior.prior import load_prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install 'fairseq-llrnn[pieces]'")
 example, units = load(EXAMPLES / "open_vocabulary", "open_vocabulary", "open_systems")

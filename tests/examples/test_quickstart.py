@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from example_modules import run_example
 
-from fairseq_llrnn.core.toy_french import make_corpus, write_corpus
+from toy_french import make_corpus, write_corpus
 
 
 def test_the_readme_shows_probes_of_the_demo_corpus(root: Path) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from example_modules import EXAMPLES, load, run_example
 
-from fairseq_llrnn.core.automaton.automaton import Automaton
-from fairseq_llrnn.core.automaton.grammar import read_grammar
-from fairseq_llrnn.core.automaton.symbols import Symbols
-from fairseq_llrnn.core.dictionary import WordList, load_dictionary
+from fairseq_llrnn.automata.automaton import Automaton
+from fairseq_llrnn.automata.grammar import read_grammar
+from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 
 FOLDER = EXAMPLES / "semantic_parsing"
 funql, mentions, pairs, recognise, made, prepare, score = load(

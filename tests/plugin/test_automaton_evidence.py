@@ -9,10 +9,10 @@ from evidence_world import PREFIXES, SENTENCES, EvidenceWorld, batch, make
 from tiny_world import Setting
 from translation_world import assert_steps_agree
 
-from fairseq_llrnn.core.prior import load_prior
-from fairseq_llrnn.plugin.columns import ColumnGenerator
-from fairseq_llrnn.plugin.completing import CompletingSearch
-from fairseq_llrnn.plugin.generation import CandidateGenerator
+from fairseq_llrnn.plugin.search.candidate_search import CandidateGenerator
+from fairseq_llrnn.plugin.search.length_limit import CompletingSearch
+from fairseq_llrnn.plugin.search.slot_search import ColumnGenerator
+from fairseq_llrnn.prior.prior import load_prior
 
 # the root gives every word after these; the grammar allows only a few, but for what the source offers
 BIGRAMS = {"le": {"chat": 0.6, "roi": 0.1}, "la": {"mer": 0.5}}

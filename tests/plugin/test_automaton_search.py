@@ -11,10 +11,10 @@ from fairseq.sequence_scorer import SequenceScorer
 from tiny_world import Setting, World, batch, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
-from fairseq_llrnn.core.prior import load_prior
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.completing import LimitedGenerator, LimitedGeneratorWithAlignment
-from fairseq_llrnn.plugin.generation import CandidateGenerator, generator_class
+from fairseq_llrnn.plugin.search.candidate_search import CandidateGenerator, generator_class
+from fairseq_llrnn.plugin.search.length_limit import LimitedGenerator, LimitedGeneratorWithAlignment
+from fairseq_llrnn.prior.prior import load_prior
 
 GENERATORS = [CandidateGenerator, LimitedGenerator]
 

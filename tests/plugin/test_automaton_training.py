@@ -9,13 +9,13 @@ import torch
 from automaton_prior import with_bigrams, with_grammar
 from tiny_world import Setting, World, batch, build, randomise
 
-from fairseq_llrnn.core.dictionary import load_dictionary
-from fairseq_llrnn.core.ngram.background import ngram_from_text
-from fairseq_llrnn.core.ngram.sentences import read_sentences
-from fairseq_llrnn.core.prior import Prior, load_prior
-from fairseq_llrnn.core.prior_automaton import PriorAutomaton
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.plugin.impossible import check_training_sentences, refuse_cut_sentences
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.ngrams.background import ngram_from_text
+from fairseq_llrnn.ngrams.sentences import read_sentences
+from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_cut_sentences
+from fairseq_llrnn.prior.automaton import PriorAutomaton
+from fairseq_llrnn.prior.prior import Prior, load_prior
 
 LINES = ["le chat voit la mer", "la rose", "la verte mer"]
 

@@ -15,9 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from translation_world import TranslationWorld, pairs
 
-from fairseq_llrnn.core.prior import load_prior
-from fairseq_llrnn.plugin.columns import ColumnGenerator
-from fairseq_llrnn.plugin.generation import CandidateGenerator, generator_class
+from fairseq_llrnn.plugin.search.candidate_search import CandidateGenerator, generator_class
+from fairseq_llrnn.plugin.search.slot_search import ColumnGenerator
+from fairseq_llrnn.prior.prior import load_prior
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},

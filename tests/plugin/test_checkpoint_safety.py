@@ -122,7 +122,7 @@ def load() -> Callable[[str], object]:
 
     import fairseq_llrnn.plugin
 
-    assert fairseq_llrnn.plugin.checkpoints
+    assert fairseq_llrnn.plugin.compat.safe_checkpoints
     return checkpoint_utils.load_checkpoint_to_cpu
 
 

@@ -7,9 +7,9 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
-from fairseq_llrnn.core.backgrounds.contract import Background
-from fairseq_llrnn.plugin import conditioning
-from fairseq_llrnn.plugin.search_memory import SearchMemory
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.plugin.models import conditioning
+from fairseq_llrnn.plugin.models.search_memory import SearchMemory
 
 CLASS_OF = torch.arange(9)
 SOURCE, PREVIOUS = torch.tensor([[4, 5], [6, 7]]), torch.tensor([[2, 4], [2, 5]])

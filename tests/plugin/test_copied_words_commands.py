@@ -11,9 +11,9 @@ from host_commands import HostCommands
 from tiny_world import USER_DIR, World, build, randomise
 from translation_world import SIZES, TRAINING, assert_steps_agree, source_of
 
-from fairseq_llrnn.core.backgrounds.copied_words import CopiedWords
-from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.backgrounds.copied_words import CopiedWords
 from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.prior.prior import load_prior
 
 LISTED = "le la chat mer voit roi".split()
 

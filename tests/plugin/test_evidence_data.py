@@ -10,9 +10,9 @@ import torch
 from evidence_world import KNOWN, MAPPED, EvidenceWorld, make
 from tiny_world import build
 
-from fairseq_llrnn.core.prior import load_prior
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.evidence_data import ChangedPairs, UnknownTwins
+from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, UnknownTwins
+from fairseq_llrnn.prior.prior import load_prior
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from evidence_world import NOT_OFFERED, EvidenceWorld
 from host_commands import HostCommands
 from tiny_world import EVERY_SENTENCE
 
-from fairseq_llrnn.plugin.scoring import UNKNOWN, WORDS, Scorer, load_scorer
+from fairseq_llrnn.plugin.scoring.sentences import UNKNOWN, WORDS, Scorer, load_scorer
 
 MODELS = {"llrnn_lstm": "lexical", "llrnn_transformer": "static"}
 

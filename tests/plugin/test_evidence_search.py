@@ -19,11 +19,11 @@ from tiny_world import Setting, build, randomise
 from torch import Tensor
 from translation_world import SIZES, TRAINING, assert_steps_agree
 
-from fairseq_llrnn.core.backgrounds.evidence import LOG_UNK_KEEPS
-from fairseq_llrnn.core.patterns import shape_features, suffixes
-from fairseq_llrnn.core.prior import load_prior
-from fairseq_llrnn.plugin.columns import ColumnGenerator, ColumnGeneratorWithAlignment, ColumnScorer
-from fairseq_llrnn.plugin.generation import CandidateGenerator, generator_class
+from fairseq_llrnn.evidence.background import LOG_UNK_KEEPS
+from fairseq_llrnn.features.spelling import shape_features, suffixes
+from fairseq_llrnn.plugin.search.candidate_search import CandidateGenerator, generator_class
+from fairseq_llrnn.plugin.search.slot_search import ColumnGenerator, ColumnGeneratorWithAlignment, ColumnScorer
+from fairseq_llrnn.prior.prior import load_prior
 
 OPTIONS: list[dict[str, Any]] = [
     {},

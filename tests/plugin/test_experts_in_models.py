@@ -18,8 +18,8 @@ from host_commands import HostCommands
 from tiny_world import Setting, World, batch, build, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
-from fairseq_llrnn.core.prior import load_prior
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.prior.prior import load_prior
 
 
 def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, Any]) -> None:

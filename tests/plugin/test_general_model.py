@@ -1,4 +1,4 @@
-"""A trained language model as a background, ours and the host's (plugin/general_model.py)."""
+"""A trained language model as a background, ours and the host's (plugin/models/frozen_lm.py)."""
 
 import shutil
 from pathlib import Path
@@ -13,12 +13,12 @@ from host_commands import HostCommands
 from tiny_world import MODEL, TRAINING, USER_DIR, World, read_checkpoint
 from torch import Tensor
 
-from fairseq_llrnn.core.backgrounds.model import ModelBackground
-from fairseq_llrnn.core.dictionary import load_dictionary
-from fairseq_llrnn.core.model_files import ModelFiles
+from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
-from fairseq_llrnn.plugin.general_model import compare_words, find_model_files, load_general_model
-from fairseq_llrnn.plugin.load import RECORDED, Places
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
+from fairseq_llrnn.plugin.models.frozen_lm import compare_words, find_model_files, load_general_model
+from fairseq_llrnn.prior.model_files import ModelFiles
 
 LONGEST = 12
 STOCK = ("--task", "language_modeling", "--cpu", "--criterion", "cross_entropy", "--tokens-per-sample", LONGEST)

@@ -10,7 +10,7 @@ from dynamic_prior import by_definition, dynamic, few_words, make
 from tiny_world import Setting, World, batch, build, randomise
 from torch import Tensor
 
-from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.prior.prior import load_prior
 
 NETWORKS = {
     "lstm": [],

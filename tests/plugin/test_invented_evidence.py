@@ -8,10 +8,10 @@ import pytest
 import torch
 from translation_world import TranslationWorld
 
-from fairseq_llrnn.core.evidence.building import add_evidence
-from fairseq_llrnn.core.evidence.inventing import LEAST_PROBABILITY, POOL, certain_translations, invented_words
-from fairseq_llrnn.core.evidence.rules import EvidenceRules
-from fairseq_llrnn.core.prior import Prior, load_prior
+from fairseq_llrnn.evidence.rules import EvidenceRules
+from fairseq_llrnn.evidence.synthetic_words import LEAST_PROBABILITY, POOL, certain_translations, invented_words
+from fairseq_llrnn.prior.evidence import add_evidence
+from fairseq_llrnn.prior.prior import Prior, load_prior
 
 RULES = EvidenceRules(("numbers", "names", "copies"), {}, {})
 
@@ -55,7 +55,7 @@ def test_certain_translations_are_those_of_the_table(prior: Prior) -> None:
 
 
 def test_both_sides_get_the_same_string_where_a_word_and_its_translation_stand_once(prior: Prior) -> None:
-    from fairseq_llrnn.plugin.invented_evidence import MOST, InventedEvidence
+    from fairseq_llrnn.plugin.data.invented_evidence import MOST, InventedEvidence
 
     best = certain_translations(prior)
     sources = np.flatnonzero(best >= 0)
@@ -82,7 +82,7 @@ def test_both_sides_get_the_same_string_where_a_word_and_its_translation_stand_o
 
 
 def test_the_draws_depend_on_seed_epoch_and_number(prior: Prior) -> None:
-    from fairseq_llrnn.plugin.invented_evidence import InventedEvidence
+    from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 
     best = certain_translations(prior)
     a = int(np.flatnonzero(best >= 0)[0])

@@ -14,9 +14,9 @@ from host_commands import HostCommands
 from tiny_world import EVERY_SENTENCE, Setting, World, batch, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
-from fairseq_llrnn.core.prior import Prior, load_prior
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.explaining import LanguageModelExplainer
+from fairseq_llrnn.plugin.scoring.explainer import LanguageModelExplainer
+from fairseq_llrnn.prior.prior import Prior, load_prior
 
 LEARN = "--learn-background-temperature"
 GRAMMATICAL = ["le chat voit la mer", "la mer voit bien", "le petit pont"]

@@ -12,9 +12,9 @@ from host_commands import HostCommands
 from tiny_world import build
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped, pairs
 
-from fairseq_llrnn.core.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.load import read_checkpoint
+from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 
 ARCHITECTURES = ["llrnn_lstm", "llrnn_transformer"]
 

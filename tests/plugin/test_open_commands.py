@@ -13,8 +13,8 @@ import torch
 from host_commands import HostCommands
 from tiny_world import World, batch, build, randomise, read_checkpoint
 
-from fairseq_llrnn.core.prior import load_prior
-from fairseq_llrnn.plugin.open_data import OpenTwins
+from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
+from fairseq_llrnn.prior.prior import load_prior
 
 ENDS = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
 

@@ -11,8 +11,8 @@ from host_commands import HostCommands
 from tiny_world import World, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
-from fairseq_llrnn.core.backgrounds.evidence_mixture import EvidenceMixture
-from fairseq_llrnn.plugin.open_data import OpenTwins
+from fairseq_llrnn.evidence.mixture import EvidenceMixture
+from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
 
 LINES = ["le chat xyzzy voit", "une Zoé 1999 bien", "la vache verte"]
 OPEN = ["--open-vocabulary", "characters", "--open-types", 3]

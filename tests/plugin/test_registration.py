@@ -29,10 +29,10 @@ for file in sorted((package / "core").rglob("*.py")):
 assert not [name for name in sys.modules if name.split(".")[0] in ("fairseq", "fairseq_cli")]
 
 import torch
-from fairseq_llrnn.core.composition import FeatureEmbedding
-from fairseq_llrnn.core.log_linear import LogLinearOutput
-from fairseq_llrnn.core.network import RecurrentNetwork
-from fairseq_llrnn.core.prior import load_prior
+from fairseq_llrnn.output.feature_weights import FeatureEmbedding
+from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+from fairseq_llrnn.prior.prior import load_prior
 
 prior = load_prior(sys.argv[1])
 class_of = torch.from_numpy(prior.output.class_of)

@@ -13,11 +13,11 @@ from host_commands import HostCommands
 from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 from translation_world import SIZES, TRAINING, TranslationWorld
 
-from fairseq_llrnn.core.prior import load_prior
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.plugin.explaining import load_explainer
-from fairseq_llrnn.plugin.load import RECORDED, Places
-from fairseq_llrnn.plugin.scoring import IMPOSSIBLE, TOO_LONG, UNKNOWN, WORDS, Scorer, load_scorer
+from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
+from fairseq_llrnn.plugin.scoring.explainer import load_explainer
+from fairseq_llrnn.plugin.scoring.sentences import IMPOSSIBLE, TOO_LONG, UNKNOWN, WORDS, Scorer, load_scorer
+from fairseq_llrnn.prior.prior import load_prior
 
 STOCK = {
     "transformer": [*SIZES["llrnn_transformer"], "--max-target-positions", "9", "--max-source-positions", "9"],

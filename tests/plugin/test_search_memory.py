@@ -4,7 +4,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 
-from fairseq_llrnn.plugin.search_memory import BACKGROUND, NETWORK, IncrementalState, SearchMemory
+from fairseq_llrnn.plugin.models.search_memory import BACKGROUND, NETWORK, IncrementalState, SearchMemory
 
 
 def test_what_is_kept_is_made_once_a_search_and_is_the_decoder_s_own() -> None:

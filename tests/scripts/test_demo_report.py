@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 from example_modules import SCRIPTS, load
 
-from fairseq_llrnn.core.toy_french import Probe, make_corpus, write_corpus
-from fairseq_llrnn.core.toy_french.evaluation import KINDS, Grades
+from toy_french import Probe, make_corpus, write_corpus
+from toy_french.evaluation import KINDS, Grades
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,213 @@
+"""Word alignment: from a bitext to the table t(target word | source word).
+
+Sizes: I sentence pairs, P pairs of a source and a target token of one sentence pair, U source words, V target words.
+Sources: IBM Model 1 with a null word (Brown et al. 1993, §4.1), by EM; or eflomal (Östling & Tiedemann 2016), if it is
+installed, whose links are counted. Time and memory are linear in P.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import subprocess
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_llrnn.alignment.translation_table import LexicalTable
+from fairseq_llrnn.errors import DataError, OptionError
+
+ALIGNERS = ("auto", "eflomal", "ibm1")
+ITERATIONS = 5  # of EM; the translations of Model 1 hardly change after these
+LONGEST = 1023  # words of a sentence; eflomal reads no longer ones
+PAIRS_AT_ONCE = 4_000_000  # bounds the memory of a step
+Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]  # source words, target words, weights
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences of word ids, one after the other."""
+
+    tokens: np.ndarray  # (all,) int64
+    offsets: np.ndarray  # (I + 1,) int64
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def with_words(self, wanted: np.ndarray) -> Sentences:
+        """Without the words that are not `wanted`, a bool for every word of the vocabulary."""
+        kept = wanted[self.tokens]
+        return Sentences(self.tokens[kept], np.concatenate([[0], kept.cumsum()])[self.offsets])
+
+    def with_sentences(self, wanted: np.ndarray) -> Sentences:
+        """Without the sentences that are not `wanted` (I,) bool."""
+        kept = np.repeat(wanted, self.lengths)
+        return Sentences(self.tokens[kept], np.concatenate([[0], self.lengths[wanted].cumsum()]))
+
+    def with_null(self, null: int) -> Sentences:
+        """With the word `null` before each sentence."""
+        return Sentences(np.insert(self.tokens, self.offsets[:-1], null), self.offsets + np.arange(len(self) + 1))
+
+
+@dataclass(frozen=True)
+class Bitext:
+    """Sentences and their translations."""
+
+    source: Sentences
+    target: Sentences
+
+
+def choose_aligner(asked_for: str) -> str:
+    """"eflomal" or "ibm1": what `asked_for` is, and for "auto" eflomal where it is installed.
+
+    Raises:
+        OptionError: eflomal was asked for and is not there.
+    """
+    installed = importlib.util.find_spec("eflomal") is not None
+    if asked_for == "auto":
+        return "eflomal" if installed else "ibm1"
+    if asked_for == "eflomal" and not installed:
+        raise OptionError(
+            "--aligner eflomal: the Python module eflomal is not installed; `pip install eflomal==2.0.0` brings it "
+            "(and needs a C compiler), or say --aligner ibm1"
+        )
+    return asked_for
+
+
+def translation_table(
+    bitext: Bitext, source_words: np.ndarray, target_words: np.ndarray, top: int, aligner: str
+) -> tuple[LexicalTable, Counter[str]]:
+    """Estimate t(target | source), and count what a user should know about it.
+
+    Args:
+        source_words: (U,) bool, who may have translations; target_words: (V,) bool, who may be one. All others are
+            left out of the bitext before it is aligned.
+        top: how many translations a source word keeps. aligner: "eflomal" or "ibm1".
+
+    Raises:
+        DataError: no pair of sentences with words on both sides; or eflomal failed.
+    """
+    source, target = bitext.source.with_words(source_words), bitext.target.with_words(target_words)
+    usable = np.ones(len(source), dtype=bool)
+    notes: Counter[str] = Counter()
+    for side in (source, target):
+        usable &= (side.lengths > 0) & (side.lengths <= LONGEST)
+    if not usable.all():
+        notes[f"sentence pairs not aligned: a side without words, or of more than {LONGEST:,}"] += int((~usable).sum())
+    if not usable.any():
+        raise DataError(
+            "the bitext: expected sentence pairs with words of the dictionaries on both sides, found none among "
+            f"{len(usable):,}; give the folder that fairseq-preprocess made from this language pair"
+        )
+    chosen = Bitext(source.with_sentences(usable), target.with_sentences(usable))
+    estimate = eflomal_counts if aligner == "eflomal" else ibm1
+    pairs = estimate(chosen, len(source_words), len(target_words))
+    return LexicalTable.from_pairs(*pairs, len(source_words), top), notes
+
+
+# ---- IBM Model 1 ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """The token pairs of some sentences, ordered by target token; its possible sources stand together."""
+
+    entry: np.ndarray  # (P',) int32, which entry of the table each pair reads
+    sources: np.ndarray  # (target tokens,) how many pairs each has
+
+
+def ibm1(bitext: Bitext, num_sources: int, num_targets: int, iterations: int = ITERATIONS) -> Pairs:
+    """Expected links of pairs of words, by EM from equal probabilities; every sentence has a null word, left out here.
+
+    With a(i, j) = t(y_j | s_i) / Σ_i' t(y_j | s_i'): t(y | s) ∝ Σ a(i, j) over all pairs of tokens s_i = s, y_j = y.
+    The answer is these sums.
+    """
+    keys, chunks = _tabulate(bitext, num_sources, num_targets)
+    sources = keys // num_targets
+    probability = np.ones(len(keys))
+    with tqdm(total=iterations * len(chunks), desc="aligning", unit=" parts", leave=False, disable=None) as bar:
+        for _ in range(iterations):
+            counts = np.zeros(len(keys))
+            for chunk in chunks:
+                share = probability[chunk.entry]  # shape: (P',)
+                starts = chunk.sources.cumsum() - chunk.sources
+                share /= np.repeat(np.add.reduceat(share, starts), chunk.sources)
+                counts += np.bincount(chunk.entry, share, len(keys))
+                bar.update()
+            probability = counts / np.bincount(sources, counts)[sources]
+    real = sources < num_sources
+    return sources[real], (keys % num_targets)[real], counts[real]
+
+
+def _tabulate(bitext: Bitext, null: int, num_targets: int) -> tuple[np.ndarray, list[_Chunk]]:
+    """All pairs of words that meet in a sentence pair, as rising source·V + target, and who reads which."""
+    source, target = bitext.source.with_null(null), bitext.target
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for first, last in _portions(source.lengths * target.lengths):
+        per_target = np.repeat(source.lengths[first:last], target.lengths[first:last])
+        begin = np.repeat(source.offsets[first:last], target.lengths[first:last])
+        # the sources of one target token are begin, begin + 1, …
+        step = np.arange(per_target.sum()) - np.repeat(per_target.cumsum() - per_target, per_target)
+        tokens = target.tokens[target.offsets[first] : target.offsets[last]]
+        pairs = source.tokens[np.repeat(begin, per_target) + step] * num_targets + np.repeat(tokens, per_target)
+        keys, entry = np.unique(pairs, return_inverse=True)
+        parts.append((keys, entry.astype(np.int32), per_target))
+    keys = np.unique(np.concatenate([part[0] for part in parts]))
+    chunks = [_Chunk(np.searchsorted(keys, own).astype(np.int32)[entry], count) for own, entry, count in parts]
+    return keys, chunks
+
+
+def _portions(sizes: np.ndarray) -> list[tuple[int, int]]:
+    """Ranges of neighbouring sentence pairs with about PAIRS_AT_ONCE token pairs each, or one that has more."""
+    portion = sizes.cumsum() // PAIRS_AT_ONCE
+    cuts = [0, *(np.flatnonzero(np.diff(portion)) + 1).tolist(), len(sizes)]
+    return list(zip(cuts[:-1], cuts[1:], strict=True))
+
+
+# ---- eflomal --------------------------------------------------------------------------------------------------------
+
+
+def eflomal_counts(bitext: Bitext, num_sources: int, num_targets: int) -> Pairs:
+    """How often eflomal linked a target token to a source token. It draws random numbers: two runs differ a little.
+
+    Raises:
+        DataError: it failed.
+    """
+    try:
+        eflomal = importlib.import_module("eflomal")
+        with tempfile.TemporaryDirectory() as place, tqdm(desc="aligning by eflomal", leave=False, disable=None):
+            links = Path(place) / "links"
+            eflomal.Aligner().align(_lines(bitext.source), _lines(bitext.target), links_filename_fwd=str(links))
+            found = links.read_text(encoding="ascii").splitlines()
+    except (ImportError, OSError, ValueError, subprocess.SubprocessError) as error:
+        raise DataError(f"eflomal could not align the bitext ({error}); say --aligner ibm1") from None
+    try:
+        if len(found) != len(bitext.source):
+            raise ValueError(f"{len(found):,} lines for {len(bitext.source):,} pairs")
+        # "0-0 1-2" a line: source position, target position
+        ends = np.array(" ".join(found).replace("-", " ").split(), dtype=np.int64).reshape(-1, 2)
+        pair = np.repeat(np.arange(len(bitext.source)), [line.count("-") for line in found])
+        inside = (ends[:, 0] < bitext.source.lengths[pair]) & (ends[:, 1] < bitext.target.lengths[pair])
+        if not inside.all():
+            raise ValueError("a link to no word")
+    except ValueError as error:
+        raise DataError(f"eflomal: expected links for every sentence pair, found {error}; say --aligner ibm1") from None
+    source = bitext.source.tokens[bitext.source.offsets[pair] + ends[:, 0]]
+    target = bitext.target.tokens[bitext.target.offsets[pair] + ends[:, 1]]
+    keys, counts = np.unique(source * num_targets + target, return_counts=True)
+    return keys // num_targets, keys % num_targets, counts.astype(np.float64)
+
+
+def _lines(sentences: Sentences) -> list[str]:
+    """Sentences as text whose words are ids."""
+    words = list(map(str, sentences.tokens.tolist()))
+    ends = sentences.offsets.tolist()
+    return [" ".join(words[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]

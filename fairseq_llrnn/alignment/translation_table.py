@@ -1,0 +1,128 @@
+"""Translations of single words, t(x | s): the sparse table that a lexical background is made from.
+
+Sizes: U source words, V target words, E entries. alignment.py estimates it, the prior keeps it, backgrounds/lexical.py
+reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, SPECIALS
+from fairseq_llrnn.features.feature_table import are_rows
+
+ROW_TOLERANCE = 1e-3  # a row of float32 probabilities sums to one up to this
+
+
+def is_word(symbols: Sequence[str]) -> np.ndarray:
+    """(V,) bool: all but <s>, <pad>, </s> and <unk>, which neither have nor are translations."""
+    return np.array([symbol not in SPECIALS for symbol in symbols], dtype=bool)
+
+
+def speaks(source_symbols: Sequence[str]) -> np.ndarray:
+    """(U,) bool: the source tokens that are counted in the mean over a sentence's words; <unk> is one of them."""
+    return np.array([symbol not in (BOS, PAD, EOS) for symbol in source_symbols], dtype=bool)
+
+
+@dataclass(frozen=True)
+class LexicalTable:
+    """Rows of translations in CSR form, the most probable ones of each source word. A row sums to one or is empty."""
+
+    offsets: np.ndarray  # (U + 1,) int64
+    targets: np.ndarray  # (E,) int64, the most probable one of a row first
+    probabilities: np.ndarray  # (E,) float32
+    links: np.ndarray  # (U,) float32, how many links in the bitext the row was estimated from (expected ones)
+
+    @property
+    def num_sources(self) -> int:
+        return len(self.offsets) - 1
+
+    @classmethod
+    def from_pairs(
+        cls, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray, num_sources: int, top: int
+    ) -> LexicalTable:
+        """Keep the `top` heaviest translations of every source word and make each row sum to one.
+
+        Args:
+            sources, targets: word ids of the pairs, (P,); a pair comes once. weights: (P,) ≥ 0, how often the two are
+                linked. Equal weights are ordered by the target's id, so that the same pairs make the same table.
+        """
+        order = np.lexsort((targets, -weights, sources))
+        order = order[weights[order] > 0]
+        place = np.arange(len(order)) - np.searchsorted(sources[order], sources[order])  # inside its row
+        order = order[place < top]
+        totals = np.bincount(sources[order], weights[order], num_sources)
+        probabilities = (weights[order] / totals[sources[order]]).astype(np.float32)
+        order, probabilities = order[probabilities > 0], probabilities[probabilities > 0]  # float32 ends at 1e-45
+        offsets = np.concatenate([[0], np.bincount(sources[order], minlength=num_sources).cumsum()])
+        return cls(offsets.astype(np.int64), targets[order].astype(np.int64), probabilities, totals.astype(np.float32))
+
+    def row(self, source: int) -> list[tuple[int, float]]:
+        """The translations of a source word with their probabilities, best first."""
+        span = slice(self.offsets[source], self.offsets[source + 1])
+        return list(zip(self.targets[span].tolist(), self.probabilities[span].tolist(), strict=True))
+
+    def check(self, possible: np.ndarray) -> None:
+        """Raise ValueError unless the table is sound and translates into `possible` (V,) bool target words only."""
+        offsets, targets, probabilities = self.offsets, self.targets, self.probabilities
+        if not are_rows(offsets, targets, len(possible)) or len(probabilities) != len(targets):
+            raise ValueError("the lexical translations point outside their tables")
+        if not possible[targets].all():
+            raise ValueError("the lexical translations hold a word that the background forbids, or no word at all")
+        rows = np.repeat(np.arange(self.num_sources), np.diff(offsets))
+        pairs = rows * np.int64(len(possible)) + targets
+        if len(np.unique(pairs)) < len(pairs):
+            raise ValueError("the lexical translations hold a pair of words twice")
+        totals = np.bincount(rows, probabilities, self.num_sources)
+        used = np.diff(offsets) > 0
+        if not ((probabilities > 0).all() and (np.abs(totals[used] - 1.0) < ROW_TOLERANCE).all()):
+            raise ValueError("the lexical translations are no probabilities")
+
+
+@dataclass(frozen=True)
+class LexicalTranslation:
+    """Translations of the prior's source words, and the weight λ of what they say."""
+
+    table: LexicalTable
+    weight: float  # λ, or where it starts
+    learned: bool
+    aligner: str
+
+    @property
+    def identity(self) -> str:
+        """What a model's weights depend on, beside the table and the source words."""
+        return f"{self.weight!r} {self.learned}"
+
+    def description(self) -> dict[str, Any]:
+        """All but the table, for the prior's JSON."""
+        return {"weight": self.weight, "learned": self.learned, "aligner": self.aligner}
+
+    @classmethod
+    def described(cls, description: Mapping[str, Any], table: LexicalTable) -> LexicalTranslation:
+        """The reverse of `description`. Raises ValueError, KeyError or TypeError where it is something else."""
+        weight, learned, aligner = (description[name] for name in ("weight", "learned", "aligner"))
+        if not (isinstance(weight, float) and isinstance(learned, bool) and isinstance(aligner, str)):
+            raise ValueError("the lexical translations are described by something else than weight, learned, aligner")
+        return cls(table, weight, learned, aligner)
+
+    def check(self, sources: np.ndarray, possible: np.ndarray) -> None:
+        """Raise ValueError unless all is sound.
+
+        Args:
+            sources: (U,) bool, the source tokens that may have translations. possible: (V,) bool, the target words that
+                may be one.
+        """
+        self.table.check(possible)
+        if self.table.num_sources != len(sources):
+            raise ValueError("the lexical translations and the source words differ in number")
+        if np.diff(self.table.offsets)[~sources].any():
+            raise ValueError("the lexical translations hold some of a special symbol")
+        used, links = np.diff(self.table.offsets) > 0, self.table.links
+        if len(links) != len(used) or not (np.isfinite(links).all() and (links[used] > 0).all()):
+            raise ValueError("the lexical translations were estimated from numbers of links that are none")
+        if not (0.0 <= self.weight < 1.0 and (self.weight > 0.0 or not self.learned)):
+            raise ValueError(f"the lexical translations have the weight {self.weight}, which is none")

@@ -1,0 +1,275 @@
+"""A deterministic weighted automaton with failure arcs over the dictionary's symbols, as arrays.
+
+Sizes: V symbols, Q states, A arcs, F starts. Weights are natural logarithms in float64. Source: failure arcs as in
+Allauzen, Mohri & Roark 2003, "Generalized Algorithms for Constructing Statistical Language Models", §4.
+
+    log b(q, x)  =  the weight of q's arc on x, where it has one
+                    back_off[q] + log b(fail[q], x)  otherwise
+    log b(ROOT, x) = log b₀(x), the static weights of the prior;   log b(NOTHING, x) = −inf
+
+`</s>` is a symbol like others: a state is final if it has weight on it. After it a new sentence begins, in starts[0].
+A chain of failures that ends in NOTHING has one step only: flattening.py writes longer ones out as arcs. So a state
+either has all of its words on arcs, or gives every word that b₀ gives.
+
+An automaton may hold the same model F times, as estimated from all of a text and without each of its folds
+(ngrams/folds.py). Then its states are F blocks of Q / F, block k has starts[k], `root_next` counts in a block, and
+no arc but those on </s>, and no failure, leaves its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fairseq_llrnn.features.dictionary import EOS, SPECIALS
+from fairseq_llrnn.features.feature_table import are_rows
+
+NOTHING, ROOT = -1, -2  # what a state may fail to, besides another state
+END = SPECIALS.index(EOS)  # where fairseq's dictionaries have </s>
+LONGEST_CHAIN = 64  # failures in a row; an n-gram of order n has n
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """Arrays of a deterministic automaton with failure arcs (module docstring). `check` says whether they are sound."""
+
+    num_symbols: int  # V
+    starts: np.ndarray  # (F,) int64; starts[0] is the one of use, the others are of held-out folds
+    offsets: np.ndarray  # (Q + 1,) int64, the arcs of state q are offsets[q] … offsets[q + 1] − 1
+    tokens: np.ndarray  # (A,) int64, rising inside a state
+    nexts: np.ndarray  # (A,) int64
+    log_weights: np.ndarray  # (A,) float64, finite
+    fail: np.ndarray  # (Q,) int64, a state, NOTHING or ROOT
+    back_off: np.ndarray  # (Q,) float64, log weight that failing costs; 0 for NOTHING
+    root_next: np.ndarray  # (V,) int64, state of the block after a word that the root gave; −1 where nobody asks
+    memory: int | None = None  # the state depends on so many last words only (n-gram order − 1); None: on all
+
+    @property
+    def num_states(self) -> int:
+        return len(self.fail)
+
+    @property
+    def block_size(self) -> int:
+        """States of one of the F models."""
+        return self.num_states // len(self.starts)
+
+    @property
+    def num_arcs(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def arc_states(self) -> np.ndarray:
+        """(A,) the state that each arc leaves."""
+        return np.repeat(np.arange(self.num_states), np.diff(self.offsets))
+
+    @property
+    def keys(self) -> np.ndarray:
+        """(A,) int64, rising: state · V + token of every arc."""
+        return self.arc_states * np.int64(self.num_symbols) + self.tokens
+
+    @property
+    def depth(self) -> np.ndarray:
+        """(Q,) how many failures lead from a state to ROOT or NOTHING: 1 for a state that fails to either.
+
+        Raises:
+            ValueError: a chain of more than LONGEST_CHAIN, which a cycle is.
+        """
+        depth = np.ones(self.num_states, dtype=np.int64)
+        here = self.fail
+        while (here >= 0).any():
+            if depth.max() > LONGEST_CHAIN:
+                state = int(np.flatnonzero(here >= 0)[0])
+                raise ValueError(
+                    f"expected chains of at most {LONGEST_CHAIN} failures, found a longer one from state {state}: "
+                    "a cycle, or an automaton that should be written out"
+                )
+            depth += here >= 0
+            here = np.where(here >= 0, self.fail[here], here)
+        return depth
+
+    @property
+    def chain_end(self) -> np.ndarray:
+        """(Q,) ROOT or NOTHING, where a state's chain of failures ends. Raises as `depth`."""
+        here = self.fail
+        for _ in range(int(self.depth.max(initial=1)) - 1):
+            here = np.where(here >= 0, self.fail[here], here)
+        return here
+
+    @property
+    def in_use(self) -> Automaton:
+        """The first block alone: the model that was estimated from all of the text."""
+        size, arcs = self.block_size, int(self.offsets[self.block_size])
+        if size == self.num_states:
+            return self
+        return replace(
+            self,
+            starts=self.starts[:1],
+            offsets=self.offsets[: size + 1],
+            tokens=self.tokens[:arcs],
+            nexts=self.nexts[:arcs],
+            log_weights=self.log_weights[:arcs],
+            fail=self.fail[:size],
+            back_off=self.back_off[:size],
+        )
+
+    def find(self, states: np.ndarray, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The arc of each state on its token, and whether there is one: (N,), (N,) -> (N,), (N,) bool."""
+        keys = self.keys
+        wanted = states * np.int64(self.num_symbols) + tokens
+        arcs = np.searchsorted(keys, wanted)
+        if len(keys) == 0:
+            return arcs, np.zeros(len(arcs), dtype=bool)
+        arcs = np.minimum(arcs, len(keys) - 1)
+        return arcs, keys[arcs] == wanted
+
+    def row(self, state: int) -> dict[int, tuple[float, int]]:
+        """The arcs of one state: token -> log weight and next state."""
+        span = slice(self.offsets[state], self.offsets[state + 1])
+        values = zip(self.log_weights[span].tolist(), self.nexts[span].tolist(), strict=True)
+        return dict(zip(self.tokens[span].tolist(), values, strict=True))
+
+    @classmethod
+    def from_states(
+        cls,
+        states: Sequence[Mapping[int, tuple[float, int]]],
+        num_symbols: int,
+        *,
+        starts: Sequence[int] = (0,),
+        fail: Sequence[int] | None = None,
+        back_off: Sequence[float] | None = None,
+        root_next: Sequence[int] | None = None,
+        memory: int | None = None,
+    ) -> Automaton:
+        """From one mapping per state: token -> log weight and next state. Without `fail` all fail to NOTHING."""
+        rows = [sorted(row.items()) for row in states]
+        flat = [(token, weight, after) for row in rows for token, (weight, after) in row]
+        return cls(
+            num_symbols=num_symbols,
+            starts=np.array(starts, dtype=np.int64),
+            offsets=np.cumsum([0, *map(len, rows)], dtype=np.int64),
+            tokens=np.array([token for token, _, _ in flat], dtype=np.int64),
+            nexts=np.array([after for _, _, after in flat], dtype=np.int64),
+            log_weights=np.array([weight for _, weight, _ in flat], dtype=np.float64),
+            fail=np.full(len(rows), NOTHING, dtype=np.int64) if fail is None else np.array(fail, dtype=np.int64),
+            back_off=np.zeros(len(rows)) if back_off is None else np.array(back_off, dtype=np.float64),
+            root_next=np.full(num_symbols, -1, np.int64) if root_next is None else np.array(root_next, dtype=np.int64),
+            memory=memory,
+        )
+
+    @classmethod
+    def from_arcs(
+        cls,
+        num_symbols: int,
+        num_states: int,
+        start: int,
+        states: np.ndarray,
+        tokens: np.ndarray,
+        nexts: np.ndarray,
+        log_weights: np.ndarray,
+    ) -> Automaton:
+        """From arcs in any order, one per state and token; all states fail to NOTHING.
+
+        Args:
+            states, tokens, nexts: (A,) int64. log_weights: (A,).
+        """
+        order = np.lexsort((tokens, states))
+        return cls(
+            num_symbols=num_symbols,
+            starts=np.array([start], dtype=np.int64),
+            offsets=np.concatenate([[0], np.bincount(states, minlength=num_states).cumsum()]).astype(np.int64),
+            tokens=tokens[order].astype(np.int64),
+            nexts=nexts[order].astype(np.int64),
+            log_weights=log_weights[order].astype(np.float64),
+            fail=np.full(num_states, NOTHING, dtype=np.int64),
+            back_off=np.zeros(num_states),
+            root_next=np.full(num_symbols, -1, dtype=np.int64),
+        )
+
+    # ---- soundness ------------------------------------------------------------------------------------------------
+
+    def check(self, log_weights: np.ndarray | None = None) -> None:
+        """Raise ValueError unless the arrays are an automaton, whoever made them.
+
+        Args:
+            log_weights: log b₀ (V,), if the automaton is to stand on it: then no arc may be on a word that it forbids.
+        """
+        self._check_kinds()
+        states, arcs, symbols = self.num_states, self.num_arcs, self.num_symbols
+        if states == 0 or len(self.starts) == 0:
+            raise ValueError("the automaton has no state to start in")
+        if symbols <= END or states >= np.iinfo(np.int64).max // symbols:
+            raise ValueError(f"the automaton has {symbols} symbols and {states} states, too few or too many")
+        if len(self.offsets) != states + 1 or not are_rows(self.offsets, self.tokens, symbols):
+            raise ValueError("the automaton's arcs lie outside its states or its symbols")
+        if not (len(self.nexts) == len(self.log_weights) == arcs):
+            raise ValueError("the automaton's arcs have other numbers of tokens, next states and weights")
+        if len(self.back_off) != states or len(self.root_next) != symbols:
+            raise ValueError("the automaton's failures or root have another size than its states or symbols")
+        for name, pointers, least in (("starts", self.starts, 0), ("nexts", self.nexts, 0), ("fail", self.fail, ROOT)):
+            if len(pointers) and not (pointers.min() >= least and pointers.max() < states):
+                raise ValueError(f"the automaton's {name} name a state outside 0 … {states - 1}")
+        block = states // len(self.starts)
+        if states % len(self.starts) or (self.starts // block != np.arange(len(self.starts))).any():
+            raise ValueError(f"the automaton's {states} states are no blocks for each of {len(self.starts)} starts")
+        if not (self.root_next.min() >= -1 and self.root_next.max() < block):
+            raise ValueError(f"the automaton's root_next name a state outside 0 … {block - 1}")
+        leaves = (self.nexts // block != self.arc_states // block) & (self.tokens != END)
+        fails_out = (self.fail >= 0) & (self.fail // block != np.arange(states) // block)
+        if leaves.any() or fails_out.any():
+            raise ValueError("the automaton has an arc or a failure from one of its models into another")
+        if not (np.isfinite(self.log_weights).all() and np.isfinite(self.back_off).all()):
+            raise ValueError("the automaton has a weight that is not finite")
+        if arcs and (np.diff(self.keys) <= 0).any():
+            raise ValueError("the automaton has a state whose tokens do not rise: two arcs on one token, or no order")
+        self._check_failures()
+        if (self.nexts[self.tokens == END] != self.starts[0]).any():
+            raise ValueError("the automaton has an arc on </s> that does not lead to the start of the next sentence")
+        if log_weights is not None:
+            self._check_root(log_weights)
+
+    def _check_kinds(self) -> None:
+        for name in ("starts", "offsets", "tokens", "nexts", "fail", "root_next"):
+            array = getattr(self, name)
+            if array.dtype != np.int64 or array.ndim != 1:
+                raise ValueError(f"the automaton's {name} are {array.dtype} of shape {array.shape}, not a row of int64")
+        for name in ("log_weights", "back_off"):
+            array = getattr(self, name)
+            if array.dtype != np.float64 or array.ndim != 1:
+                raise ValueError(f"the automaton's {name} are {array.dtype} of shape {array.shape}, no row of float64")
+
+    def _check_failures(self) -> None:
+        ends = self.chain_end  # raises for a cycle
+        if (ends[self.fail >= 0] == NOTHING).any():
+            raise ValueError("the automaton has a chain of failures that ends in nothing and is not written out")
+        if (self.back_off[self.fail == NOTHING] != 0).any():
+            raise ValueError("the automaton has a weight for failing in a state that cannot fail")
+        if self.memory is not None and not 0 <= self.memory <= LONGEST_CHAIN:
+            raise ValueError(f"the automaton claims a memory of {self.memory} words, not of 0 to {LONGEST_CHAIN}")
+        if self.memory is not None and not (ends == ROOT).all():
+            raise ValueError(f"the automaton claims a memory of {self.memory} words, and has states that forbid words")
+
+    def _check_root(self, log_weights: np.ndarray) -> None:
+        if log_weights.shape != (self.num_symbols,):
+            raise ValueError(f"the automaton has {self.num_symbols} symbols, the root {log_weights.shape}")
+        forbidden = ~np.isfinite(log_weights)
+        on_forbidden = forbidden[self.tokens]
+        if on_forbidden.any():
+            arc = int(on_forbidden.argmax())
+            raise ValueError(
+                f"the automaton has an arc on token {self.tokens[arc]} in state {self.arc_states[arc]}, "
+                "which the static background forbids"
+            )
+        if (self.chain_end == ROOT).any() and (self.root_next[~forbidden] < 0).any():
+            token = int(np.flatnonzero((self.root_next < 0) & ~forbidden)[0])
+            raise ValueError(f"the automaton has no state for what follows token {token} when the root gave it")
+        if (self.chain_end == ROOT).any() and self.root_next[END] not in (-1, self.starts[0]):
+            raise ValueError("the automaton has a </s> from the root that does not lead to the start")
+
+
+def ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """begins[0], begins[0] + 1, … (lengths[0] numbers), then those of begins[1], and so on."""
+    ends = lengths.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(begins - ends + lengths, lengths)

@@ -1,0 +1,126 @@
+"""Texts spelled in characters, of words from a list: automata over a dictionary of characters.
+
+Source: Goyal, Dymetman & Gaussier 2016, "Natural Language Generation through Character-based RNNs with Finite-state
+Prior Knowledge": a network that writes characters makes no word that nobody knows, but for those that its input has.
+
+    %separator ▁ , .        the symbols between words (any number of them); without the line, ▁ or _
+    # …                     a comment, if # is no symbol of the dictionary
+    chat                    a word a line: each of its characters is a symbol
+
+A text is words with separators between them and, maybe, behind the last. A separator is in no word. The words are one
+minimal automaton, so that endings count once; backgrounds/copied_words.py adds what a sentence has evidence for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.automata.automaton import END, Automaton
+from fairseq_llrnn.automata.shared_nodes import SharedNodes
+from fairseq_llrnn.automata.symbols import Symbols
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+USUAL_SEPARATORS = ("▁", "_")
+WORDS_DROPPED = "words with a character that the dictionary lacks, dropped"
+LONGEST_WORD = 200  # characters; what is longer is another kind of text
+START, BETWEEN = 0, 1  # the states before the first word, and behind a separator
+
+Spelling = tuple[int, ...]  # a word's characters as symbols
+
+
+def read_words(path: Path | str, symbols: Symbols) -> Automaton:
+    """Texts of the words in a file (module docstring), in which START and BETWEEN are states 0 and 1.
+
+    Raises:
+        DataError: characters or separators that are no symbols (a word is dropped with them where unknown symbols are),
+            a word that holds a separator or is too long, no word at all; with file and line.
+    """
+    separators: dict[int, str] = {}
+    spelled: dict[Spelling, str] = {}  # and where each word stands
+    for number, line in iter_lines(path):
+        text, where = line.strip(), place(path, number)
+        if text.startswith("%separator "):
+            for name in text.split()[1:]:
+                found = symbols.find(name, where)
+                if found is not None:
+                    separators[found] = name
+        elif text and not (text.startswith("#") and "#" not in symbols.index):
+            word = spelling(text, symbols, where)
+            if word is not None:
+                spelled.setdefault(word, f"{where}: the word {shown(text)}")
+    symbols.refuse_unknown()
+    if not separators:
+        separators = {symbols.index[name]: name for name in USUAL_SEPARATORS if name in symbols.index}
+    if not separators:
+        raise DataError(
+            f"{path}: expected a symbol between words ({' or '.join(USUAL_SEPARATORS)}), found none in the dictionary; "
+            "say which with a line `%separator …`"
+        )
+    if not spelled:
+        raise DataError(f"{path}: expected words, one a line, found none; is it the right file?")
+    for word, where in spelled.items():
+        inside = [separators[symbol] for symbol in word if symbol in separators]
+        if inside:
+            raise DataError(f"{where} holds the separator {shown(inside[0])}; list its parts, or separate by others")
+    return _texts(list(spelled), tuple(separators), len(symbols))
+
+
+def spelling(word: str, symbols: Symbols, where: str) -> Spelling | None:
+    """The characters of a word as symbols; None where the word is dropped.
+
+    Unknown ones are left out, for `Symbols.refuse_unknown` to say. Raises DataError as `Symbols.find`, and for a word
+    of more than LONGEST_WORD.
+    """
+    if len(word) > LONGEST_WORD:
+        raise DataError(f"{where}: expected a word of at most {LONGEST_WORD} characters, found one of {len(word):,}")
+    known = [character in symbols.index for character in word]
+    if symbols.drops and not all(known):
+        symbols.notes[WORDS_DROPPED] += 1
+        return None
+    found = [symbols.find(character, f"{where}: the word {shown(word)}") for character in word]
+    return tuple(symbol for symbol in found if symbol is not None)
+
+
+def _texts(words: Sequence[Spelling], separators: tuple[int, ...], num_symbols: int) -> Automaton:
+    """Words with separators between them, as an automaton whose states 0 and 1 are START and BETWEEN."""
+    nodes = SharedNodes(weighted=False)
+    inner = nodes.automaton(_word_node(nodes, sorted(words)), num_symbols)  # its start is 0; </s> says where words end
+    states = inner.arc_states
+    shifted = np.where(states == 0, 0, states + 1)
+    ends = shifted[inner.tokens == END]  # a word is not empty: never the start
+    of_start = states == 0
+    marks = np.array(separators, dtype=np.int64)
+    origins = [shifted, np.full(of_start.sum(), BETWEEN), np.repeat(ends, len(marks)), np.full(len(marks) + 1, BETWEEN)]
+    tokens = [inner.tokens, inner.tokens[of_start], np.tile(marks, len(ends)), np.append(marks, END)]
+    nexts = np.where(inner.tokens == END, START, inner.nexts + 1)  # no character leads back to the start
+    behind = np.full(len(ends) * len(marks) + len(marks), BETWEEN)
+    targets = np.concatenate([nexts, nexts[of_start], behind, [START]])
+    return Automaton.from_arcs(
+        num_symbols,
+        inner.num_states + 1,
+        START,
+        np.concatenate(origins),
+        np.concatenate(tokens),
+        targets,
+        np.zeros(len(targets)),
+    )
+
+
+def _word_node(nodes: SharedNodes, words: list[Spelling], at: int = 0) -> int:
+    """The node of what is left of the words, sorted, behind their first `at` characters."""
+    by_symbol: dict[int, list[Spelling]] = defaultdict(list)
+    ends = False
+    for word in words:
+        if len(word) == at:
+            ends = True
+        else:
+            by_symbol[word[at]].append(word)
+    row = {symbol: (_word_node(nodes, group, at + 1), 0.0) for symbol, group in by_symbol.items()}
+    if ends:
+        row[END] = nodes.end, 0.0
+    return nodes.made(row)[0]

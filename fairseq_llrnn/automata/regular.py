@@ -1,0 +1,264 @@
+"""Regular expressions over words.
+
+    le chat          one word after the other        a | b         either
+    (…)              a group                         a? a* a+      none or one, any number, at least one
+    a{2} a{2,} a{2,5}                                so many
+    .                any word of the dictionary, but <unk>
+    [le la] [^le la] one of these words, any word but these
+    "?"              a word that holds one of ( ) | ? * + { } [ ] . ^ " or begins with #; inside, \\" and \\\\
+    # …              a comment, to the end of the line
+
+An expression may go over several lines. It is a set of strings: no weights. The construction is Thompson's (1968), one
+piece after the other; nondeterministic.py then makes it deterministic.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.automata.automaton import Automaton
+from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton
+from fairseq_llrnn.automata.symbols import Symbols
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+MOST_PIECES = 5_000_000  # arcs before it is made deterministic
+DEEPEST = 100  # groups inside groups
+TOKEN = re.compile(r'#.*|\s+|"((?:[^"\\]|\\.)*)"|(\{\d{1,6}(?:,\d{0,6})?\})|([()|?*+.\[\]^])|([^\s()|?*+{}\[\].^"]+)')
+POSTFIX = {"?": (0, 1), "*": (0, None), "+": (1, None)}
+
+
+@dataclass(frozen=True)
+class Words:
+    """One of these symbols."""
+
+    symbols: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One part after the other."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Any of the parts."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A part, so many times; `most` None: without end."""
+
+    part: Node
+    least: int
+    most: int | None
+
+
+Node = Words | Sequence | Choice | Repeat
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str  # "word", "times" or the operator itself
+    text: str
+    where: str
+
+
+def read_regular(path: Path | str, symbols: Symbols) -> Automaton:
+    """The automaton of a file with a regular expression (module docstring).
+
+    Raises:
+        DataError: an expression that does not parse, an unknown symbol, with file, line and column; a too large one.
+        ValueError: as `to_automaton`.
+    """
+    node = _Parser(path, symbols).parse()
+    paths = Paths()
+    try:
+        size = _size(node)
+        if size > MOST_PIECES:
+            raise DataError(
+                f"{path}: expected an expression of at most {MOST_PIECES:,} arcs, found one of {size:,} when its "
+                "repetitions are written out; repeat less"
+            )
+        end = _build(node, paths, 0)
+    except RecursionError:
+        raise DataError(
+            f"{path}: expected a few groups and repetitions around each other, found more than can be followed; write "
+            "it with less of them, e.g. `a*` for `a*+*`"
+        ) from None
+    paths.finals[end] = 0.0
+    return to_automaton(paths, len(symbols))
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def _tokens(path: Path | str) -> list[_Token]:
+    tokens = []
+    for number, line in iter_lines(path):
+        at = 0
+        while at < len(line):
+            where = f"{place(path, number)}, column {at + 1}"
+            found = TOKEN.match(line, at)
+            if found is None:
+                raise DataError(f"{where}: expected words and operators, found {shown(line[at:])}; mend quote or brace")
+            at = found.end()
+            quoted, times, operator, word = found.groups()
+            if quoted is not None:
+                tokens.append(_Token("word", re.sub(r"\\(.)", r"\1", quoted), where))
+            elif times is not None:
+                tokens.append(_Token("times", times, where))
+            elif operator is not None:
+                tokens.append(_Token(operator, operator, where))
+            elif word is not None:
+                tokens.append(_Token("word", word, where))
+    return tokens
+
+
+class _Parser:
+    def __init__(self, path: Path | str, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self.tokens = [*_tokens(path), _Token("end", "the end", f"{path}")]
+        self.at = 0
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.at]
+
+    def parse(self) -> Node:
+        node = self._choice(0)
+        if self.next.kind != "end":
+            raise self._unexpected("an operator or a word")
+        self.symbols.refuse_unknown()
+        return node
+
+    def _unexpected(self, expected: str) -> DataError:
+        return DataError(f"{self.next.where}: expected {expected}, found {shown(self.next.text)}; mend the expression")
+
+    def _take(self, kind: str) -> bool:
+        found = self.next.kind == kind
+        self.at += found
+        return found
+
+    def _choice(self, depth: int) -> Node:
+        if depth > DEEPEST:
+            raise DataError(f"{self.next.where}: expected at most {DEEPEST} groups inside each other, found more")
+        parts = [self._sequence(depth)]
+        while self._take("|"):
+            parts.append(self._sequence(depth))
+        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+
+    def _sequence(self, depth: int) -> Node:
+        parts: list[Node] = []
+        while self.next.kind in ("word", "(", "[", "."):
+            parts.append(self._repeated(depth))
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def _repeated(self, depth: int) -> Node:
+        node = self._one(depth)
+        while self.next.kind in ("times", *POSTFIX):
+            if self.next.kind == "times":
+                least, comma, most = self.next.text[1:-1].partition(",")
+                bounds = int(least), (int(most) if most else None) if comma else int(least)
+                if bounds[1] is not None and bounds[1] < bounds[0]:
+                    raise self._unexpected("{least,most} with least ≤ most")
+            else:
+                bounds = POSTFIX[self.next.kind]
+            node = Repeat(node, *bounds)
+            self.at += 1
+        return node
+
+    def _one(self, depth: int) -> Node:
+        token = self.next
+        self.at += 1
+        if token.kind == "word":
+            found = self.symbols.find(token.text, token.where)
+            return Words(() if found is None else (found,))
+        if token.kind == ".":
+            return Words(tuple(self.symbols.any_word.tolist()))
+        if token.kind == "[":
+            return self._listed()
+        node = self._choice(depth + 1)
+        if not self._take(")"):
+            raise self._unexpected("`)`")
+        return node
+
+    def _listed(self) -> Node:
+        other = self._take("^")
+        found = set()
+        while self.next.kind == "word":
+            symbol = self.symbols.find(self.next.text, self.next.where)
+            self.at += 1
+            if symbol is not None:
+                found.add(symbol)
+        if not self._take("]"):
+            raise self._unexpected("words and `]`")
+        if other:
+            return Words(tuple(np.setdiff1d(self.symbols.any_word, list(found)).tolist()))
+        return Words(tuple(sorted(found)))
+
+
+# ---- building -------------------------------------------------------------------------------------------------------
+
+
+def _size(node: Node) -> int:
+    """How many arcs `_build` adds, about."""
+    if isinstance(node, Words):
+        return len(node.symbols)
+    if isinstance(node, Repeat):
+        return (_size(node.part) + 2) * max(1, node.least if node.most is None else node.most)
+    return sum(map(_size, node.parts)) + 2 * len(node.parts)
+
+
+def _build(node: Node, paths: Paths, begin: int) -> int:
+    """Add the node's arcs from `begin` on; returns the state in which it ends."""
+    if isinstance(node, Words):
+        end = paths.new_state()
+        for symbol in node.symbols:
+            paths.add(begin, symbol, end)
+    elif isinstance(node, Sequence):
+        end = begin
+        for part in node.parts:
+            end = _build(part, paths, end)
+    elif isinstance(node, Choice):
+        end = paths.new_state()
+        for part in node.parts:
+            inner = paths.new_state()
+            paths.add(begin, EMPTY, inner)
+            paths.add(_build(part, paths, inner), EMPTY, end)
+    else:
+        end = _repeat(node, paths, begin)
+    return end
+
+
+def _repeat(node: Repeat, paths: Paths, begin: int) -> int:
+    here = begin
+    # without a most, the last of those that must come is the one that may come again: a copy for each `+` would double
+    # the expression with every group around it
+    for _ in range(node.least if node.most is not None else node.least - 1):
+        here = _build(node.part, paths, here)
+    if node.most is None:
+        loop = paths.new_state()
+        paths.add(here, EMPTY, loop)
+        behind = _build(node.part, paths, loop)
+        paths.add(behind, EMPTY, loop)
+        end = paths.new_state()
+        paths.add(loop if node.least == 0 else behind, EMPTY, end)
+        return end
+    end = paths.new_state()
+    for _ in range(node.most - node.least):
+        paths.add(here, EMPTY, end)
+        # a state of its own: what follows may come back to where the part ends
+        inner = paths.new_state()
+        paths.add(here, EMPTY, inner)
+        here = _build(node.part, paths, inner)
+    paths.add(here, EMPTY, end)
+    return end

@@ -1,0 +1,154 @@
+"""Acyclic automata built from the end to the beginning, so that equal continuations are one state from the outset.
+
+A node is a deterministic state: its row (symbol -> node and log weight), with </s> where a string may end. Two nodes
+with equal rows are the same node (Revuz 1992; Daciuk et al. 2000): as every node's successors are there before it, the
+automaton is minimal at all times, and what is shared in many contexts is built once.
+
+With weights a node's strings have the sum one, and what they had goes to whoever leads there (weight pushing, Mohri
+2000): a node is always spoken of together with a log weight. Without weights all of them are 0, and a union is a set's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from fairseq_llrnn.automata.automaton import END, Automaton
+from fairseq_llrnn.automata.nondeterministic import MOST_ARCS, log_sum
+
+NOWHERE = -1  # the node of no string at all
+DIGITS = 10  # of weights, by which nodes are told apart
+MOST_NODES = 1_000_000
+
+Weighted = tuple[int, float]  # a node, and the log weight of what leads there
+Row = tuple[tuple[int, int, float], ...]  # symbol, node, log weight; END's node is 0
+
+
+class SharedNodes:
+    """Nodes that are made once (module docstring). Node 0 is the end: the empty string and no other."""
+
+    def __init__(self, weighted: bool, longest: int | None = None, limit: int = MOST_NODES) -> None:
+        """longest: the most words of a string; what is longer is left out of every node. limit: the most nodes."""
+        self.weighted, self.longest, self.limit = weighted, longest, limit
+        self.rows: list[Row] = []
+        self.lengths: list[tuple[int, int]] = []  # the fewest and the most words of each node, where that matters
+        self.num_arcs = 0
+        self._index: dict[Row, int] = {}
+        self._unions: dict[tuple[Weighted, ...], Weighted] = {}
+        self._shortened: dict[tuple[int, int], Weighted] = {}
+        self.end = self._node(((END, 0, 0.0),))
+
+    def after(self, symbol: int, rest: Weighted) -> Weighted:
+        """The strings of `rest` behind a symbol."""
+        node, weight = rest
+        return rest if node == NOWHERE else self._short(self._node(((symbol, node, 0.0),)), weight)
+
+    def union(self, parts: Iterable[Weighted]) -> Weighted:
+        """All strings of the parts; a string that several have gets the sum of what they give it."""
+        left = [part for part in parts if part[0] != NOWHERE]
+        if not left:
+            return NOWHERE, 0.0
+        if not self.weighted:
+            left = sorted(set(left))
+        if len(left) == 1:
+            return left[0]
+        top = max(weight for _, weight in left)
+        key = tuple(sorted((node, round(weight - top, DIGITS)) for node, weight in left))
+        found = self._unions.get(key)
+        if found is None:
+            by_symbol: dict[int, list[Weighted]] = defaultdict(list)
+            for node, weight in key:
+                for symbol, target, further in self.rows[node]:
+                    by_symbol[symbol].append((target, weight + further))
+            found = self._unions[key] = self.made({x: self._merged(x, by_symbol[x]) for x in by_symbol})
+        return found[0], found[1] + top
+
+    def _merged(self, symbol: int, targets: list[Weighted]) -> Weighted:
+        if symbol == END:
+            return 0, log_sum(weight for _, weight in targets) if self.weighted else 0.0
+        return self.union(targets)
+
+    def made(self, row: dict[int, Weighted]) -> Weighted:
+        """The node of a row, its strings together weighing one, and what they weighed."""
+        alive = {symbol: target for symbol, target in row.items() if target[0] != NOWHERE}
+        if not alive:
+            return NOWHERE, 0.0
+        total = log_sum(weight for _, weight in alive.values()) if self.weighted else 0.0
+        return self._node(tuple((x, alive[x][0], round(alive[x][1] - total, DIGITS)) for x in sorted(alive))), total
+
+    def _node(self, row: Row) -> int:
+        found = self._index.get(row)
+        if found is None:
+            found = self._index[row] = len(self.rows)
+            self.rows.append(row)
+            self.num_arcs += len(row)
+            if len(self.rows) > self.limit or self.num_arcs > MOST_ARCS:
+                raise ValueError(
+                    f"the automaton has more than {min(len(self.rows), self.limit):,} states or {MOST_ARCS:,} arcs; "
+                    "bound its depth or length more tightly"
+                )
+            if self.longest is not None:
+                # </s> is the end itself, and no word
+                of_arcs = [(0, 0) if x == END else self._lengths_behind(node) for x, node, _ in row]
+                self.lengths.append((min(least for least, _ in of_arcs), max(most for _, most in of_arcs)))
+        return found
+
+    def _lengths_behind(self, node: int) -> tuple[int, int]:
+        least, most = self.lengths[node]
+        return least + 1, most + 1
+
+    # ---- lengths ----------------------------------------------------------------------------------------------------
+
+    def _short(self, node: int, weight: float) -> Weighted:
+        """The node's strings that are not too long."""
+        if self.longest is None or self.lengths[node][1] <= self.longest:
+            return node, weight
+        short, lost = self._shorten(node, self.longest)
+        return short, weight + lost
+
+    def _shorten(self, node: int, longest: int) -> Weighted:
+        least, most = self.lengths[node]
+        if most <= longest:
+            return node, 0.0
+        if least > longest:
+            return NOWHERE, 0.0
+        key = node, longest
+        found = self._shortened.get(key)
+        if found is None:
+            row = {}
+            for symbol, target, weight in self.rows[node]:
+                short, lost = (target, 0.0) if symbol == END else self._shorten(target, longest - 1)
+                row[symbol] = short, weight + lost
+            found = self._shortened[key] = self.made(row)
+        return found
+
+    # ---- arrays -----------------------------------------------------------------------------------------------------
+
+    def automaton(self, start: int, num_symbols: int) -> Automaton:
+        """The automaton of a node's strings.
+
+        Raises:
+            ValueError: it has none.
+        """
+        if start == NOWHERE:
+            raise ValueError("the automaton accepts no string")
+        order, waiting = {start: 0}, [start]
+        while waiting:
+            for symbol, target, _ in self.rows[waiting.pop()]:
+                if symbol != END and target not in order:
+                    order[target] = len(order)
+                    waiting.append(target)
+        rows = [self.rows[node] for node in order]
+        flat = [arc for row in rows for arc in row]
+        nexts = [0 if symbol == END else order[node] for symbol, node, _ in flat]
+        return Automaton.from_arcs(
+            num_symbols,
+            len(rows),
+            0,
+            np.repeat(np.arange(len(rows)), [len(row) for row in rows]),
+            np.array([symbol for symbol, _, _ in flat], dtype=np.int64),
+            np.array(nexts, dtype=np.int64),
+            np.array([weight for _, _, weight in flat]),
+        )

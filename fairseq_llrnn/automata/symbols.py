@@ -1,0 +1,100 @@
+"""The dictionary as readers of automata see it: which names are symbols, and what is done about those that are none.
+
+Sizes: V symbols.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.dictionary import EOS, UNK, WordList
+from fairseq_llrnn.files.text_lines import shown
+
+EMPTY_NAMES = ("<eps>", "<epsilon>")  # an arc that reads nothing; OpenFst's label 0
+UNKNOWN = ("error", "drop")  # what is done about symbols that are not in the dictionary
+MOST_NAMED = 4  # unknown symbols that an error names
+DROPPED = "arcs on symbols that the dictionary lacks, dropped"
+
+
+class Symbols:
+    """Ids of the symbols that may be on an arc: all that is ever predicted, but for </s>."""
+
+    def __init__(self, words: WordList, unknown: str = "error", log_weights: np.ndarray | None = None) -> None:
+        """The symbols of a dictionary.
+
+        Args:
+            unknown: "error", or "drop": what speaks of symbols that the dictionary lacks is left out, and counted in
+                `notes`.
+            log_weights: log b₀ (V,), the static weights below the automaton; a word without any can be on no arc.
+
+        Raises:
+            OptionError: another word for `unknown`.
+        """
+        if unknown not in UNKNOWN:
+            raise OptionError(f"unknown symbols: expected one of {', '.join(UNKNOWN)}, found {unknown!r}")
+        self.names = words.symbols
+        self.notes: Counter[str] = Counter()
+        self.drops = unknown == "drop"
+        self.unknown: dict[str, str] = {}  # name -> where it was first found; empty where they are dropped
+        self.index = {name: i for i, name in enumerate(words.symbols)}
+        self.possible = words.predictable.copy()
+        self.weightless = np.zeros(len(words), dtype=bool)
+        if log_weights is not None:
+            self.weightless = self.possible & ~np.isfinite(log_weights)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def any_word(self) -> np.ndarray:
+        """(·,) ids of what `any word` means: all but </s> and <unk>."""
+        words = self.possible & ~self.weightless
+        words[[self.index[EOS], self.index[UNK]]] = False
+        return np.flatnonzero(words)
+
+    def find(self, name: str, where: str) -> int | None:
+        """The id of a symbol; None for an unknown one, which is dropped, or kept for `refuse_unknown`.
+
+        Raises:
+            DataError: a symbol that can be on no arc, with the place that `where` names.
+        """
+        found = self.index.get(name)
+        if found is None:
+            if self.drops:
+                self.notes[DROPPED] += 1
+            else:
+                self.unknown.setdefault(name, where)
+            return None
+        if name == EOS:
+            raise DataError(f"{where}: {EOS} is written by final states alone; make the state final")
+        if not self.possible[found]:
+            raise DataError(f"{where}: symbol {shown(name)} is never predicted; remove it")
+        if self.weightless[found]:
+            raise DataError(
+                f"{where}: symbol {shown(name)} has no weight in the static background, which the automaton stands on; "
+                "choose a smoothing that leaves some, or remove the symbol"
+            )
+        return found
+
+    def refuse_unknown(self) -> None:
+        """To be called when a file has been read, before anything is built from it.
+
+        Raises:
+            DataError: symbols that the dictionary lacks, unless they are dropped; the first one's place, some of their
+                names, and how many there are.
+        """
+        if not self.unknown:
+            return
+        (first, where), *others = self.unknown.items()
+        named = ", ".join(shown(name) for name, _ in others[: MOST_NAMED - 1])
+        more = ", …" if len(others) >= MOST_NAMED else ""
+        verb = "is" if len(others) == 1 else "are"
+        nor = f", nor {verb} {named}{more} ({len(self.unknown):,} in all)" if others else ""
+        it = "them" if others else "it"
+        raise DataError(
+            f"{where}: symbol {shown(first)} is not in the dictionary{nor}; write {it} as the text has {it}, remove "
+            f"{it}, or say --unknown-symbols drop (what needs {it} goes, too)"
+        )

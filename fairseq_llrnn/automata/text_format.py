@@ -1,0 +1,167 @@
+"""Automata as text: what OpenFst's fstprint writes and fstcompile reads, and lines for failures.
+
+    from to symbol [weight]        an arc; fstprint's two symbols (`from to in out [weight]`) will do if they are equal
+    state [weight]                 a final state
+    fail from to [weight]          where `from` has no arc on a word, go to `to` and look there; `to` is a state, or
+                                   `root`: all other words, as the prior's static background has them, and then on
+                                   from the start
+    weights probabilities          from here on weights are factors; without it they are −log, as OpenFst has them
+    # …                            a comment
+
+States have any names without blanks; the first one named by an arc or as final is the start. `<eps>` reads nothing.
+Weights may be left out: then they are 1, as −log 0. A file without any is a set of strings. Blanks or tabs part the
+fields. A file with failures must be deterministic: at most one arc of a state on each symbol.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.automata.automaton import ROOT, Automaton
+from fairseq_llrnn.automata.flattening import flatten
+from fairseq_llrnn.automata.mass import check_mass
+from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton, untrimmed
+from fairseq_llrnn.automata.symbols import EMPTY_NAMES, Symbols
+from fairseq_llrnn.automata.trimming import trim
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+ROOT_NAME = "root"
+
+
+@dataclass
+class _Lines:
+    """What the lines of a file said so far."""
+
+    symbols: Symbols
+    paths: Paths = field(default_factory=lambda: Paths(num_states=0))
+    states: dict[str, int] = field(default_factory=dict)
+    # a state that fails, to what, for which weight; by names: the start is a state that something else has named
+    fail: dict[str, tuple[str, float]] = field(default_factory=dict)
+    where: dict[tuple[int, int], int] = field(default_factory=dict)  # (state, symbol) -> the line that gave the arc
+    twice: int = 0  # the first line that gives a state a second arc on a symbol, or an empty one
+    probabilities: bool = False
+    some_arc: bool = False  # whether there is a line with an arc, be it on an unknown symbol
+
+    def state(self, name: str) -> int:
+        if name not in self.states:
+            self.states[name] = len(self.states)
+            self.paths.num_states += 1
+        return self.states[name]
+
+    def weight(self, text: str, where: str) -> float:
+        """The log weight that a field says."""
+        self.paths.weighted = True
+        try:
+            number = float(text)
+        except ValueError:
+            raise DataError(f"{where}: expected a number as weight, found {shown(text)}; mend the line") from None
+        if self.probabilities:
+            if not (math.isfinite(number) and number > 0):
+                raise DataError(f"{where}: expected a weight > 0, found {shown(text)}; leave out what has none")
+            return math.log(number)
+        if not math.isfinite(number):
+            raise DataError(f"{where}: expected a finite −log weight, found {shown(text)}; leave out what has none")
+        return -number
+
+
+def read_text(path: Path | str, symbols: Symbols) -> Automaton:
+    """The automaton of a text file (module docstring); words that it lacks are `symbols`' to judge.
+
+    Raises:
+        DataError: a line that says nothing of the above, an unknown symbol, a weight that is none (with file and line).
+        ValueError: what is no automaton as a whole, as `to_automaton`.
+    """
+    lines = _Lines(symbols)
+    two_symbols = _has_two_symbols(path)
+    for number, line in iter_lines(path):
+        fields = line.split()
+        if fields and not fields[0].startswith("#"):
+            _read_line(lines, fields, place(path, number), number, two_symbols)
+    symbols.refuse_unknown()
+    if not (lines.some_arc or lines.fail):
+        raise DataError(f"{path}: expected lines `from to symbol`, found none; is it the right file?")
+    if not lines.fail:
+        return to_automaton(lines.paths, len(symbols))
+    if lines.twice:
+        raise DataError(
+            f"{place(path, lines.twice)}: expected a deterministic automaton where states fail, found a second arc on "
+            "the same symbol, or an empty one; leave out one of them"
+        )
+    return _failing(lines, len(symbols))
+
+
+def _has_two_symbols(path: Path | str) -> bool:
+    """Whether every arc of four fields has its symbol twice, as fstprint writes without --acceptor."""
+    fours = [line.split() for _, line in iter_lines(path) if len(line.split()) == 4 and line.split()[0] != "fail"]
+    return bool(fours) and all(fields[2] == fields[3] for fields in fours)
+
+
+def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> None:
+    if fields[0] == "weights" and len(fields) == 2:
+        if fields[1] != "probabilities":
+            raise DataError(f"{where}: expected `weights probabilities`, found {shown(' '.join(fields))}")
+        lines.probabilities = True
+    elif fields[0] == "fail":
+        _read_failure(lines, fields, where)
+    elif len(fields) <= 2:
+        state = lines.state(fields[0])
+        if state in lines.paths.finals:
+            raise DataError(f"{where}: state {shown(fields[0])} was already said to be final; remove one of the lines")
+        lines.paths.finals[state] = lines.weight(fields[1], where) if len(fields) == 2 else 0.0
+    elif len(fields) <= 5:
+        _read_arc(lines, fields, where, number, two_symbols)
+    else:
+        raise DataError(f"{where}: expected `from to symbol [weight]`, found {len(fields)} fields; mend the line")
+
+
+def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> None:
+    origin, target, name, *more = fields
+    lines.some_arc = True
+    if len(more) == 2 or (len(more) == 1 and two_symbols):
+        if more[0] != name:
+            raise DataError(
+                f"{where}: expected an acceptor, found {shown(name)} on one side and {shown(more[0])} on the other; "
+                "project the transducer first (fstproject)"
+            )
+        more = more[1:]
+    weight = lines.weight(more[0], where) if more else 0.0
+    begin, end = lines.state(origin), lines.state(target)
+    symbol = EMPTY if name in EMPTY_NAMES else lines.symbols.find(name, where)
+    if symbol is None:
+        return
+    if symbol == EMPTY or (begin, symbol) in lines.where:
+        lines.twice = lines.twice or number
+    lines.where[begin, symbol] = number
+    lines.paths.add(begin, symbol, end, weight)
+
+
+def _read_failure(lines: _Lines, fields: list[str], where: str) -> None:
+    if len(fields) not in (3, 4):
+        raise DataError(f"{where}: expected `fail from to [weight]`, found {len(fields)} fields; mend the line")
+    begin, end = fields[1:3]
+    if begin in lines.fail:
+        raise DataError(f"{where}: state {shown(begin)} already fails to another; remove one of the lines")
+    lines.fail[begin] = end, lines.weight(fields[3], where) if len(fields) == 4 else 0.0
+
+
+def _failing(lines: _Lines, num_symbols: int) -> Automaton:
+    """The automaton of lines with failures; a chain to the root begins anew in the start after a word of the root."""
+    failures = [
+        (lines.state(origin), ROOT if target == ROOT_NAME else lines.state(target), weight)
+        for origin, (target, weight) in lines.fail.items()
+    ]
+    automaton = untrimmed(lines.paths, num_symbols)
+    fail, back_off = automaton.fail.copy(), automaton.back_off.copy()
+    for state, target, weight in failures:
+        fail[state], back_off[state] = target, weight
+    failing = replace(automaton, fail=fail, back_off=back_off)
+    if (failing.chain_end == ROOT).any():
+        failing = replace(failing, root_next=np.zeros(num_symbols, dtype=np.int64))
+    failing = trim(flatten(failing))
+    check_mass(failing)
+    return failing

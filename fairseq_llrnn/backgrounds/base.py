@@ -1,0 +1,247 @@
+"""What a background is: a state machine over tokens that weighs every next token.
+
+Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are natural logarithms; −inf forbids.
+
+    state = background.start(n)                    one state per hypothesis (first dimension n)
+    state = background.advance(state, tokens)      after the tokens (N,) were emitted
+    log_mass(state)           (N, S) or (1, S)     log Σ_{x∈σ} b(K, x)
+    log_share(state, tokens)  (N,)                 log b(K, x) − log B_K(σ(x))
+
+    bound = background.given(source)               the background of a batch of conditions C (source sentences)
+
+A background that depends on a condition C is first asked for the one of this batch; any other answers with itself.
+Likewise `held_out` (training on the text that the background was estimated from) and `within` (a search with a limit of
+length). A background whose masses differ from one row at few places also says `corrections` (corrections.py).
+Where C offers strings of its own (backgrounds/evidence.py), the bound background has more classes than the vocabulary,
+and which class a token is of depends on C as well: ask `classes`, not `class_of`.
+A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
+obviously right default, which a faster subclass overrides. Every background passes tests/support/laws.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY as NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections as Corrections
+
+
+def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> Tensor:
+    """log Σ_{x∈σ} exp(log_weights[·, x]) for every class: (N, V) -> (N, S); −inf for a class without mass."""
+    # shape: (N, S), the largest weight of every class, so that no exponential overflows
+    index = class_of.expand_as(log_weights)
+    top = log_weights.new_full((log_weights.size(0), num_classes), NEGATIVE_INFINITY)
+    top = top.scatter_reduce(1, index, log_weights, reduce="amax", include_self=True)
+    empty = top == NEGATIVE_INFINITY
+    finite_top = top.masked_fill(empty, 0.0).detach()  # the sum does not depend on it
+    sums = torch.zeros_like(top).scatter_add(1, index, (log_weights - finite_top.gather(1, index)).exp())
+    # the logarithm of an empty class would have the gradient 0 · ∞
+    return (sums.masked_fill(empty, 1.0).log() + finite_top).masked_fill(empty, NEGATIVE_INFINITY)
+
+
+class Background(nn.Module):
+    """Non-negative weights b(K, x) over the next token, known before training (module docstring)."""
+
+    class_of: Tensor  # (V,) int64
+    constant = False  # whether a sentence gets the same answers in all of its states
+    sparse = False  # whether `corrections` answers
+
+    def __init__(self, class_of: Tensor, num_classes: int) -> None:
+        super().__init__()
+        self.register_buffer("class_of", class_of, persistent=False)
+        self.num_classes = num_classes
+
+    # ---- what a subclass supplies -------------------------------------------------------------------------------
+
+    def start(self, n: int) -> Tensor:
+        """State of `n` hypotheses that have emitted nothing; a tensor whose first dimension is n."""
+        raise NotImplementedError
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        """State after every hypothesis has emitted its token (N,)."""
+        raise NotImplementedError
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        """log b(K, x) for every word: (N, V), or (1, V) where it is the same for all hypotheses."""
+        raise NotImplementedError
+
+    # ---- conditions -----------------------------------------------------------------------------------------------
+
+    def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
+        """The background of a batch of conditions C: `source` (B, L), source tokens padded with the source's pad.
+
+        `left_out` (B, T), in training: the tokens of each target, whose own part in what was estimated from the
+        training text is left out; else a background knows of this text what it knows of no other.
+
+        What it returns lives as long as the batch, and its `start(B)` gives row i the state of sentence i. A background
+        that ignores C returns itself.
+        """
+        return self
+
+    # ---- training on the text that it was estimated from, and searches with a limit ------------------------------
+
+    def held_out(self, tokens: Tensor) -> Background:
+        """The background for training on a batch of text: what was estimated from these sentences is left out.
+
+        `tokens` (B, T), padded: the start symbol, then the text, as `previous` of a batch is. Sentences end with
+        `</s>`, and the last one of a row where the row ends (whether or not its </s> is there).
+
+        What it returns lives as long as the batch, and its `start(B)` gives row i the state of row i.
+        """
+        return self
+
+    def within(self, remaining: int) -> Background:
+        """The background for a search step after which at most `remaining` − 1 more tokens may follow.
+
+        `remaining` ≥ 1 counts the token of this step and `</s>`. Words after which no end is in reach get the share
+        −inf; masses do not change, and so the scores of all other words do not, either. States are those of this
+        background.
+        """
+        return self
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        """The least number of tokens, `</s>` included, that complete the string: (N,) int64; huge where none does."""
+        return self.class_of.new_ones(len(state))
+
+    # ---- what only a condition with strings of its own overrides ----------------------------------------------------
+
+    def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
+        """The class of one token (N,) per hypothesis: (N,)."""
+        return self.class_of[tokens]
+
+    def classes_along(self, tokens: Tensor) -> Tensor:
+        """The class of every token of a batch: (B, T) -> (B, T)."""
+        return self.class_of[tokens]
+
+    def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
+        """The token of every class of one member: (N, C) -> (N, C); −1 for a class with another number."""
+        return self._only_member[classes]
+
+    @cached_property
+    def _only_member(self) -> Tensor:
+        """(S,)"""
+        sizes = torch.bincount(self.class_of, minlength=self.num_classes)
+        some = torch.zeros_like(sizes).scatter(0, self.class_of, torch.arange(len(self.class_of), device=sizes.device))
+        return some.masked_fill(sizes != 1, -1)
+
+    def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        """The tokens (N, T) as a network with rows for V words may read them: row i is sentence i, or of state i."""
+        return tokens
+
+    def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
+        """log p of every word from log p(σ | K): (N, S) -> (N, V). −inf for forbidden words."""
+        return classes[:, self.class_of] + self.log_shares(state)
+
+    def word_log_probs_along(self, classes: Tensor, previous: Tensor) -> Tensor:
+        """As `word_log_probs`, for all positions of a batch: (B, T, S), (B, T) -> (B, T, V)."""
+        return classes[..., self.class_of] + self.log_shares_along(previous)
+
+    # ---- slow defaults ------------------------------------------------------------------------------------------
+
+    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+        """The mass of each word's class when words are taken out of their classes.
+
+        Args:
+            words: (N, J), different ones in a row. taken: (N, J) bool, which of them are taken out; hypotheses of one
+                sentence agree in it.
+
+        Returns:
+            log Σ_{x ∈ σ(words[n, j]), x not taken in row n} b(K, x): (N, J); −inf where nothing is left.
+        """
+        weights = self.log_weights(state).expand(words.size(0), -1)
+        out = torch.zeros_like(weights, dtype=torch.bool).scatter_reduce(1, words, taken, reduce="amax")
+        masses = class_log_sums(weights.masked_fill(out, NEGATIVE_INFINITY), self.class_of, self.num_classes)
+        return masses.gather(1, self.class_of[words])
+
+    def log_mass(self, state: Tensor) -> Tensor:
+        """log B_K(σ): (N, S), or (1, S) where it is the same for all hypotheses."""
+        return class_log_sums(self.log_weights(state), self.class_of, self.num_classes)
+
+    def log_shares(self, state: Tensor) -> Tensor:
+        """log b(K, x) − log B_K(σ(x)) for every word: (N, V) or (1, V); −inf for a word without weight."""
+        weights = self.log_weights(state)
+        mass = class_log_sums(weights, self.class_of, self.num_classes)[:, self.class_of]
+        return (weights - mass).masked_fill(weights == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
+
+    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
+        """log b(K, x) − log B_K(σ(x)) of one token (N,) per hypothesis: (N,)."""
+        return self.log_shares(state).expand(tokens.size(0), -1).gather(1, tokens.unsqueeze(1)).squeeze(1)
+
+    def best_share(self, state: Tensor) -> Tensor:
+        """The log share of the best member of every class: (N, S) or (1, S); −inf for a class without mass."""
+        shares = self.log_shares(state)
+        best = shares.new_full((shares.size(0), self.num_classes), NEGATIVE_INFINITY)
+        return best.scatter_reduce(1, self.class_of.expand_as(shares), shares, reduce="amax")
+
+    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The k members with the largest shares of each given class: (N, C) -> log shares and tokens (N, C, k).
+
+        Classes with fewer than k members are filled with −inf (and token 0).
+        """
+        shares = self.log_shares(state).expand(classes.size(0), -1)
+        inside = self.class_of == classes.unsqueeze(-1)  # shape: (N, C, V)
+        masked = shares.unsqueeze(1).masked_fill(~inside, NEGATIVE_INFINITY)
+        if masked.size(-1) < k:
+            masked = nn.functional.pad(masked, (0, k - masked.size(-1)), value=NEGATIVE_INFINITY)
+        values, tokens = masked.topk(k, dim=-1)
+        return values, tokens.masked_fill(values == NEGATIVE_INFINITY, 0)
+
+    # ---- masses as a shared row with corrections (where `sparse`) ------------------------------------------------
+
+    def corrections(self, state: Tensor) -> Corrections | None:
+        """The masses of `log_mass` without a tensor (N, S); None where the background is not `sparse`."""
+        return None
+
+    def corrections_along(self, previous: Tensor) -> Corrections | None:
+        """As `corrections`, of all positions of a batch (B, T): N = B·T, row b·T + t."""
+        return self.corrections(self.flat_states(previous)) if self.sparse else None
+
+    # ---- a whole sequence at once (training) ----------------------------------------------------------------------
+
+    def states_along(self, previous: Tensor) -> list[Tensor]:
+        """States before each position of a batch whose inputs are `previous` (B, T).
+
+        previous[:, 0] is the start symbol, which the state machine does not read.
+        """
+        states = [self.start(previous.size(0))]
+        for t in range(1, previous.size(1)):
+            states.append(self.advance(states[-1], previous[:, t]))
+        return states
+
+    def flat_states(self, previous: Tensor) -> Tensor:
+        """States before each position of a batch (B, T), in one tensor (B·T, …): position b·T + t."""
+        return torch.stack(self.states_along(previous), dim=1).flatten(0, 1)
+
+    def log_mass_along(self, previous: Tensor) -> Tensor:
+        """log B_K(σ) at every position: (B, T) -> (B, T, S), or a shape that broadcasts to it."""
+        return torch.stack(
+            [self.log_mass(s).expand(previous.size(0), -1) for s in self.states_along(previous)], dim=1
+        )
+
+    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+        """log share of the target at every position: (B, T), (B, T) -> (B, T)."""
+        states = self.states_along(previous)
+        return torch.stack([self.log_share(s, targets[:, t]) for t, s in enumerate(states)], dim=1)
+
+    def log_shares_along(self, previous: Tensor) -> Tensor:
+        """log shares of all words at every position: (B, T) -> (B, T, V), or a shape that broadcasts to it."""
+        return torch.stack(
+            [self.log_shares(s).expand(previous.size(0), -1) for s in self.states_along(previous)], dim=1
+        )
+
+    # ---- precision --------------------------------------------------------------------------------------------------
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Background:
+        """Follow the model to its device but never into half precision: log weights of rare words need their digits."""
+        before = {name: b for name, b in self._buffers.items() if b is not None and b.is_floating_point()}
+        super()._apply(fn, recurse)
+        self.__dict__.pop("_only_member", None)  # it lives where the buffers lived
+        for name, exact in before.items():
+            moved = self._buffers[name]
+            if moved is not None and moved.dtype in (torch.float16, torch.bfloat16):
+                self._buffers[name] = exact.to(moved.device)
+        return self

@@ -1,0 +1,124 @@
+"""A background that is another trained model: its next-word probabilities, frozen (domain adaptation; paper, §4).
+
+Sizes: V words, N hypotheses, B batch, T time. The model answers for a prefix as a whole, so a hypothesis' state is all
+that it has emitted, start symbol first: (N, t), one longer after every word. A batch of training is one call.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, class_log_sums
+
+
+class NextWords(Protocol):
+    """A model that says what comes next."""
+
+    def __call__(self, previous: Tensor, last: bool) -> Tensor:
+        """log p of every word after each prefix of `previous` (B, T), whose first column is the start symbol.
+
+        Returns:
+            (B, T, V); with `last`, for the whole prefix only: (B, 1, V).
+        """
+
+
+class ModelBackground(Background):
+    """b(K, x) = weight · p(x | prefix)^(1/temperature) + (1 − weight) · b₀(x), p of another model; 0 where b₀ is 0.
+
+    Every answer needs all V weights of a position; those of the last prefixes, and their masses, are kept for the next
+    question.
+    """
+
+    allowed: Tensor  # (V,) bool
+    rest: Tensor | None  # (V,) what b₀ adds; None: nothing
+
+    def __init__(
+        self,
+        class_of: Tensor,
+        num_classes: int,
+        log_weights: Tensor,
+        start_symbol: int,
+        next_words: NextWords,
+        weight: float = 1.0,
+        temperature: float = 1.0,
+    ) -> None:
+        """class_of: (V,). log_weights: (V,) log b₀. weight: above 0, at most 1."""
+        super().__init__(class_of, num_classes)
+        self.register_buffer("allowed", log_weights.isfinite(), persistent=False)
+        rest = (log_weights.double() + math.log1p(-weight)).to(log_weights.dtype) if weight < 1.0 else None
+        self.register_buffer("rest", rest, persistent=False)
+        self.log_weight = math.log(weight)
+        self.start_symbol = start_symbol
+        self.temperature = temperature
+        self._next_words = (next_words,)  # in a tuple: a module of torch would become a part of the new model
+        self._answer: _Answer | None = None
+
+    def start(self, n: int) -> Tensor:
+        return self.class_of.new_full((n, 1), self.start_symbol)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return torch.cat([state, tokens.unsqueeze(1)], dim=1)
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        return self._ask(state, last=True).weights[:, 0]
+
+    def log_mass(self, state: Tensor) -> Tensor:
+        return self._masses(state, last=True)[:, 0]
+
+    def log_shares(self, state: Tensor) -> Tensor:
+        return self._shares(state, last=True)[:, 0]
+
+    def _ask(self, previous: Tensor, last: bool) -> _Answer:
+        """What stands in the first column of `previous` (B, T) is no word, but where the sentence starts."""
+        if self._answer is None or self._answer.previous is not previous or self._answer.last != last:
+            self._answer = None  # its memory is free before the next one takes some
+            read = torch.cat([self.start(len(previous)), previous[:, 1:]], dim=1)
+            with torch.no_grad():
+                weights = self._next_words[0](read, last).float() / self.temperature + self.log_weight
+            if self.rest is not None:
+                weights = torch.logaddexp(weights, self.rest)
+            weights.masked_fill_(~self.allowed, NEGATIVE_INFINITY)
+            self._answer = _Answer(previous, last, weights)
+        return self._answer
+
+    def _masses(self, previous: Tensor, last: bool) -> Tensor:
+        """(B, T, S) or (B, 1, S)"""
+        answer = self._ask(previous, last)
+        if answer.masses is None:
+            masses = class_log_sums(answer.weights.flatten(0, 1), self.class_of, self.num_classes)
+            answer.masses = masses.view(*answer.weights.shape[:2], -1)
+        return answer.masses
+
+    def _shares(self, previous: Tensor, last: bool) -> Tensor:
+        """(B, T, V) or (B, 1, V)"""
+        weights, masses = self._ask(previous, last).weights, self._masses(previous, last)
+        return (weights - masses[..., self.class_of]).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
+
+    # ---- a whole sequence at once: one call of the model ------------------------------------------------------------
+
+    def log_mass_along(self, previous: Tensor) -> Tensor:
+        return self._masses(previous, last=False)
+
+    def log_shares_along(self, previous: Tensor) -> Tensor:
+        return self._shares(previous, last=False)
+
+    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+        column = targets.unsqueeze(2)  # shape: (B, T, 1)
+        weight = self._ask(previous, last=False).weights.gather(2, column)
+        mass = self._masses(previous, last=False).gather(2, self.class_of[column])
+        return (weight - mass).masked_fill(weight.isneginf(), NEGATIVE_INFINITY).squeeze(2)
+
+
+@dataclass
+class _Answer:
+    """What the model said of the last prefixes."""
+
+    previous: Tensor  # (B, T)
+    last: bool
+    weights: Tensor  # (B, T, V) or (B, 1, V)
+    masses: Tensor | None = None  # (B, T, S) or (B, 1, S), once somebody asked

@@ -1,0 +1,317 @@
+"""The background of a translation: what the words of the source sentence say, mixed with what is said anyway.
+
+Sizes: B sentences of a batch, L source length, N hypotheses, T time, V target words, U source words, S signatures,
+E sparse entries of a batch, C classes asked for. For a source sentence C with n words s (all its tokens but <s>, <pad>
+and </s>), and 0 ≤ λ < 1,
+
+    b(C; x)  =  (1−λ) b₀(x)  +  λ · 1/n Σ_s t'(x | s)                                               (b₀ where n = 0)
+
+t' is the table t(x | s) with three additions, so that b is as normalised as b₀ for every sentence:
+
+* </s> and <unk> keep the mass that b₀ gives them, exactly: no word of the source says when a sentence ends. With m the
+  mass that b₀ leaves to words, t'(x | s) = m t(x | s) for a word x and t'(x | s) = b₀(x) for </s> and <unk>.
+* A source word of which the table knows nothing (<unk>, above all) says what is said anyway: t'(x | s) = b₀(x).
+* A word that b₀ forbids is in no table, and stays forbidden.
+
+In training, t leaves the sentence at hand out: of the links that t(x | s) was estimated from, one is taken away where
+x is in the target (`given(source, left_out)`). What a text was estimated from is known of no other text: a word that
+occurs once would be foretold for certain in training, never in use, and the network would learn to rely on it.
+
+At the beginning of training, t may also be hidden from a share of the sentences (`hidden_share`), whose background is
+then b₀: a network that has most of the answer from t need not learn where in the source to look.
+
+With the share r of known words in the sentence this is b₀(x) (1 − λr) everywhere plus λ e(x) at few words: those in the
+table, </s> and <unk>. So B_C(σ) needs one sum over V words for all sentences, and a sparse one for each of them.
+The entries of a batch are sorted by sentence · V + rank, where words are ranked by class and, inside it, by b₀: one
+sorted row finds the entry of a word and the entries of a class.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fairseq_llrnn.alignment.translation_table import LexicalTable
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.static import StaticBackground
+
+
+class LexicalBackground(StaticBackground):
+    """b(C; x). By itself it is b₀; `given(source)` is the background of a batch of source sentences."""
+
+    speaks: Tensor  # (U,) bool
+    rank_of: Tensor  # (V,) the place of a word in ranked_members
+    row_starts: Tensor  # (U + 1,) where the translations of a source word begin
+    row_ranks: Tensor  # (entries of the table,) ranks of target words
+    row_links: Tensor  # (entries of the table,) expected links of s and x, in proportion to t(x | s)
+    word_mass: Tensor  # scalar, m
+    kept_ranks: Tensor  # (≤ 2,) ranks of the words that keep their mass
+    kept_weights: Tensor  # (≤ 2,) b₀ of them
+    weight_logit: Tensor  # scalar, log λ/(1−λ); a parameter where λ is learned
+
+    def __init__(
+        self,
+        class_of: Tensor,
+        num_classes: int,
+        log_weights: Tensor,
+        table: LexicalTable,
+        words: Tensor,
+        speaks: Tensor,
+        weight: float,
+        learned: bool,
+    ) -> None:
+        """class_of, log_weights: (V,) as in StaticBackground.
+
+        Args:
+            table: translations; none of them forbidden by b₀ or outside `words` (LexicalTable.check).
+            words: (V,) bool, the target words that the table may speak of; all others keep their mass.
+            speaks: (U,) bool, the source tokens that count in the mean.
+            weight: λ, or where it starts if it is `learned`.
+        """
+        super().__init__(class_of, num_classes, log_weights)
+        rank_of = torch.empty_like(class_of)
+        rank_of[self.ranked_members] = torch.arange(len(class_of))
+        exact = log_weights.double()
+        self.log_total = float(exact.logsumexp(0))  # 0, but for weights that nobody normalised
+        self.warmup_updates = 0
+        self.hidden_share = 0.0  # of the sentences in training: how many of them have b₀ as their background
+        self.silent = int(speaks.logical_not().nonzero()[0])  # a source token that says nothing
+        share_of_all = (exact - self.log_total).exp()
+        kept = (~words & (share_of_all > 0)).nonzero().squeeze(1)
+        word_mass = share_of_all[words].sum()
+        for name, value in (
+            ("speaks", speaks),
+            ("rank_of", rank_of),
+            ("row_starts", torch.from_numpy(table.offsets.copy())),
+            ("row_ranks", rank_of[torch.from_numpy(table.targets.copy())]),
+            ("row_links", _links(table).to(log_weights.dtype)),
+            ("word_mass", word_mass.to(log_weights.dtype)),
+            ("kept_ranks", rank_of[kept]),
+            ("kept_weights", share_of_all[kept].to(log_weights.dtype)),
+        ):
+            self.register_buffer(name, value, persistent=False)
+        logit = torch.tensor(weight, dtype=torch.float64).logit().to(log_weights.dtype)
+        if learned:
+            self.weight_logit = nn.Parameter(logit)
+        else:
+            self.register_buffer("weight_logit", logit, persistent=False)
+
+    def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
+        """b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side.
+
+        In training, where there is `left_out`, each of them has b₀ instead with probability `hidden_share`.
+        """
+        if left_out is not None and self.hidden_share > 0:
+            hidden = torch.rand(source.size(0), 1, device=source.device) < self.hidden_share
+            source = source.masked_fill(hidden, self.silent)
+        return LexicalMixture(self, source, left_out)
+
+    def set_num_updates(self, num_updates: int) -> None:
+        """Before every update of training, also of one that was resumed: what `warmup_updates` makes of `hidden_share`.
+
+        fairseq calls it so, of every module that has it.
+        """
+        if self.warmup_updates:
+            self.hidden_share = max(0.0, 1.0 - num_updates / self.warmup_updates)
+
+    def entries(self, source: Tensor, left_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """What the sentences say: rising keys sentence · V + rank, and weights e (E,); and their shares r (B,)."""
+        batch, dtype = source.size(0), self.row_links.dtype
+        # shape: (B, L), how many translations each token has; <s>, <pad> and </s> have none
+        starts = self.row_starts[source]
+        many = self.row_starts[source + 1] - starts
+        length = self.speaks[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
+        sentence = torch.arange(batch, device=source.device)
+        flat = many.flatten()
+        # the translations of a token stand at starts, starts + 1, …
+        step = torch.arange(int(flat.sum()), device=source.device)
+        where = step + (starts.flatten() - flat.cumsum(0) + flat).repeat_interleave(flat)
+        of_words = sentence.repeat_interleave(many.sum(1))  # shape: (all translations,), which sentence each is of
+        said = of_words * len(self.class_of) + self.row_ranks[where]
+        links = self.row_links[where]
+        if left_out is not None:
+            of_targets = sentence.unsqueeze(1) * len(self.class_of) + self.rank_of[left_out]
+            links = torch.where(torch.isin(said, of_targets), (links - 1).clamp_min(0), links)
+        # of every token, the links that are left; a token without any is one of which nothing is known
+        token = torch.arange(flat.numel(), device=source.device).repeat_interleave(flat)
+        totals = links.new_zeros(flat.numel()).index_add(0, token, links)
+        known = (totals > 0).view_as(source).sum(1).to(dtype) / length
+        shares = links / totals.clamp_min(torch.finfo(dtype).tiny)[token]
+        keys = torch.cat([said, (sentence.unsqueeze(1) * len(self.class_of) + self.kept_ranks).flatten()])
+        weights = torch.cat(
+            [self.word_mass * shares / length[of_words], (known.unsqueeze(1) * self.kept_weights).flatten()]
+        )
+        keys, order = keys.sort(stable=True)
+        keys, weights = _sum_runs(keys, weights[order])
+        return keys, weights, known
+
+    def log_mixture(self, known: Tensor) -> tuple[Tensor, Tensor]:
+        """log(1 − λr) of sentences with the shares r of known words (B,), and log λ (a scalar); exact for any λ."""
+        logit = self.weight_logit.double()
+        log_weight, log_rest = functional.logsigmoid(logit), functional.logsigmoid(-logit)
+        remaining = torch.logaddexp(log_rest, log_weight + torch.log1p(-known.double()))
+        return remaining.to(known.dtype), (log_weight + self.log_total).to(known.dtype)
+
+
+class LexicalMixture(Background):
+    """b(C; x) of a batch of sentences. A hypothesis' state is the number of its sentence, (N, 1), and never changes.
+
+    Behind the E entries stands one without meaning, so that what is looked up and not found may point there.
+    """
+
+    constant = True
+
+    def __init__(self, lexicon: LexicalBackground, source: Tensor, left_out: Tensor | None = None) -> None:
+        super().__init__(lexicon.class_of, lexicon.num_classes)
+        self.lexicon = lexicon
+        self.num_sentences = source.size(0)
+        keys, weights, known = lexicon.entries(source, left_out)
+        self.log_rest, log_weight = lexicon.log_mixture(known)  # shape: (B,) and ()
+        self.entry_weights, self.log_weight = weights, log_weight
+        sentence = keys // len(self.class_of)
+        words = lexicon.ranked_members[keys % len(self.class_of)]
+        self.entry_classes = sentence * self.num_classes + self.class_of[words]  # shape: (E,), into (B · S,)
+        # shape: (B · S,): what b₀ gives to every class, then what the sentence adds to some
+        mass = (lexicon.class_log_mass + self.log_rest.unsqueeze(1)).flatten()
+        touched, sums = _sum_runs(self.entry_classes, weights)
+        mixed = torch.logaddexp(mass[touched], sums.log() + log_weight)
+        self.class_log_mass = mass.scatter(0, touched, mixed).view(self.num_sentences, self.num_classes)
+        base = lexicon.word_log_weight[words] + self.log_rest[sentence]
+        self.entry_log_weight = torch.logaddexp(base, weights.log() + log_weight)  # shape: (E,)
+        share = self.entry_log_weight - self.class_log_mass.flatten()[self.entry_classes]
+        # shape: (E + 1,)
+        self.keys = functional.pad(keys, (0, 1), value=self.num_sentences * len(self.class_of))
+        self.entry_words = functional.pad(words, (0, 1))
+        self.entry_log_share = functional.pad(share, (0, 1))
+
+    def start(self, n: int) -> Tensor:
+        """State of one hypothesis per sentence: `n` is the number of sentences."""
+        if n != self.num_sentences:
+            raise ValueError(f"expected one hypothesis for each of {self.num_sentences} sentences, found {n}")
+        return torch.arange(n, device=self.class_of.device).unsqueeze(1)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return state
+
+    def log_mass(self, state: Tensor) -> Tensor:
+        return self.class_log_mass.index_select(0, state.squeeze(1))
+
+    def log_mass_along(self, previous: Tensor) -> Tensor:
+        return self.class_log_mass.unsqueeze(1)
+
+    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return self._share(state.squeeze(1), tokens)
+
+    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+        sentence = torch.arange(self.num_sentences, device=targets.device)
+        return self._share(sentence.unsqueeze(1).expand_as(targets), targets)
+
+    def _share(self, sentence: Tensor, tokens: Tensor) -> Tensor:
+        """log share of each token, given its sentence; any shape."""
+        place, found = self._place(sentence, tokens)
+        return torch.where(found, self.entry_log_share[place], self._base_share(sentence, tokens))
+
+    def _base_share(self, sentence: Tensor, tokens: Tensor) -> Tensor:
+        """As `_share`, for words without an entry."""
+        weight = self.lexicon.word_log_weight[tokens]
+        mass = self.class_log_mass[sentence, self.class_of[tokens]]
+        return (weight + self.log_rest[sentence] - mass).masked_fill(weight.isneginf(), NEGATIVE_INFINITY)
+
+    def _place(self, sentence: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Where among the entries each token belongs, and whether it is there."""
+        key = sentence * len(self.class_of) + self.lexicon.rank_of[tokens]
+        place = torch.searchsorted(self.keys, key)
+        return place, self.keys[place] == key
+
+    def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
+        return self.lexicon.only_member(state, classes)
+
+    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+        sentence = state.expand_as(words)
+        base = self.lexicon.log_mass_without(state, words, taken) + self.log_rest[sentence]
+        place, found = self._place(sentence, words)
+        hits = torch.bincount(place[found & taken], minlength=len(self.keys))
+        hypotheses = torch.bincount(state.squeeze(1), minlength=self.num_sentences + 1)
+        if bool(((hits > 0) & (hits != hypotheses[self.keys // len(self.class_of)])).any()):
+            return super().log_mass_without(state, words, taken)  # hypotheses of one sentence disagree
+        out = hits > 0
+        left = self.entry_weights.masked_fill(out[:-1], 0.0)
+        sums = left.new_zeros(self.num_sentences * self.num_classes).index_add(0, self.entry_classes, left)
+        said = sums[sentence * self.num_classes + self.class_of[words]]
+        nothing = base.isneginf() & (said == 0)  # where logaddexp has no gradient, and λ would get NaN
+        return torch.logaddexp(base.masked_fill(nothing, 0.0), said.log() + self.log_weight).masked_fill(
+            nothing, NEGATIVE_INFINITY
+        )
+
+    # ---- the best words (search) ------------------------------------------------------------------------------------
+
+    def best_share(self, state: Tensor) -> Tensor:
+        return self._best_share.index_select(0, state.squeeze(1))
+
+    @cached_property
+    def _best_share(self) -> Tensor:
+        """(B, S): a class' best word is the one that b₀ puts first, or one that the sentence speaks of."""
+        every_class = torch.arange(self.num_classes, device=self.class_of.device).unsqueeze(0)
+        first, tokens = self.lexicon.best_members(self.class_of[:1], every_class, 1)
+        sentence = torch.arange(self.num_sentences, device=self.class_of.device).unsqueeze(1)
+        best = self._base_share(sentence, tokens.squeeze(-1))
+        best = best.masked_fill(first.squeeze(-1).isneginf(), NEGATIVE_INFINITY).flatten()
+        best = best.scatter_reduce(0, self.entry_classes, self.entry_log_share[:-1], reduce="amax")
+        return best.view(self.num_sentences, self.num_classes)
+
+    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        # an entry only adds to what b₀ gives: the best words are among the k best by b₀ and the entries of the class
+        sentence = state.unsqueeze(-1)  # shape: (N, 1, 1)
+        first, tokens = self.lexicon.best_members(state, classes, k)  # shape: (N, C, k)
+        shares = self._base_share(sentence, tokens).masked_fill(first.isneginf(), NEGATIVE_INFINITY)
+        shares = shares.masked_fill(self._place(sentence, tokens)[1], NEGATIVE_INFINITY)
+        key = sentence.squeeze(-1) * len(self.class_of) + self.lexicon.class_starts[classes]
+        begin = torch.searchsorted(self.keys, key).unsqueeze(-1)  # shape: (N, C, 1)
+        size = self.lexicon.class_starts[classes + 1] - self.lexicon.class_starts[classes]
+        end = torch.searchsorted(self.keys, key + size).unsqueeze(-1)
+        step = torch.arange(int((end - begin).max()), device=classes.device)
+        where = torch.minimum(begin + step, end)  # shape: (N, C, ≤ E), what is past the end is masked
+        spoken_of = self.entry_log_share[where].masked_fill(begin + step >= end, NEGATIVE_INFINITY)
+        values, best = torch.cat([shares, spoken_of], -1).topk(k, -1)
+        chosen = torch.cat([tokens, self.entry_words[where]], -1).gather(-1, best)
+        return values, chosen.masked_fill(values.isneginf(), 0)
+
+    # ---- all words (only where asked for) ---------------------------------------------------------------------------
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        return self._log_weights[state.squeeze(1)]
+
+    def log_shares(self, state: Tensor) -> Tensor:
+        return self._log_shares[state.squeeze(1)]
+
+    def log_shares_along(self, previous: Tensor) -> Tensor:
+        return self._log_shares.unsqueeze(1)
+
+    @cached_property
+    def _log_weights(self) -> Tensor:
+        """(B, V)"""
+        base = self.lexicon.word_log_weight + self.log_rest.unsqueeze(1)
+        words = len(self.class_of)
+        place = self.keys[:-1] // words * words + self.entry_words[:-1]
+        return base.flatten().scatter(0, place, self.entry_log_weight).view_as(base)
+
+    @cached_property
+    def _log_shares(self) -> Tensor:
+        """(B, V)"""
+        weights = self._log_weights
+        return (weights - self.class_log_mass[:, self.class_of]).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
+
+
+def _sum_runs(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Rising keys (E,) with repetitions, and their weights -> each key once, and the sum of its weights."""
+    once, which = torch.unique_consecutive(keys, return_inverse=True)
+    return once, weights.new_zeros(len(once)).index_add(0, which, weights)
+
+
+def _links(table: LexicalTable) -> Tensor:
+    """Expected links of all entries of the table."""
+    return torch.from_numpy(table.probabilities * table.links.repeat(np.diff(table.offsets)))

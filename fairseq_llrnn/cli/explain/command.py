@@ -1,0 +1,181 @@
+"""`llrnn explain`: why a trained model gave each word of a sentence, or of a translation, its probability."""
+
+import argparse
+import difflib
+import json
+import logging
+import math
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.explain.text import Source, as_json, as_table, totals
+from fairseq_llrnn.cli.model_options import add_places
+from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.tables import labelled, note, printable
+from fairseq_llrnn.errors import OptionError
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.explain.explanation import Explanation
+    from fairseq_llrnn.plugin.scoring.explainer import Explainer
+    from fairseq_llrnn.prior.prior import Prior
+
+NAME = "explain"
+HELP = "score sentences or translations with a model: what it predicted at every word, and by which features"
+
+UNKNOWN = "<unk>"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument_group(
+        "the table",
+        "log p/b is what the network adds to the background b: the weights of the word's features (`its features`) and "
+        "-log Z (`normaliser`, the same for every word) sum to it. `expected`: how likely the next word has a feature, "
+        "by the background → by the model, where they differ most. `strongest`: the largest weights of all features. "
+        "Background:Power, among `its features`, is what a learned temperature adds.",
+    )
+    parser.add_argument_group(
+        "translations",
+        "`attends to`: the source words that the model looked at before it chose, and their weights (a Transformer's "
+        "last layer, its heads averaged). `evidence`: the source words s that have this word x among their "
+        "translations, with t(x | s), and what the word's background is without the source → with it. `slots`: the "
+        "strings that a source with evidence offers, in the dictionary or not: the place and the kind of each, and its "
+        "probability by the background → by the model; `slot`: the one that the word is. The state of the encoder at a "
+        "slot's place counts among its features, as Evidence:Place. `le #4` is the fourth source word, where `le` "
+        "comes more than once; `xyz (<unk>)` one that the dictionary lacks.",
+    )
+    parser.add_argument_group(
+        "experts",
+        "`experts`: of each, a × v. a is how much the network listens, the same for all words; v is what it says of "
+        "this word. a·v counts among the word's features, as Expert:NAME.",
+    )
+    parser.add_argument("--path", required=True, metavar="FILE", help="checkpoint, e.g. checkpoint_best.pt")
+    parser.add_argument(
+        "--source", metavar="SENTENCE",
+        help="what a translation model translates; each SENTENCE is explained as a translation of it (default: the "
+        "model's own best one)",
+    )  # fmt: skip
+    add_places(parser)
+    parser.add_argument("--top", type=int, default=5, metavar="N", help="predictions and features to show (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line, one line a sentence")
+    parser.add_argument(
+        "sentences", nargs="*", metavar="SENTENCE",
+        help="tokenised as the training text, words separated by spaces; `-` reads sentences from stdin, one a line",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.top < 1:
+        raise OptionError(f"--top {args.top}: expected a number of at least 1")
+    if args.source is not None:
+        _check_sentence(args.source, "--source: expected a sentence, found an empty one; give the words to translate")
+    for sentence in args.sentences:
+        _check_sentence(sentence, "expected a sentence, found an empty one; give words separated by spaces")
+    logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+    from fairseq_llrnn.plugin.compat.loading import Places
+    from fairseq_llrnn.plugin.scoring.explainer import load_explainer
+
+    loaded = load_explainer(args.path, Places(args.data, args.prior, args.expert))
+    source = _source(args, loaded)
+    offered = "" if source is None or loaded.task.prior.evidence is None else ", nor offered by the source,"
+    number, tokens, total = 0, 0, 0.0
+    for words, header in _targets(args, loaded, source):
+        explained = loaded.explain(words, args.top, source.words if source else None)
+        symbols = loaded.task.target_dictionary.symbols
+        _note_unknown(words, [e.token for e in explained], symbols, f"dictionary{offered} and is scored as")
+        _note_forbidden(explained, loaded.task.prior)
+        if args.json:
+            facts = as_json(words, explained, source)
+            if source is not None:
+                facts["own_translation"] = header is not None
+            print(json.dumps(facts, ensure_ascii=False), flush=True)
+        else:
+            table = as_table(words, explained, args.top, source)
+            print(("\n" if number else "") + (f"{header}\n\n" if header else "") + table, flush=True)
+        number += 1
+        tokens += len(explained)
+        total -= math.fsum(e.log_prob for e in explained)
+    if not number:
+        raise OptionError("expected a sentence, found none on stdin; give one sentence a line")
+    if number > 1 and not args.json:
+        print(f"\nall {number:,} sentences: {totals(tokens, total, number)}")
+    return 0
+
+
+def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
+    """What --source says; None for a language model. Raises OptionError where the model wants it the other way."""
+    from fairseq_llrnn.plugin.scoring.explainer import TranslationExplainer
+
+    if not isinstance(loaded, TranslationExplainer):
+        if args.source is not None:
+            raise OptionError(
+                f"--source: expected a translation model, found a language model in {args.path}; leave --source out"
+            )
+        if not args.sentences:
+            raise OptionError("expected a sentence, found none; give its words, or `-` for sentences on stdin")
+        return None
+    if args.source is None:
+        raise OptionError(
+            f"{args.path} is a translation model: expected --source SENTENCE, found none; give what it translates"
+        )
+    words = args.source.split()
+    source = Source(words, loaded.read_as(words))
+    symbols, evidence = loaded.task.source_dictionary.symbols, loaded.unknown_evidence(words)
+    _note_unknown(words, source.tokens, symbols, "source dictionary and is read as", evidence)
+    return source
+
+
+def _targets(
+    args: argparse.Namespace, loaded: "Explainer", source: Source | None
+) -> Iterator[tuple[list[str], str | None]]:
+    """The words of every sentence; and a header where the model chose them itself."""
+    from fairseq_llrnn.plugin.scoring.explainer import BEAM, TranslationExplainer
+
+    if source is None or args.sentences or not isinstance(loaded, TranslationExplainer):
+        yield from ((sentence.split(), None) for sentence in _sentences(args.sentences))
+    else:
+        words = loaded.translate(source.words)
+        label = f"translation (beam {BEAM}):"
+        yield words, labelled(label, map(printable, words), indent=0, label_width=len(label), gap=" ")
+
+
+def _check_sentence(text: str, if_empty: str) -> None:
+    if not text.strip():
+        raise OptionError(if_empty)
+    if any("\ud800" <= c <= "\udfff" for c in text):  # how Python hands on bytes that are not UTF-8
+        raise OptionError(f"sentence {text!r}: expected UTF-8, found other bytes; convert it to UTF-8")
+
+
+def _sentences(arguments: Sequence[str]) -> Iterator[str]:
+    """The sentences in the order given, `-` replaced by the lines of stdin that are not blank."""
+    for argument in arguments:
+        if argument == "-":
+            yield from (line for line in stdin_lines() if line.strip())
+        else:
+            yield argument
+
+
+def _note_unknown(
+    words: Sequence[str], tokens: Sequence[str], symbols: Sequence[str], how: str, evidence: Collection[str] = ()
+) -> None:
+    """Say which words the dictionary lacks, once each, and what may have been meant, or that it is `evidence`."""
+    unknown = [w for w, token in zip(words, tokens, strict=False) if token == UNKNOWN and w != UNKNOWN]
+    known: set[str] = set(symbols) if unknown else set()
+    for word in dict.fromkeys(unknown):
+        hint = "; it is evidence" if word in evidence else _meant(word, symbols, known)
+        note(f"{word!r} is not in the {how} {UNKNOWN}{hint}")
+
+
+def _note_forbidden(explained: Sequence["Explanation"], prior: "Prior") -> None:
+    """Say where an automaton cannot follow any more: nothing can come behind a word that it forbids."""
+    forbidden = [number for number, e in enumerate(explained[:-1], start=1) if e.log_prob == -math.inf]
+    if forbidden and prior.automaton is not None and prior.automaton.kind == "automaton":
+        number = forbidden[0]
+        note(
+            f"word {number}, {explained[number - 1].token!r}, is forbidden where it stands, and nothing can follow it; "
+            "what does is explained as if a sentence began there"
+        )
+
+
+def _meant(word: str, symbols: Sequence[str], known: Collection[str]) -> str:
+    near = [word.lower()] if word.lower() in known else difflib.get_close_matches(word.lower(), symbols, n=1)
+    return f"; did you mean {near[0]!r}?" if near and near[0] != word else ""  # a symbol such as </s> is in it

@@ -1,0 +1,203 @@
+"""How `llrnn explain` shows a sentence: as a table for people, or as one JSON object."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, probability
+
+if TYPE_CHECKING:  # they import torch, which takes a while
+    from fairseq_llrnn.explain.explanation import Explanation
+    from fairseq_llrnn.explain.slots import OfferedSlot
+    from fairseq_llrnn.explain.source import Places
+
+END = "</s>"
+WORD_WIDTH = 34
+HEADER = f"{'word':<{WORD_WIDTH}} {'p':>9} {'nats':>7} {'rank':>8} {'background':>12} {'log p/b':>9}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a translation translates. Its places count from 0; the last one is the end of the sentence."""
+
+    words: Sequence[str]
+    tokens: Sequence[str]  # what stands for each word in the dictionary
+
+    def word(self, place: int) -> str:
+        return self.words[place] if place < len(self.words) else END
+
+    def token(self, place: int) -> str:
+        return self.tokens[place] if place < len(self.tokens) else END
+
+    def shown(self, place: int) -> str:
+        """The word, with its number if it comes twice, and with `<unk>` if that is what the model read."""
+        word, token = self.word(place), self.token(place)
+        number = f" #{place + 1}" if list(self.words).count(word) > 1 else ""
+        return cut(printable(word), WORD_WIDTH) + number + ("" if word == token else f" ({token})")
+
+
+def _shown(word: str | None, token: str) -> str:
+    """The word in its column; `<unk>` for a word that was scored as that always stays in sight."""
+    if word is None or word == token:
+        return left(printable(token), WORD_WIDTH)
+    mark = f" ({token})"
+    return left(cut(printable(word), WORD_WIDTH - len(mark)) + mark, WORD_WIDTH)
+
+
+def totals(tokens: int, nats: float, sentences: int) -> str:
+    """What some sentences cost; `tokens` and `nats` count their ends."""
+    words = tokens - sentences
+    each = nats / tokens
+    end = "the end of sentence" if sentences == 1 else f"{sentences:,} ends of sentence"
+    return f"{many(words, 'word')} and {end}: {each:.4f} nats per word, perplexity {_exp(each)}"
+
+
+def _exp(nats: float) -> str:
+    return f"{math.exp(nats):,.2f}" if nats < 700 else "infinite"
+
+
+def as_table(
+    words: Sequence[str], explained: Sequence["Explanation"], top: int, source: Source | None = None
+) -> str:
+    """A sentence, explained word by word."""
+    lines = [HEADER]
+    for word, e in zip([*words, None], explained, strict=True):
+        p, b = math.exp(e.log_prob), math.exp(e.log_background)
+        gain = "forbidden" if b == 0.0 else f"{e.log_prob - e.log_background:+.2f}"
+        lines.append(
+            f"{_shown(word, e.token)} {probability(p):>9} {-e.log_prob:>7.3f} {e.rank:>8,} "
+            f"{probability(b):>12} {gain:>9}"
+        )
+        lines += [*_source_lines(e, source), *_slot_lines(e, source), *_expert_lines(e)]
+        own = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
+        rest = math.fsum(value for _, value in e.own_features[top:])
+        if len(e.own_features) > top:
+            own.append(f"{rest:+.2f} in {len(e.own_features) - top} more")
+        lines.append(labelled("predicted", (f"{printable(w)} {probability(math.exp(v))}" for w, v in e.predictions)))
+        if e.expected:
+            changes = (f"{printable(n)} {probability(b)}→{probability(p)}" for n, b, p in e.expected)
+            lines.append(labelled("expected", changes))
+        lines.append(labelled("its features", [*own, f"{e.normaliser:+.2f} normaliser"]))
+        strongest = e.strongest or e.strongest_words
+        lines.append(labelled("strongest", (f"{value:+.2f} {printable(name)}" for name, value in strongest)))
+    total = -math.fsum(e.log_prob for e in explained)
+    return "\n".join([*lines, "", totals(len(explained), total, 1)])
+
+
+def as_json(
+    words: Sequence[str], explained: Sequence["Explanation"], source: Source | None = None
+) -> dict[str, Any]:
+    """One sentence; what is infinite (a forbidden word) is null, which JSON can say."""
+    total = -math.fsum(e.log_prob for e in explained)
+    each = total / len(explained)
+    return {
+        **({} if source is None else {"source": " ".join(source.words)}),
+        "sentence": " ".join(words),
+        "words": [
+            {
+                "word": e.token if word is None else word,
+                "token": e.token,
+                "p": math.exp(e.log_prob),
+                "nats": _finite(-e.log_prob),
+                "rank": e.rank,
+                "background": math.exp(e.log_background),
+                "predicted": [{"word": w, "p": math.exp(v)} for w, v in e.predictions],
+                "expected": {name: {"background": b, "model": p} for name, b, p in e.expected},
+                "features": dict(e.own_features),
+                "normaliser": e.normaliser,
+                "strongest": dict(e.strongest),
+                "strongest_words": dict(e.strongest_words),
+                **_source_facts(e, source),
+                **_slot_facts(e, source),
+                **({} if e.experts is None else {"experts": [asdict(heard) for heard in e.experts]}),
+            }
+            for word, e in zip([*words, None], explained, strict=True)
+        ],
+        "tokens": len(explained),
+        "nats_per_word": _finite(each),
+        "perplexity": math.exp(each) if each < 700 else None,
+    }
+
+
+def _source_lines(e: "Explanation", source: Source | None) -> list[str]:
+    """Where the model looked, and what the source's words say of this one, if anything does."""
+    if e.source is None or source is None:
+        return []
+    lines = []
+    if e.source.attention is not None:
+        weights = (f"{source.shown(place)} {probability(value)}" for place, value in e.source.attention)
+        lines.append(labelled("attends to", weights))
+    if e.source.translations is not None:
+        said = [f"{source.shown(place)} {probability(value)}" for place, value in e.source.translations]
+        before, after = (probability(math.exp(value)) for value in (e.source.log_background, e.log_background))
+        lines.append(labelled("evidence", [*(said or ["none"]), f"background {before}→{after}"]))
+    return lines
+
+
+def _expert_lines(e: "Explanation") -> list[str]:
+    """How much the network listens to each expert, and what it says of this word."""
+    if e.experts is None:
+        return []
+    return [labelled("experts", (f"{printable(h.name)} {h.weight:+.2f} × {h.value:g}" for h in e.experts))]
+
+
+def _source_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:
+    """As `_source_lines`; null for what the model or its prior does not have."""
+    if e.source is None or source is None:
+        return {}
+
+    def listed(places: "Places | None", value_name: str) -> list[dict[str, Any]] | None:
+        if places is None:
+            return None
+        return [
+            {"word": source.word(s), "token": source.token(s), "position": s + 1, value_name: value}
+            for s, value in places
+        ]
+
+    return {
+        "attention": listed(e.source.attention, "weight"),
+        "evidence": listed(e.source.translations, "p"),
+        "background_without_source": math.exp(e.source.log_background),
+    }
+
+
+def _slot_lines(e: "Explanation", source: Source | None) -> list[str]:
+    """The slot that the word is, and all that the source offers, if it offers any."""
+    if not e.slots or source is None:
+        return []
+    lines = []
+    if e.slot is not None:
+        first, *others = map(source.shown, e.slot.places)
+        lines.append(labelled("slot", [f"{e.slot.kind}: {first}", *others]))
+    offered = []
+    for slot in e.slots:
+        before, after = (probability(math.exp(value)) for value in (slot.log_background, slot.log_prob))
+        places = ",".join(f"#{place + 1}" for place in slot.places)
+        offered.append(f"{cut(printable(slot.string), WORD_WIDTH)} {places} {slot.kind} {before}→{after}")
+    return [*lines, labelled("slots", offered)]
+
+
+def _slot_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:
+    """As `_slot_lines`; null where the prior has no evidence, and where the word is no slot."""
+    if source is None:
+        return {}
+
+    def facts(slot: "OfferedSlot") -> dict[str, Any]:
+        return {
+            "string": slot.string,
+            "kind": slot.kind,
+            "words": [source.word(place) for place in slot.places],
+            "positions": [place + 1 for place in slot.places],
+            "background": math.exp(slot.log_background),
+            "p": math.exp(slot.log_prob),
+        }
+
+    return {
+        "slot": None if e.slot is None else facts(e.slot),
+        "slots": None if e.slots is None else [facts(slot) for slot in e.slots],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

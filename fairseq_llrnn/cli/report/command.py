@@ -1,0 +1,108 @@
+"""`llrnn report`: systems' translations of one test beside each other, on the terminal and as a page to read."""
+
+import argparse
+import os
+from pathlib import Path
+
+from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.report.page import page
+from fairseq_llrnn.cli.report.tables import as_text, size, tables
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.atomic_write import whole_file
+
+NAME = "report"
+HELP = "compare translations: scores, rare words, numbers and names, agreement; as a table and a page"
+
+DEFAULT_RULE = r"\p{Lu}.*|.*\p{Nd}.*"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    given = parser.add_argument_group("the test; files may be gzip")
+    given.add_argument("--source", required=True, metavar="FILE", help="source, a sentence a line")
+    given.add_argument("--reference", required=True, metavar="FILE", help="its translation, a sentence a line")
+    given.add_argument(
+        "--system", required=True, nargs="+", action="extend", metavar="NAME=FILE",
+        help="a system's translations, a sentence a line or as fairseq-generate prints them; the others are tested "
+        "against the first one",
+    )  # fmt: skip
+    also = parser.add_argument_group("what else is measured")
+    also.add_argument("--train", metavar="FILE", help="target text of the training: words by their frequency in it")
+    also.add_argument(
+        "--lexicon", metavar="FILE",
+        help="form, lemma, UPOS, FEATS and maybe a count, with tabs: agreement of neighbours in gender and number",
+    )  # fmt: skip
+    also.add_argument(
+        "--facts", metavar="FILE",
+        help="JSON lines of what each sentence must contain, as scripts/make_corpus.py --bilingual writes them",
+    )  # fmt: skip
+    also.add_argument(
+        "--evidence", metavar="REGEX", default=DEFAULT_RULE,
+        help="words that count as numbers and names, as wholes (default: a capital first letter, or a digit)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tokenize", choices=("13a", "none"), default="13a",
+        help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks, as "
+        "multi-bleu has it)",
+    )  # fmt: skip
+    parser.add_argument("--out", required=True, metavar="FILE", help="the page, HTML")
+
+
+def run(args: argparse.Namespace) -> int:
+    systems = _systems(args.system)
+    files = {"source": args.source, "reference": args.reference}
+    files |= {f"system {name}": path for name, path in systems.items()}
+    files |= {name: path for name in ("train", "lexicon", "facts") if (path := getattr(args, name)) is not None}
+    _check_place(args.out, files)
+
+    from fairseq_llrnn.evaluation import evaluate
+    from fairseq_llrnn.evaluation.agreement import read_roles
+    from fairseq_llrnn.evaluation.facts import read_facts
+    from fairseq_llrnn.evaluation.texts import count_words, read_texts
+    from fairseq_llrnn.evaluation.words import words
+    from fairseq_llrnn.features.user_patterns import UserPatterns
+
+    rule = UserPatterns({"evidence": args.evidence}, "--evidence")
+    texts = read_texts(args.source, args.reference, systems)
+    found = evaluate(
+        texts,
+        rule,
+        counts=count_words(args.train) if args.train else None,
+        facts=read_facts(args.facts, [words(line) for line in texts.reference]) if args.facts else None,
+        roles=read_roles(args.lexicon) if args.lexicon else None,
+        tokenize=args.tokenize,
+    )
+    made = tables(found, args.evidence)
+    _write(args.out, page(found, made, files))
+    print("\n\n".join([size(found), *map(as_text, made)]))
+    return 0
+
+
+def _systems(given: list[str]) -> dict[str, str]:
+    """Files by name."""
+    systems: dict[str, str] = {}
+    for one in given:
+        name, equals, path = one.partition("=")
+        if not (name.strip() and equals and path):
+            raise OptionError(f"--system {one}: expected NAME=FILE, such as softmax=softmax.out")
+        if name in systems:
+            raise OptionError(f"--system {one}: expected another name, found {name} for {systems[name]} already")
+        systems[name] = path
+    return systems
+
+
+def _check_place(out: str, files: dict[str, str]) -> None:
+    """Find out now what would stop the writing after all has been computed."""
+    check_place(out, f"--out {out}")
+    for what, path in files.items():
+        if os.path.realpath(path) == os.path.realpath(out):
+            raise OptionError(f"--out {out}: expected another file, found the {what}, which would be lost")
+
+
+def _write(out: str, text: str) -> None:
+    try:
+        with whole_file(Path(out)) as file:
+            file.write(text)
+    except OSError as error:
+        raise DataError(
+            f"{out}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
+        ) from error

@@ -1,0 +1,235 @@
+"""`llrnn rescore`: rank the hypotheses of other systems' n-best lists with log-linear (and other) models."""
+
+import argparse
+import hashlib
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.rescore.models import add_models, check_models, chosen, files_of, load_models
+from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
+from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.atomic_write import whole_file
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.evaluation.corpus_metrics import Comparison, CorpusMetric
+    from fairseq_llrnn.rescoring.rescoring import Job, Model, Weighing
+    from fairseq_llrnn.rescoring.score_cache import ScoreFile
+
+NAME = "rescore"
+HELP = "rerank the n-best lists of another system with language and translation models"
+
+STDIO = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    given = parser.add_argument_group(
+        "what is rescored",
+        "n-best lists are the output of fairseq-generate or fairseq-interactive; Moses' lists, `id ||| hypothesis ||| "
+        'features ||| total`; or JSON lines, {"id": 0, "source": "…", "hypotheses": [{"text": "…", "score": -1.5, '
+        '"features": {"lm": -3}}]}. Plain or gzip.',
+    )
+    given.add_argument("--nbest", required=True, metavar="FILE", help="the n-best list; `-`: stdin")
+    given.add_argument("--source", metavar="FILE", help="its source, a sentence a line (default: the list's own)")
+    given.add_argument(
+        "--format", choices=("fairseq", "moses", "json"), help="of all lists (default: seen from their lines)"
+    )
+    models = parser.add_argument_group("models, ours or fairseq's")
+    add_models(models)
+    models.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
+    weights = parser.add_argument_group(
+        "weights",
+        "Hypotheses are ranked by a weighted sum of the list's own total, the models' log-probabilities and the number "
+        "of words. Without --tune or --weights the number of words weighs 0, everything else 1.",
+    )
+    weights.add_argument(
+        "--tune", nargs=3, metavar=("SOURCE", "NBEST", "REFERENCE"),
+        help="find the weights that are best for these; they are written to OUT.weights.json",
+    )  # fmt: skip
+    weights.add_argument("--weights", metavar="FILE", help="weights that --tune wrote earlier")
+    weights.add_argument("--metric", choices=("bleu", "chrf"), default="bleu", help="what to tune for and to report")
+    weights.add_argument(
+        "--tokenize", choices=("13a", "none"),
+        help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks)",
+    )  # fmt: skip
+    weights.add_argument("--seed", type=int, default=1, metavar="N", help="of the search for weights (default: 1)")
+    results = parser.add_argument_group("results")
+    results.add_argument(
+        "--out", required=True, metavar="FILE",
+        help="the best hypotheses, one a line; `-`: stdout. Started again after a stop, it goes on from OUT.scores",
+    )  # fmt: skip
+    results.add_argument("--nbest-out", metavar="FILE", help="the list, reranked, with new scores, in its own format")
+    results.add_argument("--reference", metavar="FILE", help="a translation to compare with: scores and significance")
+
+
+def run(args: argparse.Namespace) -> int:
+    _check(args)
+    folder = None if args.out == STDIO else os.path.dirname(os.path.abspath(args.out))
+    try:
+        with tempfile.TemporaryDirectory(prefix=".rescore.", dir=folder) as scratch:
+            _rescore(args, Path(scratch))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DataError(
+            f"{error.filename or args.out}: {error.strerror or error}; give --out and --nbest-out in folders that can "
+            "be written to, on a disk with room; started again, it goes on from the scores so far"
+        ) from error
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.max_tokens < 1:
+        raise OptionError(f"--max-tokens {args.max_tokens}: expected a number of at least 1")
+    if args.seed < 0:
+        raise OptionError(f"--seed {args.seed}: expected a number of at least 0")
+    if args.tune and args.weights:
+        raise OptionError("--tune and --weights: expected one of them; --weights takes what --tune has found earlier")
+    if args.tokenize and args.metric != "bleu":
+        raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
+    check_models(args)
+    texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
+    if texts.count(STDIO) > 1:
+        raise OptionError("expected at most one input from stdin (`-`), found several; give files")
+    results = [path for path in (args.out, args.nbest_out) if path is not None]
+    places = [STDIO if path == STDIO else os.path.realpath(path) for path in results]
+    if len(set(places)) < len(places):
+        raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
+    for path in results:
+        if path != STDIO:
+            check_place(path, path)
+    for path in (*texts, *chosen(args).values(), args.weights):
+        if path not in (None, STDIO) and os.path.realpath(path) in places:
+            raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
+
+
+def _rescore(args: argparse.Namespace, scratch: Path) -> None:
+    from fairseq_llrnn.evaluation.corpus_metrics import TOKENIZERS, CorpusMetric
+    from fairseq_llrnn.rescoring.rescoring import Weighing
+    from fairseq_llrnn.rescoring.weights_file import read_weights_file
+
+    job = _open(args, (args.source, args.nbest, args.reference), scratch / "list")
+    dev = _open(args, args.tune, scratch / "dev") if args.tune else None
+    weighing = Weighing.untuned(job.lists.scored, chosen(args))
+    if args.weights:
+        weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
+    models = load_models(args, [job] if dev is None else [job, dev])
+    metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
+    score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
+    on_dev = on_test = None
+    if dev is not None:
+        weighing, on_dev = _tune(args, job, dev, weighing, models, metric, score_files[1])
+    with closing(_score(args, job, models, score_files[0])) as scores:
+        changed, own, best = _write(args, job, scores, weighing)
+        if job.references is not None:
+            on_test = metric.compare(own, best, job.references)
+        table = report(job, scores, weighing, metric.name, on_dev, on_test, changed)
+    print(table, file=sys.stderr if STDIO in (args.out, args.nbest_out) else sys.stdout)
+    for path in score_files:
+        path.unlink(missing_ok=True)
+
+
+def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) -> "Job":
+    """A job from (source, list, reference)."""
+    from fairseq_llrnn.rescoring.rescoring import open_job
+
+    scratch.mkdir()
+    source, nbest, reference = paths
+    job = open_job(str(nbest), source, reference, args.format, scratch)
+    note_list(job)
+    return job
+
+
+def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], path: Path) -> "ScoreFile":
+    """All scores of a job: those that `path` holds already, and the others."""
+    from fairseq_llrnn.rescoring.rescoring import score_list
+    from fairseq_llrnn.rescoring.score_cache import ScoreFile
+
+    read = {"list": job.lists.file, "source": job.source, **files_of(args, models)}
+    scores = ScoreFile(path, {name: _digest(file) for name, file in read.items() if file is not None})
+    # the host's own, about its Transformer
+    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)
+    if scores.sentences:
+        note(f"goes on after {many(scores.sentences, 'sentence')} of {job.sentences:,}, whose scores {path} holds")
+    score_list(job, models, scores)
+    note_scores(job, scores)
+    return scores
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _tune(
+    args: argparse.Namespace, job: "Job", dev: "Job", weighing: "Weighing", models: Mapping[str, "Model"],
+    metric: "CorpusMetric", path: Path,
+) -> tuple["Weighing", "Comparison"]:  # fmt: skip
+    """Weights that are best for the dev list, written beside --out, and the dev scores."""
+    import numpy as np
+
+    from fairseq_llrnn.evaluation.corpus_metrics import Comparison
+    from fairseq_llrnn.rescoring.rescoring import WORDS
+    from fairseq_llrnn.rescoring.tuning import tune
+    from fairseq_llrnn.rescoring.weights_file import write_weights
+
+    if dev.lists.scored != job.lists.scored:
+        without, having = (dev, job) if job.lists.scored else (job, dev)
+        raise DataError(
+            f"{without.lists.name}: expected a total of every hypothesis, as {having.lists.name} has, found none; give "
+            "lists of the same system"
+        )
+    with closing(_score(args, dev, models, path)) as scores:
+        hypotheses = weighing.dev_set(dev, scores, metric)
+    start = weighing.of_the_list().weights
+    signed = np.array([name == WORDS for name in weighing.names])
+    found = tune(hypotheses, metric.score, start, signed, args.seed)
+    result = Comparison(found.before, found.after, None, metric.signature())
+    if args.out != STDIO:
+        facts = {
+            "metric": metric.name, "signature": result.signature, "seed": args.seed, "sentences": dev.sentences,
+            "before": found.before, "after": found.after,
+        }  # fmt: skip
+        write_weights(Path(args.out + ".weights.json"), weighing.names, found.weights, facts)
+    return replace(weighing, weights=found.weights), result
+
+
+def _write(
+    args: argparse.Namespace, job: "Job", scores: "ScoreFile", weighing: "Weighing"
+) -> tuple[int, list[str], list[str]]:
+    """Write the results; returns how many best hypotheses are others than before.
+
+    And, where there is a reference to compare with, the best ones by the list's own totals, and by ours.
+    """
+    changed = 0
+    own: list[str] = []
+    best: list[str] = []
+    as_it_was = weighing.of_the_list()
+    with _writing(args.out) as out, _writing(args.nbest_out) as nbest_out:
+        for nbest, by_model in zip(job, scores, strict=True):
+            ranked = weighing.rank(nbest.hypotheses, by_model)
+            before, after = "", ""
+            if ranked:
+                before = as_it_was.rank(nbest.hypotheses, by_model)[0].hypothesis.output
+                after = ranked[0].hypothesis.output
+            out.write(after + "\n")
+            if args.nbest_out and nbest.lines:
+                nbest_out.writelines(line + "\n" for line in job.lists.format.write(nbest, ranked))
+            changed += before != after
+            if job.references is not None:
+                own.append(before)
+                best.append(after)
+    return changed, own, best
+
+
+def _writing(path: str | None) -> AbstractContextManager[TextIO]:
+    """A file that takes its name when it is whole; stdout for `-`, and for None, where nothing is written."""
+    return nullcontext(sys.stdout) if path is None or path == STDIO else whole_file(Path(path))

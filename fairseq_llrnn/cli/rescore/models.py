@@ -1,0 +1,95 @@
+"""The models of `llrnn rescore`: which ones there can be, where their data lies, and whether they suit the lists."""
+
+import argparse
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.model_options import PARTS, add_places
+from fairseq_llrnn.errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.rescoring.rescoring import Job, Model
+
+# name in lists and weights: what the model's options begin with, and what it is
+MODELS = {
+    "model": ("", "translation or language model"),
+    "reverse": ("reverse-", "translation model, target to source"),
+    "lm": ("lm-", "language model"),
+}
+
+
+def add_models(group: "argparse._ArgumentGroup") -> None:
+    for prefix, what in MODELS.values():
+        group.add_argument(f"--{prefix}path", required=not prefix, metavar="FILE", help=f"checkpoint of a {what}")
+    for prefix, _ in MODELS.values():
+        add_places(group, prefix, f" of --{prefix}path")
+
+
+def check_models(args: argparse.Namespace) -> None:
+    """Raise OptionError for a place of a model that is not there."""
+    for prefix, _ in MODELS.values():
+        for part in PARTS:
+            if _given(args, prefix, "path") is None and _given(args, prefix, part) is not None:
+                raise OptionError(f"--{prefix}{part}: belongs to --{prefix}path, which is missing; give both or none")
+
+
+def chosen(args: argparse.Namespace) -> dict[str, str]:
+    """The checkpoints by the names of their models."""
+    paths = {name: _given(args, prefix, "path") for name, (prefix, _) in MODELS.items()}
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "Model"]:
+    """The models by name, checked against each other and the lists."""
+    logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+    from fairseq_llrnn.plugin.compat.loading import Places
+    from fairseq_llrnn.plugin.scoring.sentences import load_scorer
+    from fairseq_llrnn.rescoring.rescoring import Model
+
+    models = {}
+    languages = None
+    for name, path in chosen(args).items():
+        prefix, _ = MODELS[name]
+        data, prior, expert = (_given(args, prefix, part) for part in PARTS)
+        places = Places(data, prior, expert, prefix)
+        scorer = load_scorer(path, args.max_tokens, places)
+        said = f"--{prefix}path {path}"
+        if name == "lm" and scorer.languages is not None:
+            raise DataError(f"{said}: expected a language model, found a translation model; give it as --path")
+        if name == "reverse" and scorer.languages is None:
+            raise DataError(f"{said}: expected a translation model, found a language model; give it as --lm-path")
+        if scorer.languages is not None and scorer.languages == languages:
+            source, target = scorer.languages
+            raise DataError(
+                f"{said}: expected a model of the other direction, found one from {source} to {target}, as --path; "
+                "give one that was trained with source and target exchanged"
+            )
+        for job in jobs:
+            if scorer.languages is not None and job.source is None and not job.lists.has_sources:
+                raise OptionError(
+                    f"{said}: a translation model needs the source, which {job.lists.name} lacks; give --source FILE"
+                )
+        languages = languages or scorer.languages
+        models[name] = Model(scorer, backwards=name == "reverse")
+    return models
+
+
+def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
+    """What the models' scores depend on, by names that a person understands."""
+    from fairseq_llrnn.experts.loading import files_of_experts
+
+    files = {}
+    for name, path in chosen(args).items():
+        option = f"--{MODELS[name][0]}path"
+        files[option] = Path(path)
+        files |= {f"{file.name} of {option}": file for file in models[name].scorer.dictionaries}
+        experts = files_of_experts(_given(args, MODELS[name][0], "expert"))
+        files |= {f"{expert} of {option}": file for expert, file in experts.items()}
+    return files
+
+
+def _given(args: argparse.Namespace, prefix: str, part: str) -> str | None:
+    value: str | None = getattr(args, f"{prefix}{part}".replace("-", "_"))
+    return value

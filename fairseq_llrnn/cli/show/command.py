@@ -1,0 +1,288 @@
+"""`llrnn show`: what a prior knows, as a whole or about single words. Needs neither model nor fairseq."""
+
+import argparse
+import difflib
+import json
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairseq_llrnn.cli.show import contextual as show_contextual
+from fairseq_llrnn.cli.show import source as show_source
+from fairseq_llrnn.cli.show.source import source_word, source_word_text
+from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, note, percent, printable, probability
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.prior.prior import Prior, load_prior
+
+NAME = "show"
+HELP = "look into a prior: its features, signatures and background, or what it knows about a word"
+
+LARGEST_SHOWN = 8
+MEMBERS_SHOWN = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("prior", metavar="PRIOR", help="directory that `llrnn prior` wrote")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="words to look up (default: a summary of the prior)")
+    parser.add_argument(
+        "--source", action="append", default=[], metavar="WORD",
+        help="a word of the source language: its translations, best first (the prior needs --lexical-translation), and "
+        "what it is evidence of (--evidence)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    view = PriorView.of(load_prior(args.prior))
+    if args.words or args.source:
+        # all of them before the first is printed: an error must not come after half an answer
+        found = [view.word(view.find(word, args.prior)) for word in args.words]
+        asked = [view.source_word(word, args.prior) for word in args.source]
+        result: dict[str, Any] = {"prior": args.prior, "words": found}
+        if asked:
+            result["translations"] = asked
+        text = "\n\n".join([*(_word_text(word) for word in found), *(source_word_text(word) for word in asked)])
+    else:
+        result = {"prior": args.prior, **view.summary()}
+        text = _summary_text(result)
+    print(json.dumps(result, ensure_ascii=False) if args.json else text)
+    return 0
+
+
+@dataclass(frozen=True)
+class PriorView:
+    """A prior and what is computed once for all questions. V words, S signatures."""
+
+    prior: Prior
+    weights: np.ndarray  # (V,) b(x), summing to one
+    class_mass: np.ndarray  # (S,) B(σ)
+
+    @classmethod
+    def of(cls, prior: Prior) -> "PriorView":
+        weights = np.exp(prior.log_weights - prior.log_weights.max())
+        weights = weights / weights.sum()
+        mass = np.bincount(prior.output.class_of, weights=weights, minlength=prior.output.num_classes)
+        return cls(prior, weights, mass)
+
+    def find(self, word: str, where: str) -> int:
+        """The index of a word, given in any case; where the dictionary holds pieces, the piece's mark may be missing.
+
+        Raises OptionError, with near words, if there is none.
+        """
+        convention = CONVENTIONS.get(str(self.prior.settings.get("pieces")))
+        expected = f"{where}: expected a {'word' if convention is None else 'piece'} of its dictionary"
+        return _find(word, self.prior.symbols, expected, str if convention is None else convention.mark)
+
+    def source_word(self, word: str, where: str) -> dict[str, Any]:
+        """What is known of a source word; where evidence counts, a word as it is written, known or not.
+
+        Raises OptionError where the prior knows nothing of the source, or lacks the word and has no evidence.
+        """
+        prior = self.prior
+        if prior.lexical is None and prior.evidence is None:
+            raise OptionError(
+                f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
+                "with --lexical-translation or --evidence"
+            )
+        if prior.evidence is not None and word not in prior.source_symbols:
+            return source_word(prior, word, None)
+        i = _find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
+        return source_word(prior, prior.source_symbols[i], i)
+
+    def members(self, signature: int) -> list[dict[str, Any]]:
+        """The most probable words of an output signature, with their shares of it (None where it has no mass)."""
+        members = self.prior.output.members(signature)
+        best = members[np.argsort(-self.weights[members], kind="stable")][:MEMBERS_SHOWN]
+        return [{"word": self.prior.symbols[i], "share": self._share(int(i))} for i in best]
+
+    def _share(self, word: int) -> float | None:
+        mass = self.class_mass[self.prior.output.class_of[word]]
+        return float(self.weights[word] / mass) if mass > 0 else None
+
+    def word(self, i: int) -> dict[str, Any]:
+        """All that is known about word `i`."""
+        prior = self.prior
+        signature = int(prior.output.class_of[i])
+        known: dict[str, Any] = {
+            "word": prior.symbols[i],
+            "features": prior.output.features.row(signature),
+            "signature": signature,
+            "signature_size": len(prior.output.members(signature)),
+            "members": self.members(signature),
+            "background": float(self.weights[i]),
+            "signature_mass": float(self.class_mass[signature]),
+            "share": self._share(i),
+            "forbidden": bool(np.isneginf(prior.log_weights[i])),
+        }
+        if prior.input is not prior.output:
+            read = int(prior.input.class_of[i])
+            known["input_features"] = prior.input.features.row(read)
+            known["input_signature"] = read
+            known["input_signature_size"] = len(prior.input.members(read))
+        return known
+
+    def summary(self) -> dict[str, Any]:
+        """The prior as a whole."""
+        prior = self.prior
+        sizes = np.bincount(prior.output.class_of, minlength=prior.output.num_classes)
+        largest = [s for s in np.argsort(-sizes, kind="stable")[:LARGEST_SHOWN] if sizes[s] > 1]
+        positive = self.weights[self.weights > 0]
+        summary: dict[str, Any] = {
+            "settings": dict(prior.settings),
+            "counts": prior.counts(),
+            "groups": _groups(prior.output, sizes),
+            "background": {
+                "kind": prior.settings.get("background", "unknown"),
+                "entropy": float(-(positive * np.log(positive)).sum()) + 0.0,
+                "possible_words": len(positive),
+            },
+            **show_contextual.summary(prior),
+            **show_source.summary(prior),
+            "words_alone_in_their_signature": int((sizes == 1).sum()),
+            "largest_signatures": [
+                {
+                    "signature": int(s),
+                    "words": int(sizes[s]),
+                    "mass": float(self.class_mass[s]),
+                    "features": prior.output.features.row(int(s)),
+                    "members": self.members(int(s)),
+                }
+                for s in largest
+            ],
+        }
+        if prior.input is not prior.output:
+            input_sizes = np.bincount(prior.input.class_of, minlength=prior.input.num_classes)
+            summary["input_groups"] = _groups(prior.input, input_sizes)
+        return summary
+
+
+def _find(word: str, symbols: Sequence[str], expected: str, mark: Callable[[str], str] = str) -> int:
+    """The index of a word, given in any case and without its `mark`; an error begins with what was `expected`."""
+    index = {symbol: i for i, symbol in enumerate(symbols)}
+    composed = unicodedata.normalize("NFC", word)
+    forms = (word, composed, word.lower(), composed.lower())
+    for form in (*forms, *map(mark, forms)):
+        if form in index:
+            if form != word:
+                note(f"{word!r} is not in the dictionary of this prior; showing {form!r}")
+            return index[form]
+    near = difflib.get_close_matches(composed.lower(), symbols, n=3)
+    advice = f"did you mean {' or '.join(map(repr, near))}?" if near else "nothing in it is spelt nearly so"
+    raise OptionError(f"{expected}, found {word!r}; {advice}")
+
+
+def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, int]]:
+    """By feature group: how many features it has and how many words have one of them; the widest reach first."""
+    table = signatures.features
+    groups = sorted({feature_group(name) for name in table.names})
+    number = {group: i for i, group in enumerate(groups)}
+    group_of = np.array([number[feature_group(name)] for name in table.names], dtype=np.int64)
+    row_of = np.repeat(np.arange(table.num_rows), np.diff(table.offsets))
+    pairs = np.unique(np.stack([row_of, group_of[table.indices]]), axis=1)  # shape: (2, ≤ entries)
+    words = np.bincount(pairs[1], weights=sizes[pairs[0]], minlength=len(groups)).astype(int)
+    features = Counter(feature_group(name) for name in table.names)
+    order = sorted(groups, key=lambda group: (-words[number[group]], group))
+    return {group: {"features": features[group], "words": int(words[number[group]])} for group in order}
+
+
+def _summary_text(summary: dict[str, Any]) -> str:
+    background = summary["background"]
+    entropy = background["entropy"]
+    words = summary["counts"]["words"]
+    alone, largest = summary["words_alone_in_their_signature"], summary["largest_signatures"]
+    lines = [f"prior {summary['prior']}", "", "settings"]
+    lines += [
+        f"  {name.replace('_', ' '):<18} {_setting(name, value)}"
+        for name, value in summary["settings"].items()
+        if _in_use(name, summary["settings"])
+    ]
+    lines += ["", "counts"]
+    lines += [f"  {name:<18} {value:>10,}" for name, value in summary["counts"].items()]
+    for key, title in (("groups", "feature groups"), ("input_groups", "feature groups that the network reads (ψ)")):
+        if key in summary:
+            lines += ["", f"{title}", f"  {'':<18} {'features':>10} {'words':>10}"]
+            lines += [
+                f"  {printable(group):<18} {size['features']:>10,} {size['words']:>10,}"
+                for group, size in summary[key].items()
+            ]
+    lines += [
+        "",
+        f"background  {printable(background['kind'])}",
+        f"            {many(background['possible_words'], 'possible next word')}, "
+        f"entropy {entropy:.3f} nats (perplexity {math.exp(entropy):,.1f})",
+        *show_contextual.summary_lines(summary),
+        *show_source.summary_lines(summary),
+        "",
+        f"signatures  {summary['counts']['output signatures']:,} for {many(words, 'word')}; "
+        f"{many(alone, 'word is', 'words are')} alone in theirs" + (". The largest:" if largest else ""),
+    ]
+    if largest:
+        lines.append(f"  {'words':>10} {'background':>11} {'number':>7}  features, and the most probable words")
+    for row in largest:
+        mass = percent(row["mass"])
+        features = "  ".join(feature_items(sorted(row["features"].items())))
+        members = [printable(member["word"]) for member in row["members"]]
+        more = [] if len(members) == row["words"] else ["…"]
+        lines.append(f"  {row['words']:>10,} {mass:>11} {row['signature']:>7}  {features}")
+        lines.append(" " * 34 + ", ".join(members + more))
+    return "\n".join(cut(line, WIDTH) for line in lines)
+
+
+def _in_use(name: str, settings: dict[str, Any]) -> bool:
+    """Whether a setting had a say: only a unigram is smoothed, only additive smoothing adds."""
+    if name == "smoothing":
+        return settings.get("background") == "unigram"
+    if name == "pieces":
+        return settings[name] is not None
+    return name != "pseudo_count" or (_in_use("smoothing", settings) and settings.get("smoothing") == "additive")
+
+
+def _setting(name: str, value: Any) -> str:
+    if value is None:
+        return "all" if name == "features" else "as φ" if name.startswith("input") else "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _word_text(word: dict[str, Any]) -> str:
+    lines = [printable(word["word"]), labelled("features", feature_items(list(word["features"].items())) or ["none"])]
+    if "input_features" in word:
+        lines.append(labelled("it is read by", feature_items(list(word["input_features"].items())) or ["none"]))
+        lines.append(labelled("input σ", [_sharing(word["input_signature"], word["input_signature_size"])]))
+    lines.append(labelled("signature", [_sharing(word["signature"], word["signature_size"])]))
+    if word["signature_size"] > 1:
+        shown = [f"{printable(m['word'])} {_share_text(m['share'])}".rstrip() for m in word["members"]]
+        more = word["signature_size"] - len(shown)
+        lines.append(labelled("its words", shown + ([f"… {more:,} more"] if more else [])))
+    if word["forbidden"]:
+        lines.append(labelled("background", ["0: it is forbidden as the next word"]))
+    else:
+        lines.append(
+            labelled(
+                "background",
+                [
+                    f"{probability(word['background'])}, which is {_share_text(word['share'])} of its signature's "
+                    f"{probability(word['signature_mass'])}"
+                ],
+            )
+        )
+    return "\n".join(lines)
+
+
+def _share_text(share: float | None) -> str:
+    return "" if share is None else percent(share)
+
+
+def _sharing(signature: int, size: int) -> str:
+    return f"{signature}, its own alone" if size == 1 else f"{signature}, shared by {size:,} words"

@@ -1,0 +1,134 @@
+"""Errors of agreement in gender and number between neighbours, counted with a lexicon and without a parser.
+
+**Words.** A word that the lexicon lists as a determiner (UPOS DET) is one, whatever else it may be (*la*, *un*, *ce*),
+unless it may be a preposition (*d'*). Else it is a noun (NOUN), an adjective (ADJ, or a past participle,
+`VerbForm=Part` without `Tense=Pres`), or both, but only if it is nothing else: one that may also be a finite verb,
+adverb, preposition … (*porte*, *bien*, *sur*) is left out. Proper names (PROPN), foreign words (X) and numerals (NUM)
+do not count as readings.
+
+**Pairs.** Two words side by side, nothing between them, that may be determiner + noun, determiner + adjective,
+adjective + noun, or noun + adjective. They disagree in gender (in number) if, read as any of these, both have a gender,
+and no gender in common; a word without one (*l'*, *des*) agrees with all. A pair that disagrees in both is one wrong
+pair.
+
+**Rate.** Wrong pairs per 1,000 words (punctuation is no word). It is a lower bound where words stand apart (*la fille …
+est assis*), and it has false alarms: neighbours that do not belong together (*équipe de football américaine*), and
+forms that the lexicon lacks. Both weigh on the reference alike: its own rate is the floor to compare with.
+
+A lexicon taken from a treebank holds slips. Where all rows of a word have a count in the fifth column, readings that
+make up less than 2 % of its occurrences are dropped (*homme*, plural, 1 of 164).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from fairseq_llrnn.evaluation.words import has_letters
+from fairseq_llrnn.features.readers.tsv import TsvRow, iter_tsv_rows
+
+RARE = 0.02
+DETERMINER, NOUN, ADJECTIVE = "determiner", "noun", "adjective"
+PAIRS = frozenset({(DETERMINER, NOUN), (DETERMINER, ADJECTIVE), (ADJECTIVE, NOUN), (NOUN, ADJECTIVE)})
+IGNORED = frozenset({"PROPN", "X", "NUM"})
+CATEGORIES = ("Gender", "Number")
+
+Values = tuple[frozenset[str], ...]  # the genders and the numbers that a word may have, each empty for "any"
+Roles = Mapping[str, Values]  # DETERMINER, NOUN, ADJECTIVE -> values; empty for a word that is left out
+
+
+@dataclass
+class Agreement:
+    """Counts over a text; `examples` are the wrong pairs."""
+
+    words: int = 0
+    pairs: int = 0
+    gender: int = 0
+    number: int = 0
+    examples: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def wrong(self) -> int:
+        """Pairs that disagree in gender or number."""
+        return self.examples.total()
+
+    @property
+    def per_thousand(self) -> float:
+        """Wrong pairs per 1,000 words; 0 for a text without words."""
+        return 1000 * self.wrong / max(1, self.words)
+
+
+def read_roles(path: str) -> dict[str, Roles]:
+    """What each form of a lexicon (form, lemma, UPOS, FEATS and, maybe, a count) is, see above. Raises DataError."""
+    rows: defaultdict[str, list[TsvRow]] = defaultdict(list)
+    for row in iter_tsv_rows(path, Counter()):
+        rows[row.form].append(row)
+    return {form: _roles(_without_slips(of_form)) for form, of_form in rows.items()}
+
+
+def count_errors(sentences: Iterable[Sequence[str]], roles: Mapping[str, Roles]) -> Agreement:
+    """Look at all neighbours of sentences in words, which are sought in lower case where they are not found."""
+    found = Agreement()
+    for sentence in sentences:
+        found.words += sum(map(has_letters, sentence))
+        for (left, left_roles), (right, right_roles) in pairwise((w, _sought(w, roles)) for w in sentence):
+            readings = list(_readings(left_roles, right_roles))
+            if not readings:
+                continue
+            found.pairs += 1
+            gender, number = (all(_disjoint(a[i], b[i]) for a, b in readings) for i in range(len(CATEGORIES)))
+            found.gender += gender
+            found.number += number
+            if gender or number:
+                found.examples[f"{left} {right}"] += 1
+    return found
+
+
+def _sought(word: str, roles: Mapping[str, Roles]) -> Roles:
+    word = word.replace("’", "'")
+    return roles.get(word) or roles.get(word.lower()) or {}
+
+
+def _readings(left: Roles, right: Roles) -> Iterator[tuple[Values, Values]]:
+    return ((left[a], right[b]) for a in left for b in right if (a, b) in PAIRS)
+
+
+def _disjoint(one: frozenset[str], other: frozenset[str]) -> bool:
+    return bool(one and other) and one.isdisjoint(other)
+
+
+def _without_slips(rows: list[TsvRow]) -> list[TsvRow]:
+    counts = [row.others[0] if row.others else "" for row in rows]
+    if not all(count.isascii() and count.isdigit() and len(count) < 18 for count in counts):
+        return rows
+    least = RARE * sum(map(int, counts))
+    return [row for row, count in zip(rows, counts, strict=True) if int(count) >= least]
+
+
+def _roles(rows: Iterable[TsvRow]) -> Roles:
+    by_role: defaultdict[str | None, list[TsvRow]] = defaultdict(list)
+    for row in rows:
+        if row.upos not in IGNORED:
+            by_role[_role(row)].append(row)
+    if DETERMINER in by_role:
+        if any(row.upos == "ADP" for row in by_role[None]):
+            return {}
+        return {DETERMINER: _values(by_role[DETERMINER])}
+    if None in by_role:
+        return {}
+    return {role: _values(of_role) for role, of_role in by_role.items() if role is not None}
+
+
+def _role(row: TsvRow) -> str | None:
+    if row.upos == "DET":
+        return DETERMINER
+    if row.upos == "NOUN":
+        return NOUN
+    participle = "VerbForm:Part" in row.feats and "Tense:Pres" not in row.feats
+    return ADJECTIVE if row.upos == "ADJ" or participle else None
+
+
+def _values(rows: Sequence[TsvRow]) -> Values:
+    """The union over the readings; one that says nothing of a category counts only where none does."""
+    names = [name.partition(":") for row in rows for name in row.feats]
+    return tuple(frozenset(value for group, _, value in names if group == category) for category in CATEGORIES)

@@ -1,0 +1,119 @@
+"""How much of what a translation should contain it contains: by frequency in training, by rule, and by gold facts.
+
+Sentence by sentence, a word that the reference has r times and the output c times is found min(r, c) times (BLEU's
+clipped counts); where it stands does not matter. So this measures the choice of words, not their order, and is recall;
+for words matched by a rule, precision stands beside it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fairseq_llrnn.evaluation.facts import Fact
+from fairseq_llrnn.evaluation.words import clipped, has_letters, occurrences
+from fairseq_llrnn.features.user_patterns import UserPatterns
+
+Sentences = Sequence[Sequence[str]]  # words
+BUCKETS = (("0", 0), ("1", 1), ("2–5", 5), ("6–20", 20), ("21–100", 100), (">100", None))  # name, largest count
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of `total` things each system (Y) has found."""
+
+    label: str
+    total: int
+    found: list[int]
+
+
+@dataclass(frozen=True)
+class RuleTally:
+    """Words that match a rule: how many the reference has, each output has (Y), and how many of these are right (Y)."""
+
+    total: int
+    given: list[int]
+    right: list[int]
+
+
+def by_frequency(reference: Sentences, systems: Sequence[Sentences], counts: Mapping[str, int]) -> list[Tally]:
+    """Every word of the reference, punctuation included, by how often the training text has it."""
+    totals: Counter[str] = Counter()
+    found: list[Counter[str]] = [Counter() for _ in systems]
+    bucket: dict[str, str] = {}
+    for number, sentence in enumerate(reference):
+        bucket |= {word: _bucket(counts.get(word, 0)) for word in sentence if word not in bucket}
+        totals.update(bucket[word] for word in sentence)
+        for own, outputs in zip(found, systems, strict=True):
+            own.update(bucket[word] for word in clipped(sentence, outputs[number]).elements())
+    return [Tally(name, totals[name], [own[name] for own in found]) for name, _ in BUCKETS]
+
+
+def _bucket(count: int) -> str:
+    return next(name for name, largest in BUCKETS if largest is None or count <= largest)
+
+
+def by_rule(reference: Sentences, systems: Sequence[Sentences], rule: UserPatterns) -> RuleTally:
+    """Words that match `rule`, as wholes.
+
+    Where most of the reference's sentences begin with a capital, the first word of a sentence counts only if it
+    also matches in lower case: *Les 37 hommes* does not begin with a name, for all a rule can tell.
+
+    Raises:
+        OptionError: the rule takes far too long.
+    """
+    firsts = [_first(sentence) for sentence in reference]
+    letters = [word for word in firsts if word is not None and word[0].isalpha()]
+    initial_capitals = 2 * sum(word[0].isupper() for word in letters) > len(letters)
+    known: dict[str, bool] = {}
+
+    def matches(word: str) -> bool:
+        if word not in known:
+            known[word] = bool(rule.features(word))
+        return known[word]
+
+    def matching(sentence: Sequence[str]) -> list[str]:
+        first = _first(sentence) if initial_capitals else None
+        kept = []
+        for word in sentence:
+            if word is first:
+                first = None
+                if not matches(word.lower()):
+                    continue
+            if matches(word):
+                kept.append(word)
+        return kept
+
+    wanted = [matching(sentence) for sentence in reference]
+    given = [[matching(sentence) for sentence in outputs] for outputs in systems]
+    return RuleTally(
+        sum(map(len, wanted)),
+        [sum(map(len, own)) for own in given],
+        [sum(clipped(w, g).total() for w, g in zip(wanted, own, strict=True)) for own in given],
+    )
+
+
+def _first(sentence: Sequence[str]) -> str | None:
+    return next((word for word in sentence if has_letters(word)), None)
+
+
+def by_facts(facts: Sequence[Sequence[Fact]], systems: Sequence[Sentences]) -> list[Tally]:
+    """The facts (N) of each kind, first those whose words training shows, then the unseen."""
+    totals: Counter[tuple[str, bool]] = Counter()
+    found: list[Counter[tuple[str, bool]]] = [Counter() for _ in systems]
+    for number, of_sentence in enumerate(facts):
+        totals.update((fact.kind, not fact.seen) for fact in of_sentence)
+        for own, outputs in zip(found, systems, strict=True):
+            own.update((fact.kind, not fact.seen) for fact in _found(of_sentence, outputs[number]))
+    return [
+        Tally(f"{kind}, {'unseen' if unseen else 'seen'}", totals[kind, unseen], [own[kind, unseen] for own in found])
+        for kind, unseen in sorted(totals)
+    ]
+
+
+def _found(facts: Iterable[Fact], output: Sequence[str]) -> Iterable[Fact]:
+    """Facts whose form the output has; facts of one form need as many occurrences."""
+    used: Counter[tuple[str, ...]] = Counter()
+    for fact in facts:
+        if occurrences(fact.form, output) > used[fact.form]:
+            used[fact.form] += 1
+            yield fact

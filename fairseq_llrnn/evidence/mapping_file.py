@@ -1,0 +1,47 @@
+"""What source tokens become, as tab-separated rows: token, target words (`1,000<TAB>1 000`). Evidence of a user."""
+
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.rules import is_token
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+
+def read_evidence_map(path: Path | str) -> dict[str, tuple[str, ...]]:
+    """source token -> target words; blank lines are skipped, and so is a row that says again what was said.
+
+    Raises DataError, with file and line, for a row of another shape, an empty side, a source of several tokens, a
+    special symbol, a source given twice with different targets, and a file without rows.
+    """
+    mapping: dict[str, tuple[str, ...]] = {}
+    lines: dict[str, int] = {}
+    for number, line in iter_lines(path):
+        if not line.strip():
+            continue
+        where, cells = place(path, number), line.split("\t")
+        if len(cells) != 2:
+            raise DataError(
+                f"{where}: expected `source token<TAB>target words`, found {len(cells)} columns: {shown(line)}; mend "
+                "the row"
+            )
+        source, target = cells[0].strip(" "), tuple(cells[1].split())
+        if not source or not target:
+            side = "target" if source else "source"
+            raise DataError(f"{where}: the {side} side is empty; mend or remove the row")
+        if source.split() != [source]:
+            raise DataError(
+                f"{where}: expected one source token, found the blank in {shown(source)}; only single tokens can be "
+                "mapped: mend or remove the row"
+            )
+        for word in (source, *target):
+            if not is_token(word):
+                raise DataError(f"{where}: {word!r} is a special symbol, not a word; mend or remove the row")
+        if mapping.setdefault(source, target) != target:
+            raise DataError(
+                f"{where}: {source!r} was mapped to {' '.join(mapping[source])!r} in line {lines[source]}, found "
+                f"{' '.join(target)!r} here; remove one of them"
+            )
+        lines.setdefault(source, number)
+    if not mapping:
+        raise DataError(f"{path}: expected rows `source token<TAB>target words`, found none; is it the right file?")
+    return mapping

@@ -1,0 +1,201 @@
+"""What of a source sentence is evidence, and for which target words.
+
+A source token has one kind at most, the first of those chosen that holds for it:
+
+    mapped    the user's table says what it becomes
+    patterns  one of the user's expressions matches the whole token
+    numbers   12 · 1.234,5 · -3
+    dates     2024-01-31 · 31/12/2024
+    codes     other tokens with a digit: B-52, 10:30
+    urls      addresses of sites and people, @names, #tags
+    names     capitalised, and the lower-cased form is no known word
+    copies    no known word, with a letter
+
+Numbers, dates, codes, urls and names exclude each other, so that what a token is does not depend on which of them are
+chosen: where only codes are, 12 is none. Words are as fairseq splits lines: without blanks. Known words are those of
+a dictionary, its special symbols included or not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeGuard
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.spelling import NUMBER
+from fairseq_llrnn.features.user_patterns import UserPatterns
+
+KINDS = ("mapped", "patterns", "numbers", "dates", "codes", "urls", "names", "copies")  # the preferred ones first
+FEATURES = {
+    "mapped": "Evidence:Mapped",
+    "patterns": "Evidence:Pattern",
+    "numbers": "Evidence:Number",
+    "dates": "Evidence:Date",
+    "codes": "Evidence:Code",
+    "urls": "Evidence:Url",
+    "names": "Evidence:Name",
+    "copies": "Evidence:Copy",
+}
+UNKNOWN = "Evidence:Unknown"  # the source word is in no dictionary
+NEXT = "Evidence:Next"  # the second and later words of a mapped string
+FORMED = ("numbers", "dates", "codes", "urls", "names")  # kinds that a target word shows by its form, too
+DEFAULT_WEIGHT = 0.25  # ε
+ENTRIES = ("kinds", "weight", "mapping", "patterns")  # of a description
+
+# Every expression here takes time linear in the token's length.
+_DATE = re.compile(r"(\d{1,4})([./\-])(\d{1,2})\2(\d{1,4})")
+_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.\-]*://|www\.)\S+", re.IGNORECASE)
+_MAIL = re.compile(r"[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+")
+_SITE = re.compile(r"(?:[\w\-]+\.)+(?:com|org|net|edu|gov|info|eu)(?:[/:?#]\S*)?", re.IGNORECASE)
+_NAMED = re.compile(r"[@#]\w+")
+_ESCAPE = re.compile(r"&(?:#\d+|\w+);")  # punctuation as Moses's tokeniser writes it: &#91; &apos;
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a source token says."""
+
+    kind: str  # one of KINDS
+    words: tuple[str, ...]  # target words: the token itself, or what it is mapped to
+
+
+@dataclass(frozen=True)
+class EvidenceRules:
+    """Which source tokens are evidence. `check` says whether the parts are sound."""
+
+    kinds: tuple[str, ...]  # in the order of KINDS
+    mapping: Mapping[str, tuple[str, ...]]  # source token -> target words; empty unless "mapped" is chosen
+    patterns: Mapping[str, str]  # name -> the user's expression; evidence only where "patterns" is chosen
+    weight: float = DEFAULT_WEIGHT  # ε, what the slots of a sentence weigh together where all words weigh one
+
+    def find(self, word: str, known: Container[str]) -> Evidence | None:
+        """What the source token `word` is evidence of; `known`: the words of the source dictionary.
+
+        Raises:
+            OptionError: a pattern takes far too long.
+        """
+        if not word or word in SPECIALS:
+            return None
+        form = form_of(word, known)
+        for kind in self.kinds:
+            if kind == "mapped" and word in self.mapping:
+                return Evidence(kind, self.mapping[word])
+            if kind == "patterns" and self.user_patterns is not None and self.user_patterns.features(word):
+                return Evidence(kind, (word,))
+            if kind == form or (kind == "copies" and _can_be_copied(word, known)):
+                return Evidence(kind, (word,))
+        return None
+
+    @cached_property
+    def user_patterns(self) -> UserPatterns | None:
+        """The user's expressions, compiled; they stop when they take too long."""
+        return UserPatterns(dict(self.patterns), "the prior's --patterns") if self.patterns else None
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features that slots have besides those of their words."""
+        several = any(len(words) > 1 for words in self.mapping.values())
+        return (*(FEATURES[kind] for kind in self.kinds), UNKNOWN, *((NEXT,) if several else ()))
+
+    @property
+    def identity(self) -> str:
+        """What a model's weights depend on: all but what the table says of single words, which may grow."""
+        return json.dumps(self.description() | {"mapping": {}}, sort_keys=True)
+
+    def description(self) -> dict[str, Any]:
+        """For the prior's JSON."""
+        return {
+            "kinds": list(self.kinds),
+            "weight": self.weight,
+            "mapping": {source: list(words) for source, words in sorted(self.mapping.items())},
+            "patterns": dict(self.patterns),
+        }
+
+    @classmethod
+    def described(cls, description: object) -> EvidenceRules:
+        """The reverse of `description`. Raises ValueError where it is something else, or unsound."""
+        parts = [description.get(name) for name in ENTRIES] if isinstance(description, dict) else [None] * len(ENTRIES)
+        kinds, weight, mapping, patterns = parts
+        if not (
+            _are_strings(kinds)
+            and isinstance(weight, float)
+            and isinstance(mapping, dict)
+            and all(_are_strings(words) for words in mapping.values())
+            and isinstance(patterns, dict)
+            and _are_strings(list(patterns.values()))
+        ):
+            raise ValueError(f"the evidence is described by something else than {', '.join(ENTRIES)}")
+        rules = cls(tuple(kinds), {source: tuple(words) for source, words in mapping.items()}, patterns, weight)
+        rules.check()
+        return rules
+
+    def check(self) -> None:
+        """Raise ValueError unless all is sound."""
+        if not self.kinds or self.kinds != tuple(kind for kind in KINDS if kind in self.kinds):
+            raise ValueError(f"the evidence is of the kinds {list(self.kinds)}, expected some of {', '.join(KINDS)}")
+        if not (math.isfinite(self.weight) and self.weight > 0):
+            raise ValueError(f"the evidence has the weight {self.weight}, which is none")
+        if bool(self.mapping) != ("mapped" in self.kinds) or ("patterns" in self.kinds and not self.patterns):
+            raise ValueError("the evidence and its mapping or patterns do not belong together")
+        for source, words in self.mapping.items():
+            if not (words and all(map(is_token, (source, *words)))):
+                raise ValueError(f"the evidence maps {source!r} to {list(words)}, expected words without blanks")
+        try:
+            _ = self.user_patterns
+        except OptionError as error:
+            raise ValueError(str(error)) from None
+
+
+def form_of(word: str, known: Container[str]) -> str | None:
+    """Which of FORMED a word is by its form; `known`: the words of its language's dictionary."""
+    if _is_date(word):
+        return "dates"
+    if NUMBER.fullmatch(word):
+        return "numbers"
+    if _ADDRESS.fullmatch(word) or _MAIL.fullmatch(word) or _SITE.fullmatch(word):
+        return "urls"
+    if _NAMED.fullmatch(word) and any(map(str.isalpha, word)):
+        return "urls"
+    if _ESCAPE.fullmatch(word):
+        return None
+    if any(map(str.isdecimal, word)):
+        return "codes"
+    capitalised = word[:1].isupper() or word[:1].istitle()
+    if capitalised and sum(map(str.isalpha, word)) > 1 and word.lower() not in known:  # `I` is no name
+        return "names"
+    return None
+
+
+def is_token(word: str) -> bool:
+    """Whether a word can stand in a line of text: not empty, without blanks, and no special symbol."""
+    return word.split() == [word] and word not in SPECIALS
+
+
+def _can_be_copied(word: str, known: Container[str]) -> bool:
+    return word not in known and any(map(str.isalpha, word)) and not _ESCAPE.fullmatch(word)
+
+
+def _is_date(word: str) -> bool:
+    """Day, month and year in any order that is in use; a year has four digits, or two at the end."""
+    match = _DATE.fullmatch(word)
+    if match is None:
+        return False
+    first, middle, last = match[1], match[3], match[4]
+    if len(first) == 4:  # 2024-01-31
+        return len(last) <= 2 and _day_and_month(int(middle), int(last))
+    return len(first) <= 2 and len(last) in (2, 4) and _day_and_month(int(first), int(middle))
+
+
+def _day_and_month(one: int, other: int) -> bool:
+    """Whether the two can be a day and a month, in either order."""
+    return 1 <= min(one, other) <= 12 and 1 <= max(one, other) <= 31
+
+
+def _are_strings(values: object) -> TypeGuard[list[str]]:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)

@@ -1,0 +1,121 @@
+"""The slots of a batch of source sentences: their strings, feature rows and places.
+
+Sizes: B sentences, L source length, J slots of the sentence that has most of them (at least one, so that a model's
+weights for slots take part in every step), R different feature rows, P pairs of a slot and a place, E encoder width,
+H hidden width. A sentence with fewer slots is filled up with `NO_WORD`. A slot is a string: evidence that comes twice
+is one slot with two places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fairseq_llrnn.evidence.table import EvidenceTable, Offer
+from fairseq_llrnn.output.feature_weights import at_least_float32
+
+NO_WORD = -1
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Tensors on the device of the source."""
+
+    words: Tensor  # (B, J) target ids, NO_WORD where there is no slot
+    unknown: Tensor  # (B, J) bool, read as <unk>
+    count: Tensor  # (B,) how many slots there are
+    row: Tensor  # (B, J) numbers of feature rows, from 0 to R − 1
+    row_starts: Tensor  # (R + 1,) where each feature row begins in …
+    features: Tensor  # (entries,)
+    values: Tensor  # (entries,) float32
+    place_slot: Tensor  # (P,) number of the slot, sentence · J + slot
+    place: Tensor  # (P,) its place, from 0 to L − 1
+
+    @property
+    def exist(self) -> Tensor:
+        """(B, J) bool"""
+        return self.words != NO_WORD
+
+    def mean_over_places(self, states: Tensor) -> Tensor:
+        """The mean state of the source over the places of each slot: (B, L, E) -> (B, J, E); zero without a slot."""
+        batch, many = self.words.shape
+        of_pairs = states[self.place_slot // many, self.place]  # shape: (P, E)
+        sums = states.new_zeros(batch * many, states.size(2)).index_add(0, self.place_slot, of_pairs)
+        sizes = torch.bincount(self.place_slot, minlength=batch * many).clamp_min(1)
+        return (sums / sizes.unsqueeze(1)).view(batch, many, -1)
+
+    def compose(self, weight: Tensor) -> Tensor:
+        """Φ W of the slots: (F, H) -> (B, J, H), with gradients to `weight`."""
+        rows = functional.embedding_bag(
+            self.features, weight, self.row_starts, mode="sum", per_sample_weights=self.values.to(weight.dtype),
+            include_last_offset=True,
+        )  # fmt: skip
+        return rows[self.row]
+
+
+def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
+    """The slots of the sentences `source` (B, L), padded on any side.
+
+    A sentence with more than `table.max_slots` keeps those of the first kinds in KINDS, and of these the first in the
+    sentence; `table.left_out` is told how many it leaves out. What several words offer is of the first kind among them,
+    and unknown if one of them is.
+    """
+    tokens = source.cpu().numpy()
+    found: list[dict[int, tuple[Offer, list[int]]]] = [{} for _ in range(len(tokens))]
+    for sentence, place in zip(*table.some(tokens).nonzero(), strict=True):
+        for offer in table.offers(int(tokens[sentence, place])):
+            other, places = found[sentence].get(offer.word, (offer, []))
+            first = min(other, offer, key=lambda one: one.rank)
+            first = replace(first, unknown=other.unknown or offer.unknown)
+            found[sentence][offer.word] = first, [*places, int(place)]
+    kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in found]
+    for sentence, (one, rest) in enumerate(zip(found, kept, strict=True)):
+        if len(one) > len(rest):
+            table.left_out.note(tokens[sentence], len(one) - len(rest), table.max_slots)
+    many = max(1, *map(len, kept))
+    words = [[offer.word for offer, _ in one] + [NO_WORD] * (many - len(one)) for one in kept]
+    unknown = [[offer.unknown for offer, _ in one] + [False] * (many - len(one)) for one in kept]
+    numbers: dict[int, int] = {}  # feature row of the table -> of the batch
+    row = [[numbers.setdefault(o.row, len(numbers)) for o, _ in one] + [0] * (many - len(one)) for one in kept]
+    rows = [table.rows[number] for number in numbers] or [((), ())]
+    pairs = [(b * many + j, place) for b, one in enumerate(kept) for j, (_, at) in enumerate(one) for place in at]
+
+    def tensor(values: Any, dtype: torch.dtype = torch.long) -> Tensor:
+        return torch.tensor(values, dtype=dtype, device=source.device)
+
+    return Slots(
+        words=tensor(words),
+        unknown=tensor(unknown, torch.bool),
+        count=tensor([len(one) for one in kept]),
+        row=tensor(row),
+        row_starts=tensor([0, *(len(features) for features, _ in rows)]).cumsum(0),
+        features=tensor([feature for features, _ in rows for feature in features]),
+        values=tensor([value for _, values in rows for value in values], torch.float32),
+        place_slot=tensor([slot for slot, _ in pairs]),
+        place=tensor([place for _, place in pairs]),
+    )
+
+
+class SlotRows(nn.Module):
+    """Rows of the output layer for slots: Φ W of their features, and P s of the encoder's states at their places.
+
+    P s_j are real-valued features of slot j given C: they tell apart two slots that are alike (two unknown names).
+    """
+
+    def __init__(self, encoder_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.pointer = nn.Linear(encoder_size, hidden_size, bias=False)
+        nn.init.zeros_(self.pointer.weight)  # at first, slots are told apart by what is known beforehand
+
+    def forward(self, slots: Slots, weight: Tensor, bias: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows (B, J, H) and biases (B, J), to use as those of LogLinearOutput.composed.
+
+        Args:
+            weight: (F, H). bias: (F,) of LogLinearOutput. states: of the encoder, (B, L, E).
+        """
+        content = self.pointer(slots.mean_over_places(states.to(weight.dtype)))
+        return slots.compose(weight) + content, slots.compose(at_least_float32(bias).unsqueeze(1)).squeeze(2)

@@ -1,0 +1,163 @@
+"""What every source token offers as evidence, for vocabularies that are open on both sides.
+
+Sizes: U source words, V target words, F features. Ids below U (V) are those of the dictionaries. A string outside gets
+the next free id when it is first met, the same in the whole process; what stands at it is one of three things:
+
+    source id ≥ U   an unknown word that is evidence (any other unknown word is <unk>), or the *unknown twin* of a known
+                    one: the same string, read as <unk> (plugin/data/evidence_data.py trains with twins)
+    target id ≥ V   a string that some slot offers, or a word of a reference text that the dictionary lacks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairseq_llrnn.evidence.features import unknown_word_features
+from fairseq_llrnn.evidence.overflow import LeftOut
+from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
+
+MAX_SLOTS = 16  # of a sentence
+
+
+class OpenWords:
+    """The words of a dictionary, and strings that got an id later."""
+
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self.known = len(symbols)
+        self.symbols = list(symbols)
+        self.known_index = {symbol: i for i, symbol in enumerate(symbols)}
+        self.open_index: dict[str, int] = {}
+
+    def index(self, word: str) -> int:
+        """The id of a word; a word that has none gets one."""
+        index = self.known_index.get(word)
+        return self.open(word) if index is None else index
+
+    def open(self, word: str) -> int:
+        """The id beyond the dictionary of a string, whether or not the dictionary has it as well."""
+        index = self.open_index.get(word)
+        if index is None:
+            index = self.open_index[word] = len(self.symbols)
+            self.symbols.append(word)
+        return index
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One slot that one source token offers."""
+
+    rank: int  # of its kind in KINDS: the lower, the rather it is kept
+    word: int  # target id
+    row: int  # of EvidenceTable.rows
+    unknown: bool  # the model reads its source word as <unk>, and after it has written the slot, the slot too
+
+
+class EvidenceTable:
+    """Offers by source id. It grows as unknown strings are met: one table serves a prior's dictionaries and models."""
+
+    def __init__(self, prior: Prior) -> None:
+        """Raises ValueError for a prior without evidence."""
+        if prior.evidence is None:
+            raise ValueError("the prior has no evidence")
+        self.rules: EvidenceRules = prior.evidence
+        self.max_slots = MAX_SLOTS
+        self.source = OpenWords(prior.source_symbols)
+        self.target = OpenWords(prior.symbols)
+        self.rows: list[tuple[tuple[int, ...], tuple[float, ...]]] = []  # features and their values
+        self._prior = prior
+        self._feature = {name: i for i, name in enumerate(prior.output.features.names)}
+        self._row_index: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
+        self._offers: dict[int, tuple[Offer, ...]] = {}
+        self._seen = np.zeros(0, dtype=np.uint8)  # by source id; 0: not asked yet, 1: offers nothing, 2: something
+        self.left_out = LeftOut()
+
+    def __deepcopy__(self, memo: object) -> EvidenceTable:
+        return self  # a copy of a model belongs to the same dictionaries
+
+    def source_index(self, word: str) -> int | None:
+        """The id of a source word; None for an unknown word that is no evidence."""
+        index = self.source.known_index.get(word, self.source.open_index.get(word))
+        if index is None and self.rules.find(word, self.source.known_index) is not None:
+            index = self.source.open(word)
+        return index
+
+    def twin_of(self, index: int) -> int | None:
+        """The id of the unknown twin of a known source word, if the twin would be evidence for a known target word."""
+        word = self.source.symbols[index]
+        evidence = self.rules.find(word, _Without(self.source.known_index, word))
+        if evidence is None or evidence.words[0] not in self.target.known_index:
+            return None
+        if evidence.kind == "copies" and len(word) == 1:  # the article `a` and the French verb: alike by accident
+            return None
+        return self.source.open(word)
+
+    def offers(self, index: int) -> tuple[Offer, ...]:
+        """What a source id offers; () for most."""
+        found = self._offers.get(index)
+        if found is None:
+            found = self._offers[index] = self._find(index)
+        return found
+
+    def some(self, source: np.ndarray) -> np.ndarray:
+        """Which of the source ids (any shape) offer something: bool, the same shape."""
+        if len(self._seen) < len(self.source.symbols):
+            grown = np.zeros(len(self.source.symbols), dtype=np.uint8)
+            grown[: len(self._seen)] = self._seen
+            self._seen = grown
+        for index in np.unique(source[self._seen[source] == 0]).tolist():
+            self._seen[index] = 2 if self.offers(index) else 1
+        return self._seen[source] == 2
+
+    def strings(self, source: np.ndarray) -> int:
+        """How many different strings the source ids of a sentence (L,) offer, whether or not they find room."""
+        offering = np.unique(source[self.some(source)]).tolist()
+        return len({offer.word for index in offering for offer in self.offers(index)})
+
+    def _find(self, index: int) -> tuple[Offer, ...]:
+        word, unknown = self.source.symbols[index], index >= self.source.known
+        known: Container[str] = _Without(self.source.known_index, word) if unknown else self.source.known_index
+        evidence = self.rules.find(word, known)
+        if evidence is None:
+            return ()
+        rank = KINDS.index(evidence.kind)
+        return tuple(
+            Offer(rank, self.target.index(string), self._row(string, evidence, unknown, first=i == 0), unknown)
+            for i, string in enumerate(evidence.words)
+        )
+
+    def _row(self, string: str, evidence: Evidence, unknown: bool, first: bool) -> int:
+        """The number of the slot's feature row, a new one if no slot had it before."""
+        target = self.target.known_index.get(string)
+        if target is None or unknown:
+            features = unknown_word_features(string, self._prior)
+        else:
+            features = self._prior.output.features.row(int(self._prior.output.class_of[target]))
+        features = dict(features)
+        features[FEATURES[evidence.kind]] = 1.0
+        if unknown:
+            features[UNKNOWN] = 1.0
+        if not first:
+            features[NEXT] = 1.0
+        entries = sorted((self._feature[name], value) for name, value in features.items() if name in self._feature)
+        row = (tuple(i for i, _ in entries), tuple(value for _, value in entries))
+        if row not in self._row_index:
+            self._row_index[row] = len(self.rows)
+            self.rows.append(row)
+        return self._row_index[row]
+
+
+class _Without:
+    """A container, but for one of its elements."""
+
+    def __init__(self, container: Container[str], left_out: str) -> None:
+        self.container, self.left_out = container, left_out
+
+    def __contains__(self, element: object) -> bool:
+        return element != self.left_out and element in self.container

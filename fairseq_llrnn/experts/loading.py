@@ -1,0 +1,65 @@
+"""path/to/file.py:ClassName -> an expert. The user names his own code on the command line; no file of ours does."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.experts.expert import Expert
+
+EXAMPLE = "--expert path/to/file.py:ClassName"
+
+
+def load_experts(names: str) -> tuple[Expert, ...]:
+    """The experts named in `names`, several of them with commas between.
+
+    Raises:
+        OptionError: no such file or class, a file that fails, a class that is no expert.
+    """
+    return tuple(_load(name.strip()) for name in names.split(","))
+
+
+def files_of_experts(names: str | None) -> dict[str, Path]:
+    """The files that `load_experts` would read, by number, file name and class of each expert; none for no names."""
+    given = [name.strip().rpartition(":") for name in names.split(",")] if names else []
+    return {f"expert {i} ({Path(file).name}:{of})": Path(file) for i, (file, _, of) in enumerate(given, start=1)}
+
+
+def _load(name: str) -> Expert:
+    option = f"--expert {name}"
+    file, colon, class_name = name.rpartition(":")
+    path = Path(file)
+    if not (colon and class_name.isidentifier() and path.suffix == ".py"):
+        raise OptionError(f"{option}: expected a file and a class in it, as {EXAMPLE}; found {name!r}")
+    if not path.is_file():
+        raise OptionError(f"{option}: expected a file of Python code, found no {file}; check the path")
+    spec = importlib.util.spec_from_file_location(f"llrnn_expert_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        raise OptionError(
+            f"{option}: the file failed when it was read: {type(error).__name__}: {error} ({line.filename}, line "
+            f"{line.lineno}); mend it"
+        ) from error
+    found = getattr(module, class_name, None)
+    if not (isinstance(found, type) and issubclass(found, Expert)):
+        classes = {name: value for name, value in vars(module).items() if isinstance(value, type)}
+        known = [name for name, value in classes.items() if issubclass(value, Expert) and value is not Expert]
+        raise OptionError(
+            f"{option}: expected a class that extends fairseq_llrnn.experts.expert.Expert, found "
+            f"{'none of that name' if found is None else type(found).__name__}; experts in the file: "
+            f"{', '.join(known) or 'none'}"
+        )
+    try:
+        return found()
+    except Exception as error:
+        raise OptionError(
+            f"{option}: the class cannot be made without arguments ({type(error).__name__}: {error}); give it none"
+        ) from error

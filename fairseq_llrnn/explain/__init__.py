@@ -1,0 +1,1 @@
+"""Why a word has its probability: the terms of its score."""

@@ -1,0 +1,175 @@
+"""Why a model gave a word its probability: log p = log b + aᵀφ − log Z, term by term.
+
+Sizes: T positions, V words, S signatures, J slots of the source sentence (0 where it offers none, or there is none), X
+exceptions of experts, O open classes, F features, H hidden width; with experts the hidden states are wider than H
+(experts/features.py). Probabilities are natural logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.experts.mixture import ExpertMixture, evidence_of
+from fairseq_llrnn.explain.experts import EXPERT, ExpertTerms, Heard
+from fairseq_llrnn.explain.slots import PLACE, OfferedSlot, SlotTerms
+from fairseq_llrnn.explain.source import SourceEvidence
+from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
+from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
+from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.prior.prior import Prior
+
+POWER = "Background:Power"  # what a learned temperature adds, in the list of a word's features
+
+Weighed = tuple[tuple[str, float], ...]  # (name, value), the most important first
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One position of a sentence.
+
+    With b normalised, log_prob = log_background + Σ own_features + normaliser; but for the <unk> of an open vocabulary,
+    a sum over classes, of whose features there is only the mean.
+    """
+
+    token: str  # what it is scored as: itself, <unk> where neither the dictionary nor a slot has it
+    log_prob: float  # log p(token | K); −inf where the background forbids it
+    rank: int  # 1 + how many of the V words and J slots are more probable
+    log_background: float  # log b(K, token) / Σ_x b(K, x), where the sum is over V words and J slots
+    predictions: Weighed  # the most probable words and slots, and log p
+    expected: tuple[tuple[str, float, float], ...]  # shared features, E_b[φ_f], E_p[φ_f]; the largest change first
+    own_features: Weighed  # all features of the token and a_f φ_f(token), the largest |a_f φ_f| first; a slot's place
+    strongest: Weighed  # features that words share (POS:VERB) and a_f, the largest |a_f| first
+    strongest_words: Weighed  # likewise, features that are a single word's identity (TOPFORM:elle)
+    normaliser: float  # −log Z, where Z = Σ_x b(K, x) exp(aᵀφ(x)) / Σ_x b(K, x); the same for every word
+    slots: tuple[OfferedSlot, ...] | None = None  # all that the source offers; None: the prior has no evidence
+    slot: OfferedSlot | None = None  # the one that the token is
+    experts: tuple[Heard, ...] | None = None  # what they say of the token; None: the model has none
+    source: SourceEvidence | None = None  # what the source had to say, where this is a translation
+
+
+@torch.inference_mode()
+def explain(
+    prior: Prior,
+    output: LogLinearOutput,
+    background: Background,
+    hidden: Tensor,
+    tokens: Tensor,
+    scores: Tensor,
+    log_masses: Tensor,
+    top: int,
+    slot_rows: Tensor | None = None,
+    opened: tuple[OpenMixture, Tensor] | None = None,
+    powered: Tensor | None = None,
+) -> Iterator[Explanation]:
+    """Explain a sentence position by position.
+
+    Args:
+        background: of this sentence; one of evidence (EvidenceMixture) has slots, that of experts (ExpertMixture)
+            exceptions.
+        hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words, open ones included.
+        scores, log_masses: aᵀφ and log B of all classes, as the model has them, (T, S + J + X); masses may be (1, …).
+        top: how many predictions and strongest features (fewer where there are fewer).
+        slot_rows: of the slots, (J, H), where the background has any (SlotRows).
+        opened: the open classes, if there are any, and their scores (T, O): <unk> then has the mean features of what it
+            stands for.
+        powered: what a learned temperature adds to the background, (τ − 1) r, as part of the scores, (T, S).
+    """
+    table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
+    experts = ExpertTerms(background, hidden) if isinstance(background, ExpertMixture) else None
+    evidence = evidence_of(background)
+    if evidence is not None:
+        if slot_rows is None:
+            raise ValueError("a background with slots needs their rows")
+        symbols = prior.evidence_table.target.symbols
+        slots = SlotTerms(evidence, symbols, table, output, hidden, slot_rows)
+        table = slots.table
+        names = [symbols[x] for x in evidence.columns(evidence.start(1))[0].tolist()]
+        columns = evidence.column_of(tokens.unsqueeze(0))[0]
+    static = prior.output.num_classes
+    is_identity = np.array([feature_group(name) in (TOP_FORM, SPECIAL) for name in table.names])
+    shared, identities = np.flatnonzero(~is_identity), np.flatnonzero(is_identity)
+    log_masses = log_masses.expand(len(scores), -1)
+    state = background.start(1)
+    for t, (token, column) in enumerate(zip(tokens.tolist(), columns.tolist(), strict=True)):
+        if t > 0:
+            state = background.advance(state, tokens[t - 1 : t])
+        log_mass = log_masses[t : t + 1]  # shape: (1, S + J + X)
+        log_class = output.class_log_probs(scores[t : t + 1], log_mass)
+        log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
+        here, former = int(background.classes(state, tokens[t : t + 1])), None
+        signature = here
+        if experts is not None:
+            former = experts.bound.former_classes(state)[0]  # shape: (X,)
+            signature = here if here < experts.bound.num_below else int(former[here - experts.bound.num_below])
+        row = table.row(signature)
+        if opened is not None and signature == opened[0].unk_class:
+            row = opened[0].mean_features(opened[1][t], table.names)
+        adaptor = output.adaptor(hidden[t, : output.weight.size(1)]).tolist()  # F
+        under_background = _expectations(table, log_mass, former)
+        under_model = _expectations(table, scores[t : t + 1] + log_mass, former)
+        change = np.abs(under_model - under_background)
+        total_mass = log_mass.logsumexp(-1).item()
+        log_share = background.log_share(state, tokens[t : t + 1])
+        own = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
+        offered, slot, heard = None, None, None
+        if slots is not None:
+            offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
+            if signature >= static:
+                slot = offered[signature - static]
+                own.append((PLACE, slots.places[t, signature - static].item()))
+        if powered is not None and powered[t, here]:
+            own.append((POWER, powered[t, here].item()))
+        if experts is not None:
+            heard = experts.heard(t, state, token, row)
+            own += [(f"{EXPERT}:{said.name}", said.weight * said.value) for said in heard if said.value]
+        yield Explanation(
+            token=names[column],
+            log_prob=log_probs[column].item(),
+            rank=1 + int((log_probs > log_probs[column]).sum()),
+            log_background=(log_mass[0, here] + log_share[0]).item() - total_mass,
+            predictions=_predictions(names, log_probs, top),
+            expected=tuple(
+                (table.names[f], float(under_background[f]), float(under_model[f]))
+                for f in shared[np.argsort(-change[shared], kind="stable")][:top]
+            ),
+            own_features=_strongest_first(own),
+            strongest=_strongest_first((table.names[f], adaptor[f]) for f in shared)[:top],
+            strongest_words=_strongest_first((table.names[f], adaptor[f]) for f in identities)[:top],
+            normaliser=total_mass - (scores[t : t + 1] + log_mass).logsumexp(-1).item(),
+            slots=offered,
+            slot=slot,
+            experts=heard,
+        )
+
+
+def _expectations(table: FeatureTable, class_scores: Tensor, former: Tensor | None) -> np.ndarray:
+    """E[φ] (F,) of the words' distribution whose classes have the scores (1, S + J + X).
+
+    Args:
+        former: the classes that the exceptions have left, (X,): they have their features.
+    """
+    shares = class_scores[0].double().softmax(-1).cpu()
+    if former is not None:
+        shares, exceptions = shares[: len(shares) - len(former)], shares[len(shares) - len(former) :]
+        shares = shares.index_add(0, former.cpu(), exceptions)
+    probabilities = shares.numpy()
+    entries = table.values * np.repeat(probabilities, np.diff(table.offsets))
+    return np.bincount(table.indices, weights=entries, minlength=table.num_features)
+
+
+def _strongest_first(weights: Iterable[tuple[str, float]]) -> Weighed:
+    return tuple(sorted(weights, key=lambda item: -abs(item[1])))
+
+
+def _predictions(names: list[str], log_probs: Tensor, top: int) -> Weighed:
+    """The most probable of the possible words, and log p; log_probs: (V + J,)."""
+    values, columns = log_probs.topk(min(top, len(log_probs)))
+    found = zip(columns.tolist(), values.tolist(), strict=True)
+    return tuple((names[column], value) for column, value in found if value > float("-inf"))

@@ -1,0 +1,121 @@
+"""A fairseq dictionary read without fairseq: symbols, counts, and which of them may be predicted.
+
+The file has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> before them. Entries
+`madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines, place
+
+BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
+SPECIALS = (BOS, PAD, EOS, UNK)
+_FLAG = "#fairseq:overwrite"
+WORDS_PER_SENTENCE = 25
+LONGEST_COUNT = 18  # digits; more would not fit into 64 bits
+PADDING_ENTRY = re.compile(r"madeupword\d{4,}")
+
+
+@dataclass(frozen=True)
+class WordList:
+    """The symbols of a dictionary in fairseq's order with their counts."""
+
+    symbols: tuple[str, ...]  # V
+    counts: np.ndarray  # (V,) int64
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    @property
+    def specials(self) -> np.ndarray:
+        """(V,) bool: <s>, <pad>, </s>, <unk> and the entries that only pad the dictionary's size."""
+        padding = [bool(c == 0 and PADDING_ENTRY.fullmatch(s)) for s, c in zip(self.symbols, self.counts, strict=True)]
+        special = np.array(padding, dtype=bool)
+        special[: len(SPECIALS)] = True
+        return special
+
+    @property
+    def predictable(self) -> np.ndarray:
+        """(V,) bool: what can be a next token; everything but <s>, <pad> and padding entries."""
+        allowed = ~self.specials
+        allowed[[self.symbols.index(EOS), self.symbols.index(UNK)]] = True
+        return allowed
+
+    def counts_with_ends(self) -> np.ndarray:
+        """The dictionary's own counts (V,), with an estimate for </s>, which fairseq does not write: one in 25 words.
+
+        <unk> counts as seen once at least: no text of a dictionary that covers it holds one, yet it is possible.
+        """
+        counts = self.counts.copy()
+        counts[self.symbols.index(UNK)] = max(1, counts[self.symbols.index(UNK)])
+        counts[self.symbols.index(EOS)] = max(1, int(counts.sum()) // WORDS_PER_SENTENCE)
+        return counts
+
+    def count_text(self, paths: Iterable[Path | str]) -> np.ndarray:
+        """Counts (V,) of the symbols in tokenised texts: </s> once a line, words outside the dictionary as <unk>.
+
+        <unk> counts as seen once at least, as in `counts_with_ends`; a text without any word of the dictionary is of
+        another language or file, and counts nothing.
+
+        Raises:
+            DataError: a file that cannot be read or is not UTF-8.
+        """
+        index = {s: i for i, s in enumerate(self.symbols)}
+        unk, eos = index[UNK], index[EOS]
+        counts = np.zeros(len(self), dtype=np.int64)
+        for path in paths:
+            lines = tqdm(iter_lines(path), f"counting {Path(path).name}", unit=" lines", leave=False, disable=None)
+            for _, line in lines:
+                for word in line.split():
+                    counts[index.get(word, unk)] += 1
+                counts[eos] += 1
+        counts[unk] = max(1, counts[unk])
+        known = counts.sum() - counts[unk] - counts[eos] > 0
+        return counts if known else np.zeros_like(counts)
+
+
+def hash_symbols(symbols: Sequence[str]) -> str:
+    """SHA-256 of the symbols in order: two dictionaries are the same if and only if this is."""
+    return hashlib.sha256("\n".join(symbols).encode()).hexdigest()
+
+
+def load_dictionary(path: Path | str) -> WordList:
+    """Read a `dict.txt` of fairseq-preprocess.
+
+    Raises:
+        DataError: a missing or empty file, a line that is not `symbol count`, a symbol given twice.
+    """
+    path = Path(path)
+    symbols, counts = list(SPECIALS), [0] * len(SPECIALS)
+    where: dict[str, int] = dict.fromkeys(SPECIALS, 0)
+    for number, line in iter_lines(path):
+        text = line.rstrip()
+        overwrite = text.endswith(_FLAG)
+        text = text[: -len(_FLAG)].rstrip(" ") if overwrite else text
+        symbol, space, count = text.rpartition(" ")
+        if not space or not symbol or not (count.isdecimal() and len(count) <= LONGEST_COUNT):
+            raise DataError(
+                f"{place(path, number)}: expected `symbol count`, found {text[:60]!r}; "
+                "give the dict.txt that fairseq-preprocess wrote"
+            )
+        if symbol in where and not overwrite:
+            raise DataError(
+                f"{place(path, number)}: symbol {symbol!r} was already given "
+                f"{'by fairseq itself' if where[symbol] == 0 else f'in line {where[symbol]}'}; remove one of them"
+            )
+        where[symbol] = number
+        symbols.append(symbol)
+        counts.append(int(count))
+    if len(symbols) == len(SPECIALS):
+        raise DataError(f"{path}: expected at least one `symbol count` line, found none; run fairseq-preprocess first")
+    return WordList(tuple(symbols), np.array(counts, dtype=np.int64))

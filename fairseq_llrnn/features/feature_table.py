@@ -1,0 +1,171 @@
+"""Which features exist, in which order, and the sparse matrix that says which word has which (φ, and ψ).
+
+Sizes: V words of the dictionary, F features. Features of a *type* are the union over its analyses (Dymetman &
+Xiao 2016, §5.2); the M most frequent words carry their identity as well (`TOPFORM:elle`), all others `NOTTOP`.
+A feature's *group* is its name up to the first colon: `Gender:Fem` is of group `Gender`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.lexicon import feature_group
+
+NOT_TOP = "NOTTOP"
+TOP_FORM = "TOPFORM"
+SPECIAL = "SPECIAL"
+
+
+def are_rows(offsets: np.ndarray, indices: np.ndarray, limit: int) -> bool:
+    """Whether rows from `offsets` stay inside `indices` (E,), and those inside 0 … limit − 1.
+
+    What comes from a stranger's file goes unchecked into compiled kernels later.
+    """
+    return bool(
+        len(offsets) > 0
+        and offsets[0] == 0
+        and offsets[-1] == len(indices)
+        and (np.diff(offsets) >= 0).all()
+        and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < limit))
+    )
+
+
+@dataclass(frozen=True)
+class FeatureTable:
+    """Sparse real-valued feature rows in CSR form. Zero entries are never stored; indices rise within a row."""
+
+    names: tuple[str, ...]  # F
+    offsets: np.ndarray  # (rows + 1,) int64
+    indices: np.ndarray  # (entries,) int64
+    values: np.ndarray  # (entries,) float32
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """name -> its number"""
+        return {name: i for i, name in enumerate(self.names)}
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def num_features(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Mapping[str, float]]) -> FeatureTable:
+        """Build the table of `rows`; the features are ordered by name, so equal rows give equal bytes.
+
+        Raises:
+            DataError: a value is NaN or infinite.
+        """
+        names = sorted({name for row in rows for name in row})
+        index = {name: i for i, name in enumerate(names)}
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        indices: list[int] = []
+        values: list[float] = []
+        for r, row in enumerate(rows):
+            entries = sorted((index[name], float(value)) for name, value in row.items() if np.float32(value) != 0.0)
+            for i, value in entries:
+                if not np.isfinite(np.float32(value)):
+                    raise DataError(
+                        f"feature {names[i]!r} of row {r}: expected a finite real value, found {value}; "
+                        "mend the feature's definition"
+                    )
+                indices.append(i)
+                values.append(value)
+            offsets[r + 1] = len(indices)
+        return cls(tuple(names), offsets, np.array(indices, dtype=np.int64), np.array(values, dtype=np.float32))
+
+    def row(self, r: int) -> dict[str, float]:
+        """Row `r` as {name: value}."""
+        span = slice(self.offsets[r], self.offsets[r + 1])
+        return {
+            self.names[i]: float(v) for i, v in zip(self.indices[span], self.values[span], strict=True)
+        }
+
+    def select(self, rows: np.ndarray) -> FeatureTable:
+        """The table of the given rows, over the same features."""
+        starts, ends = self.offsets[rows], self.offsets[rows + 1]
+        entries = np.concatenate(
+            [np.arange(a, b) for a, b in zip(starts, ends, strict=True)] or [np.zeros(0, np.int64)]
+        )
+        offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+        return FeatureTable(self.names, offsets, self.indices[entries], self.values[entries])
+
+    def dense(self) -> np.ndarray:
+        """The rows as a dense (rows, F) float32 matrix: for oracles and small tables only."""
+        out = np.zeros((self.num_rows, self.num_features), dtype=np.float32)
+        out[np.repeat(np.arange(self.num_rows), np.diff(self.offsets)), self.indices] = self.values
+        return out
+
+
+def top_words(counts: np.ndarray, ordinary: np.ndarray, how_many: int, option: str) -> np.ndarray:
+    """Indices of the `how_many` most frequent ordinary (not special) words; ties go to the lower index.
+
+    Args:
+        counts: (V,) counts. ordinary: (V,) bool, False for specials and padding entries of the dictionary.
+        option: what the user called `how_many`.
+
+    Raises:
+        OptionError: there are fewer ordinary words than asked for.
+    """
+    candidates = np.flatnonzero(ordinary)
+    if how_many < 0 or how_many > len(candidates):
+        raise OptionError(
+            f"{option} {how_many}: expected a number between 0 and the dictionary's {len(candidates)} words; "
+            f"give at most {len(candidates)}, or `all`"
+        )
+    order = np.lexsort((candidates, -counts[candidates]))
+    return candidates[order[:how_many]]
+
+
+def restrict_groups(
+    rows: Iterable[Mapping[str, float]], groups: Sequence[str] | None, option: str, asked_for: Sequence[str] = ()
+) -> list[dict[str, float]]:
+    """Keep only features of `groups` (all of them where None) and of those that the user asked for by other options.
+
+    Raises:
+        OptionError: a group that no word has; the message names the nearest that exists.
+    """
+    copies = [dict(row) for row in rows]
+    if groups is None:
+        return copies
+    known = sorted({feature_group(name) for row in copies for name in row})
+    for group in groups:
+        if group not in known:
+            near = difflib.get_close_matches(group, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise OptionError(
+                f"{option}: unknown feature group {group!r}; found in the lexicon and patterns: "
+                f"{', '.join(known)}{hint}"
+            )
+    wanted = {*groups, *asked_for}
+    return [{n: v for n, v in row.items() if feature_group(n) in wanted} for row in copies]
+
+
+def identity_rows(
+    words: Sequence[str], specials: np.ndarray, top: np.ndarray
+) -> list[dict[str, float]]:
+    """Word identity for `top`, `NOTTOP` for other words, and an own feature for every special symbol.
+
+    Args:
+        words: V symbols of the dictionary. specials: (V,) bool. top: indices of the M most frequent words.
+    """
+    is_top = np.zeros(len(words), dtype=bool)
+    is_top[top] = True
+    rows: list[dict[str, float]] = []
+    for word, special, frequent in zip(words, specials, is_top, strict=True):
+        if special:
+            rows.append({f"{SPECIAL}:{word}": 1.0})
+        elif frequent:
+            rows.append({f"{TOP_FORM}:{word}": 1.0})
+        else:
+            rows.append({NOT_TOP: 1.0})
+    return rows

@@ -1,0 +1,141 @@
+"""Morphological analyses by Apertium: words go through `lt-proc` and a compiled analyser (`*.automorf.bin`).
+
+lt-proc answers `^couvent/couvent<n><m><sg>/couver<vblex><pri><p3><pl>$`: the word, then its analyses; `*`
+marks a word that it does not know. In Debian: packages `lttoolbox` (the program) and, for French,
+`apertium-fra-cat`.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.readers.apertium_tags import tags_features
+
+PROGRAM = "lt-proc"
+ANALYSERS_FOLDER = Path("/usr/share/apertium")
+ENDING = ".automorf.bin"
+WORDS_PER_RUN = 50_000
+
+UNKNOWN = "words unknown to the analyser"
+SPLIT = "words that the analyser takes for several, left without features"
+
+# One lexical unit, ^surface/analysis/analysis$; a backslash takes the special meaning from the next
+# character.
+UNIT = re.compile(r"\^((?:\\.|[^\\/^$])*)((?:/(?:\\.|[^\\/$])*)*)\$", re.DOTALL)
+ANALYSIS = re.compile(r"/((?:\\.|[^\\/])*)", re.DOTALL)
+# + joins the parts of a contraction, as in de<pr>+le<det>; tags stand in angle brackets.
+PART_OR_TAG = re.compile(r"\\.|(\+)|<([^<>]*)>", re.DOTALL)
+SPECIAL = re.compile(r"([\[\]{}^$/\\@<>*])")
+
+
+def read_apertium(words: Iterable[str], *, analyser: str | Path, lowercase: bool) -> Lexicon:
+    """The lexicon of `words`, each with the union of its analyses; a word without an analysis is no member.
+
+    `analyser` is the path of an *.automorf.bin, or the name of an installed mode such as `fra-cat`.
+    `lowercase` says that the words come from lower-cased text: `lyon`, without an analysis, is then looked up
+    as Lyon and LYON. Raises DataError where lt-proc or the analyser is missing or fails, or does not know a
+    single word.
+    """
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise DataError(
+            f"the program {PROGRAM} is not installed; it is in Debian's package lttoolbox (apt install "
+            "lttoolbox)"
+        )
+    automaton = find_analyser(analyser)
+    lexicon = Lexicon()
+    remaining = iter(words)
+    asked = 0
+    while batch := list(islice(remaining, WORDS_PER_RUN)):
+        asked += len(batch)
+        spellings = [_spellings(word, lowercase) for word in batch]
+        answers = iter(_run(program, automaton, [spelling for group in spellings for spelling in group]))
+        for word, group in zip(batch, spellings, strict=True):
+            _add_analyses(lexicon, word, [(spelling, next(answers)) for spelling in group])
+    if asked and not len(lexicon):
+        raise DataError(
+            f"{automaton}: knows none of the {asked} words; is it a compiled analyser, and one of their "
+            "language?"
+        )
+    return lexicon
+
+
+def find_analyser(analyser: str | Path) -> Path:
+    """The automaton at this path, or else of this mode among those installed under /usr/share/apertium."""
+    if Path(analyser).is_file():
+        return Path(analyser).resolve()
+    paths = sorted(ANALYSERS_FOLDER.glob(f"apertium-*/*{ENDING}"))
+    installed = {path.name.removesuffix(ENDING): path for path in paths}
+    if str(analyser) in installed:
+        return installed[str(analyser)]
+    raise DataError(
+        f"there is no Apertium analyser {str(analyser)!r}: expected the path of an *{ENDING} or one of the "
+        f"installed modes ({', '.join(installed) or 'none'}); Debian's package apertium-fra-cat brings "
+        "fra-cat for French"
+    )
+
+
+def _spellings(word: str, lowercase: bool) -> list[str]:
+    if not lowercase:
+        return [word]
+    # Saint-Denis: every part of a hyphenated name has its capital.
+    title = "-".join(part[:1].upper() + part[1:] for part in word.split("-"))
+    return list(dict.fromkeys((word, title, word.upper())))
+
+
+def _run(program: str, automaton: Path, words: list[str]) -> list[str]:
+    # -z: a zero byte ends a text, so that neighbours are never analysed as one expression of several words.
+    texts = [SPECIAL.sub(r"\\\1", word.replace("\0", "")) + "\0" for word in words]
+    command = [program, "-z", str(automaton)]
+    sent = "".join(texts).encode("utf-8", "replace")
+    result = subprocess.run(command, input=sent, capture_output=True, check=False)
+    answers = result.stdout.decode("utf-8", "replace").split("\0")
+    if result.returncode or len(answers) < len(words):
+        said = result.stderr.decode("utf-8", "replace").strip() or "nothing on its error output"
+        raise DataError(
+            f"{' '.join(command)}: failed with status {result.returncode}, after {len(answers) - 1} of "
+            f"{len(words)} words, saying: {said}; is the file a compiled analyser?"
+        )
+    return answers
+
+
+def _add_analyses(lexicon: Lexicon, word: str, answers: list[tuple[str, str]]) -> None:
+    """Add the analyses of the first spelling that has some."""
+    is_split = False
+    for spelling, answer in answers:
+        units = list(parse_stream(answer))
+        if len(units) == 1 and units[0][0] == spelling:
+            names = [name for analysis in units[0][1] for name in analysis]
+            if names:
+                lexicon.add(word, names)
+                return
+        elif len(units) > 1:
+            is_split = True
+    lexicon.notes[SPLIT if is_split else UNKNOWN] += 1
+
+
+def parse_stream(text: str) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    """The lexical units in Apertium's stream format: surface form, and the feature names of each analysis.
+
+    An unknown word (`*`) has no analysis. What stands between the units is passed over.
+    """
+    for unit in UNIT.finditer(text):
+        surface = re.sub(r"\\(.)", r"\1", unit[1], flags=re.DOTALL)
+        analyses = ANALYSIS.findall(unit[2])
+        yield surface, [_analysis_features(text) for text in analyses if not text.startswith("*")]
+
+
+def _analysis_features(analysis: str) -> tuple[str, ...]:
+    parts: list[list[str]] = [[]]
+    for plus, tag in PART_OR_TAG.findall(analysis):
+        # A plus sign may also be part of a lemma (c++<n>): it joins only what has its tags already.
+        if plus and parts[-1]:
+            parts.append([])
+        elif tag:
+            parts[-1].append(tag)
+    return tuple(name for tags in parts for name in tags_features(tags))

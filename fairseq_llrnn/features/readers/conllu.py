@@ -1,0 +1,171 @@
+"""CoNLL-U treebanks, streamed sentence by sentence, through the `conllu` library.
+
+Only syntactic words (rows with a whole-number ID) are words; multi-word surface rows (`8-9 des`) and empty
+nodes (`8.1`) are skipped and counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from conllu.exceptions import ParseException
+from conllu.parser import parse_id_value, parse_int_value, parse_line
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.readers.ud import feats_features, pos_feature
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+# DEPS and MISC are not read, so the library need not look at them: it stops at the last field it is given.
+FIELDS_READ = COLUMNS[:8]
+
+SURFACE_ROWS = "multi-word surface rows skipped"
+EMPTY_NODES = "empty nodes skipped"
+
+
+class Token(NamedTuple):
+    """A syntactic word of a treebank; `_` has become None where nothing is annotated."""
+
+    form: str
+    lemma: str
+    upos: str | None
+    feats: tuple[str, ...]  # feature names, Gender:Fem
+    head: int | None  # the governor's ID, counted from 1; 0 is the root
+    deprel: str | None
+    line: int  # of the file, counted from 1
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Part of speech and FEATS as feature names."""
+        return self.feats if self.upos is None else (pos_feature(self.upos), *self.feats)
+
+
+# IDs, heads and FEATS repeat all the time; with them remembered a treebank takes a third less time to read.
+@lru_cache(maxsize=4096)
+def _parse_id(text: str) -> int | tuple[int, str, int] | None:
+    try:
+        return parse_id_value(text)
+    except ParseException as error:
+        raise ParseException(
+            f"expected a number (1), a range (1-2) or an empty node (1.1), found {shown(text)}"
+        ) from error
+
+
+@lru_cache(maxsize=4096)
+def _parse_head(text: str) -> int | None:
+    try:
+        return parse_int_value(text)
+    except ParseException as error:
+        raise ParseException(f"expected a number or _, found {shown(text)}") from error
+
+
+def _parse_feats(text: str) -> tuple[str, ...]:
+    # The library's own FEATS parser takes `Fem` for a key without value, and drops what follows a second `=`.
+    try:
+        return feats_features(text)
+    except ValueError as error:
+        raise ParseException(str(error)) from error
+
+
+FIELD_PARSERS = {
+    "id": lambda cells, column: _parse_id(cells[column]),
+    "feats": lambda cells, column: _parse_feats(cells[column]),
+    "head": lambda cells, column: _parse_head(cells[column]),
+}
+
+
+def iter_conllu_words(
+    path: Path | str, lowercase: bool, notes: Counter[str] | None = None
+) -> Iterator[list[Token]]:
+    """The syntactic words of each sentence.
+
+    `lowercase` lower-cases forms; `notes` receives the counts of skipped rows.
+    Raises DataError, with file and line, for rows that are not CoNLL-U, and for a file without any sentence.
+    """
+    notes = Counter() if notes is None else notes
+    sentence: list[Token] = []
+    sentences = 0
+    for number, line in iter_lines(path):
+        if not line or line.isspace():
+            if sentence:
+                sentences += 1
+                yield _checked_heads(sentence, path)
+                sentence = []
+        elif not line.startswith("#"):
+            token = _parse_row(line, number, path, len(sentence) + 1, lowercase, notes)
+            if token is not None:
+                sentence.append(token)
+    if sentence:
+        sentences += 1
+        yield _checked_heads(sentence, path)
+    if not sentences:
+        raise DataError(
+            f"{path}: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?"
+        )
+
+
+def _parse_row(
+    line: str, number: int, path: Path | str, expected_id: int, lowercase: bool, notes: Counter[str]
+) -> Token | None:
+    columns = line.count("\t") + 1
+    if columns != len(COLUMNS):
+        raise DataError(
+            f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {columns}: "
+            f"{shown(line)}"
+        )
+    while "  " in line:
+        # The library also splits at two spaces, which would shift the columns of such a row.
+        line = line.replace("  ", " ")
+    try:
+        row = parse_line(line, FIELDS_READ, FIELD_PARSERS)
+    except ParseException as error:
+        raise DataError(f"{place(path, number)}: {error}") from error
+    token_id = row["id"]
+    if isinstance(token_id, tuple):
+        notes[SURFACE_ROWS if token_id[1] == "-" else EMPTY_NODES] += 1
+        return None
+    if token_id != expected_id:
+        raise DataError(
+            f"{place(path, number)}: expected the ID {expected_id}, found "
+            f"{shown(line.partition(chr(9))[0])}; word IDs run 1, 2, 3, … in a "
+            "sentence, and an empty line ends it"
+        )
+    form, upos = row["form"], row["upos"]
+    if not form:
+        raise DataError(f"{place(path, number)}: column 2 (FORM) is empty; expected a word")
+    deprel = row["deprel"]
+    return Token(
+        form=form.lower() if lowercase else form,
+        lemma=row["lemma"],
+        upos=None if upos in ("_", "") else upos,
+        feats=row["feats"],
+        head=row["head"],
+        deprel=None if deprel in ("_", "") else deprel,
+        line=number,
+    )
+
+
+def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
+    for token in sentence:
+        if token.head is not None and not 0 <= token.head <= len(sentence):
+            raise DataError(
+                f"{place(path, token.line)}: HEAD is {token.head}, but the sentence has {len(sentence)} "
+                f"words; expected 0 to {len(sentence)}, or _"
+            )
+    return sentence
+
+
+def read_conllu(path: Path | str, *, lowercase: bool) -> Lexicon:
+    """The lexicon of a treebank: each form with the union of POS and FEATS of its occurrences."""
+    lexicon = Lexicon()
+    seen: set[tuple[str, str | None, tuple[str, ...]]] = set()
+    for sentence in iter_conllu_words(path, lowercase, lexicon.notes):
+        for token in sentence:
+            analysis = (token.form, token.upos, token.feats)
+            if analysis not in seen:
+                seen.add(analysis)
+                lexicon.add(token.form, token.features)
+    return lexicon

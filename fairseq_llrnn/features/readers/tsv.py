@@ -1,0 +1,98 @@
+"""Lexicons as tab-separated rows: form, lemma, UPOS, FEATS; further ones (such as a count) are not read."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.readers.ud import feats_features, pos_feature
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+COLUMNS = ("form", "lemma", "UPOS", "FEATS")
+
+REPEATED = "repeated rows (same form, lemma, UPOS and FEATS), merged"
+CONTRADICTORY = "contradictory rows (same form, lemma and UPOS with other FEATS), united"
+SURFACE_ROWS = "multi-word surface rows skipped"
+MANY_UPOS = "different parts of speech, more than a tag set has; are the columns form, lemma, UPOS, FEATS?"
+
+LARGEST_TAG_SET = 100  # UD has 17; and fewer than a tenth of the rows
+
+
+class TsvRow(NamedTuple):
+    """One analysis of a form, as written; `others` are the cells after FEATS."""
+
+    form: str
+    lemma: str
+    upos: str
+    feats: tuple[str, ...]  # feature names, such as Gender:Fem
+    others: list[str]
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Of the word class and of FEATS."""
+        return (*(() if self.upos in ("_", "") else (pos_feature(self.upos),)), *self.feats)
+
+
+def iter_tsv_rows(path: Path | str, notes: Counter[str]) -> Iterator[TsvRow]:
+    """The rows of a lexicon in order.
+
+    A first row whose first cell is `form` is a header. Rows `form _ _ _` (surface forms of several words) are skipped
+    and counted in `notes`.
+
+    Raises DataError, with file and line, for rows of another shape, and for a file without rows.
+    """
+    columns = rows = 0
+    for number, line in iter_lines(path):
+        if not line or line.isspace():
+            continue
+        cells = line.split("\t")
+        if len(cells) < len(COLUMNS) or (columns and len(cells) != columns):
+            named = f"at least {len(COLUMNS)} columns ({', '.join(COLUMNS)})"
+            expected = f"{columns} columns, as in the rows before," if columns else named
+            raise DataError(
+                f"{place(path, number)}: expected {expected} separated by tabs, found {len(cells)}: "
+                f"{shown(line)}"
+            )
+        is_first, columns = not columns, len(cells)
+        form, lemma, upos, feats = (cell.strip(" ") for cell in cells[: len(COLUMNS)])
+        if not form:
+            raise DataError(f"{place(path, number)}: column 1 (form) is empty; expected a word")
+        if lemma == upos == feats == "_":
+            notes[SURFACE_ROWS] += 1
+            continue
+        try:
+            names = feats_features(feats or "_")
+        except ValueError as error:
+            if is_first and form.lower() == "form":
+                continue  # a header; an entry for the word "form" would have FEATS
+            raise DataError(f"{place(path, number)}: {error}") from error
+        rows += 1
+        yield TsvRow(form, lemma, upos, names, cells[len(COLUMNS) :])
+    if not rows:
+        raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
+
+
+def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
+    """Each form with the union of its rows. `lowercase` lower-cases forms.
+
+    Raises DataError as iter_tsv_rows does.
+    """
+    lexicon = Lexicon()
+    # (form, lemma, UPOS) as written -> the FEATS met so far. Two entries that only lower-casing brings
+    # together are neither a repetition nor a contradiction.
+    entries: dict[tuple[str, str, str], set[tuple[str, ...]]] = {}
+    for row in iter_tsv_rows(path, lexicon.notes):
+        met = entries.setdefault((row.form, row.lemma, row.upos), set())
+        if row.feats in met:
+            lexicon.notes[REPEATED] += 1
+            continue
+        if met:
+            lexicon.notes[CONTRADICTORY] += 1
+        met.add(row.feats)
+        lexicon.add(row.form.lower() if lowercase else row.form, row.features)
+    tags = {upos for _, _, upos in entries}
+    if len(tags) > max(LARGEST_TAG_SET, len(entries) / 10):
+        lexicon.notes[MANY_UPOS] += len(tags)
+    return lexicon

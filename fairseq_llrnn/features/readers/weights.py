@@ -1,0 +1,46 @@
+"""Weights of words as tab-separated rows: word, weight (`euro<TAB>3.5`). The background of a user."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines, place
+
+
+def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
+    """Weights (size,), the largest of them one; words that are not in the file get zero, blank lines are skipped.
+
+    Args:
+        index: where the weight of every word goes that may have one.
+
+    Raises:
+        DataError: a row that is not a known word and a non-negative finite number, a word given twice, no mass at all.
+    """
+    weights = np.zeros(size)
+    seen: dict[str, int] = {}
+    for number, line in iter_lines(path):
+        if not line.strip():
+            continue
+        cells = line.split("\t")
+        where = place(path, number)
+        if len(cells) != 2:
+            raise DataError(f"{where}: expected `word<TAB>weight`, found {len(cells)} columns; mend the row")
+        word, text = cells
+        if word not in index:
+            raise DataError(f"{where}: word {word!r} is not in the dictionary; remove the row or add the word")
+        if word in seen:
+            raise DataError(f"{where}: word {word!r} was already given in line {seen[word]}; remove one of them")
+        seen[word] = number
+        try:
+            weight = float(text)
+        except ValueError:
+            raise DataError(f"{where}: expected a number as weight of {word!r}, found {text!r}; mend the row") from None
+        if not math.isfinite(weight) or weight < 0:
+            raise DataError(f"{where}: expected a finite weight ≥ 0 for {word!r}, found {text}; mend the row")
+        weights[index[word]] = weight
+    if weights.max(initial=0.0) == 0:
+        raise DataError(f"{path}: expected at least one positive weight, found none; give weights of dictionary words")
+    return weights / weights.max()  # so that the sum of large ones is finite

@@ -1,0 +1,1 @@
+"""Text files, line by line, and files that are written as a whole or not at all."""

@@ -1,0 +1,181 @@
+"""Opens an n-best list: finds its format, looks it through once, and gives its sentences in order as often as wanted.
+
+fairseq-generate writes sentences in the order of its batches. A list whose numbers do not rise is sorted on disk, in
+runs that are then merged (an external merge sort), so that memory does not grow with the number of sentences.
+"""
+
+import heapq
+import itertools
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.nbest import fairseq_output, json_lines, moses
+from fairseq_llrnn.nbest.lists import Lines, NBest, NBestFormat
+
+FORMATS: dict[str, NBestFormat] = {
+    module.NAME: cast(NBestFormat, module) for module in (fairseq_output, moses, json_lines)
+}
+STDIN = "-"
+RUN = 4_000  # sentences that are sorted in memory: with 50 hypotheses each, some 200 MB
+UNSORTED = "sentences out of order, sorted by their numbers"
+WITHOUT_HYPOTHESES = "sentences without hypotheses"
+
+Row = tuple[int, int, list[tuple[int, str]]]  # sentence, first line, its numbered lines
+
+
+@dataclass(frozen=True)
+class NBestFile:
+    """A list that was looked through: it is sound, its numbers rise, and none comes twice.
+
+    Iterating reads it again. `sentences` are those it names, `hypotheses` all of them, `last` is the largest number;
+    `scored` and `has_sources` say whether every hypothesis has a total, and every sentence a source. `notes` counts
+    what is worth telling.
+    """
+
+    name: str
+    file: Path
+    format: NBestFormat
+    is_sorted_copy: bool
+    sentences: int
+    hypotheses: int
+    last: int
+    scored: bool
+    has_sources: bool
+    notes: Counter[str]
+
+    def __iter__(self) -> Iterator[NBest]:
+        lines = _numbered_lines(self.file) if self.is_sorted_copy else iter_lines(self.file)
+        return self.format.read(self.name, lines, Counter())
+
+
+def settle(path: Path | str, scratch: Path, what: str) -> Path:
+    """A file that can be read more than once: itself, or a copy of stdin (`-`) or of a pipe in the folder `scratch`."""
+    if str(path) != STDIN and (Path(path).is_file() or not Path(path).exists()):
+        return Path(path)
+    copy = scratch / (f"{what} from stdin" if str(path) == STDIN else f"{what} from a pipe")  # errors show the name
+    with copy.open("wb") as target:
+        if str(path) == STDIN:
+            shutil.copyfileobj(sys.stdin.buffer, target)
+        else:
+            try:
+                with open(path, "rb") as source:
+                    shutil.copyfileobj(source, target)
+            except OSError as error:
+                reason = error.strerror or error
+                raise DataError(f"{path}: cannot be read: {reason}; check the path and its rights") from error
+    return copy
+
+
+def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) -> NBestFile:
+    """Look through a list.
+
+    Args:
+        path: plain or gzip; `-` for stdin. scratch: a folder for copies. format_name: of FORMATS (None: look for it).
+
+    Raises:
+        DataError: no such list, an empty one, a line that is not as the format says, a sentence that comes twice, or
+            numbers that leave most sentences out.
+    """
+    name = "stdin" if str(path) == STDIN else str(path)
+    file = settle(path, scratch, "nbest")
+    format_ = FORMATS[format_name] if format_name else _detect(name, file)
+    notes: Counter[str] = Counter()
+    sentences = hypotheses = 0
+    before, last, scored, has_sources = -1, -1, True, True
+    for nbest in format_.read(name, iter_lines(file), notes):
+        if nbest.number == before:
+            raise _repeated(name, nbest.number, nbest.lines[0][0], None)
+        notes[UNSORTED] += nbest.number < last
+        before, last = nbest.number, max(last, nbest.number)
+        sentences += 1
+        hypotheses += len(nbest.hypotheses)
+        notes[WITHOUT_HYPOTHESES] += not nbest.hypotheses
+        scored &= all(h.score is not None for h in nbest.hypotheses)
+        has_sources &= nbest.source is not None
+    if not hypotheses:
+        found = f"{sentences:,} sentences without any hypothesis" if sentences else "no sentence"
+        raise DataError(
+            f"{name}: expected an n-best list with {format_.EXPECTED}, found {found}; is it the right file?"
+        )
+    if last + 1 > 2 * sentences + 1000:
+        raise DataError(
+            f"{name}: expected numbers that count the sentences from 0, found {sentences:,} sentences, and {last:,} as "
+            "the largest number; number them as the lines of the source"
+        )
+    is_sorted_copy = bool(notes[UNSORTED])
+    if is_sorted_copy:
+        file = _sorted_copy(name, format_.read(name, iter_lines(file), Counter()), scratch)
+    if format_ is fairseq_output:
+        del notes[UNSORTED]  # as fairseq-generate always does
+    return NBestFile(
+        name, file, format_, is_sorted_copy, sentences, hypotheses, last, scored, has_sources, +notes
+    )
+
+
+def _detect(name: str, file: Path) -> NBestFormat:
+    first = ""
+    for _, line in iter_lines(file):
+        for format_ in (json_lines, moses, fairseq_output):
+            if format_.belongs(line):
+                return cast(NBestFormat, format_)
+        first = first or line.strip()
+    expected = "; or ".join(format_.EXPECTED for format_ in FORMATS.values())
+    found = f"lines like {shown(first)}" if first else "an empty file"
+    raise DataError(f"{name}: expected an n-best list, with {expected}; found {found}; is it the right file?")
+
+
+def _repeated(name: str, sentence: int, line: int, earlier: int | None) -> DataError:
+    before = "just before" if earlier is None else f"from line {earlier} on"
+    return DataError(
+        f"{place(name, line)}: sentence {sentence} comes a second time (it was there {before}); expected each number "
+        "once, with all its hypotheses; are these the outputs of several runs?"
+    )
+
+
+# ---- sorting on disk -------------------------------------------------------------------------------------------------
+
+
+def _sorted_copy(name: str, sentences: Iterator[NBest], scratch: Path) -> Path:
+    """The lines in order of the sentences, each with its old number: a JSON list [number, line] a line."""
+    runs: list[Path] = []
+    while run := sorted(_row(nbest) for nbest in itertools.islice(sentences, RUN)):
+        runs.append(scratch / f"run{len(runs)}")
+        with runs[-1].open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in run)
+    copy = scratch / "sorted"
+    with copy.open("w", encoding="utf-8") as file:
+        before: Row | None = None
+        for row in heapq.merge(*map(_rows, runs)):
+            if before is not None and before[0] == row[0]:
+                raise _repeated(name, row[0], row[1], before[1])
+            before = row
+            file.writelines(json.dumps(line) + "\n" for line in row[2])
+    for path in runs:
+        path.unlink()
+    return copy
+
+
+def _row(nbest: NBest) -> Row:
+    return nbest.number, nbest.lines[0][0], nbest.lines
+
+
+def _rows(path: Path) -> Iterable[Row]:
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            sentence, first, lines = json.loads(line)
+            yield sentence, first, [(number, text) for number, text in lines]
+
+
+def _numbered_lines(path: Path) -> Lines:
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            number, text = json.loads(line)
+            yield number, text

@@ -1,0 +1,284 @@
+"""ARPA files: n-gram models as SRILM, KenLM, IRSTLM and others write and read them.
+
+Sizes: n order of an n-gram, N of the model, L n-grams of one order. Logarithms are to base 10 in files, natural in
+`NGrams`. Source: the format as in SRILM's manual page ngram-format(5).
+
+    \\data\\                        what comes before is skipped
+    ngram 1=3
+    ngram 2=1
+
+    \\1-grams:
+    -99<TAB><s><TAB>-0.3           log10 p, the words, and but for the highest order the back-off weight, if not 0
+    -0.5<TAB>euro
+    …
+    \\end\\
+
+What is read leniently: blanks for tabs; −99 or less, −inf too, is −99 (SRILM's zero); the probability of <s> counts for
+nothing; a history that is no n-gram of its own (pruned files) is added with the probability that backing off gives it
+and no cost of leaving it, which changes no probability. A suffix that is no n-gram needs no adding (ngrams.py).
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import BOS
+from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams, trie_keys
+
+LEAST = -99.0  # log10 of what counts as zero
+LN_10 = float(np.log(10.0))
+COUNT = re.compile(r"ngram\s+(\d{1,4})\s*=\s*(\d{1,18})")
+SECTION = re.compile(r"\\(\d{1,4})-grams:")
+WRITTEN_AT_ONCE = 100_000  # lines
+
+
+def read_arpa(path: Path | str) -> NGrams:
+    """Read an ARPA file, plain or gzip (known by its first bytes), in one pass.
+
+    Raises:
+        DataError: anything that is not as the module docstring says, with the line.
+    """
+    path = Path(path)
+    lines = iter(tqdm(iter_lines(path), f"reading {path.name}", unit=" lines", leave=False, disable=None))
+    counts, heading = _read_counts(path, lines)
+    index: dict[str, int] = {}
+    model: NGrams | None = None
+    for n in range(1, len(counts) + 1):
+        number, line = heading
+        found = SECTION.fullmatch(line.strip())
+        if found is None or int(found[1]) != n:
+            raise DataError(
+                f"{place(path, number)}: expected the section `\\{n}-grams:`, as `\\data\\` announces, found "
+                f"{shown(line) if line else 'the end of the file'}; the file is cut short or damaged"
+            )
+        section = _Section(path, n, highest=n == len(counts))
+        heading = section.read(lines, index, number)
+        if len(section.log_probs) != counts[n - 1]:
+            raise DataError(
+                f"{place(path, heading[0])}: expected {counts[n - 1]:,} {n}-grams, as `\\data\\` announces, found "
+                f"{len(section.log_probs):,}; the file is cut short, or was changed without its counts"
+            )
+        model = section.unigrams(index) if model is None else section.added_to(model)
+    if heading[1].strip() != "\\end\\":
+        raise DataError(
+            f"{place(path, heading[0])}: expected `\\end\\`, found {shown(heading[1]) if heading[1] else 'nothing'}; "
+            "the file is cut short, or has more sections than `\\data\\` announces"
+        )
+    assert model is not None  # there is at least one order
+    if BOS in index:
+        model.log_probs[index[BOS]] = -np.inf
+    _fill_added(model)
+    return model
+
+
+def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[list[int], tuple[int, str]]:
+    """The counts of `\\data\\`, and the line that follows them."""
+    number = 0
+    for number, line in lines:  # noqa: B007
+        if line.strip() == "\\data\\":
+            break
+    else:
+        raise DataError(f"{path}: expected a line `\\data\\`, found none in {number:,} lines; this is no ARPA file")
+    counts: list[int] = []
+    heading = (number, "")
+    for heading in lines:
+        text = heading[1].strip()
+        if text.startswith("\\"):
+            break
+        found = COUNT.fullmatch(text)
+        if text and (found is None or int(found[1]) != len(counts) + 1):
+            raise DataError(
+                f"{place(path, heading[0])}: expected `ngram {len(counts) + 1}=COUNT`, found {shown(text)}; "
+                "mend the counts under `\\data\\`"
+            )
+        if found:
+            counts.append(int(found[2]))
+    if not counts or counts[0] == 0:
+        raise DataError(f"{place(path, heading[0])}: expected `ngram 1=COUNT` above, found no words; mend `\\data\\`")
+    return counts, heading
+
+
+class _Section:
+    """The n-grams of one order, as they stand in the file."""
+
+    def __init__(self, path: Path, order: int, highest: bool) -> None:
+        self.path, self.order, self.highest = path, order, highest
+        self.log_probs, self.back_offs = array("d"), array("d")
+        self.words = array("q")  # `order` ids for each n-gram
+        self.lines = array("q")
+
+    def read(self, lines: Iterator[tuple[int, str]], index: dict[str, int], number: int) -> tuple[int, str]:
+        """Read up to the next line with a backslash, which is returned; at the end of the file an empty one."""
+        order = self.order
+        for number, line in lines:
+            if line.startswith("\\"):
+                return number, line
+            cells = line.replace("\t", " ").split(" ")
+            if "" in cells:
+                cells = [cell for cell in cells if cell]
+                if not cells:
+                    continue
+            if not order < len(cells) <= order + 2:
+                raise DataError(
+                    f"{place(self.path, number)}: expected log10 p, {_words(order)} and perhaps a back-off weight, "
+                    f"found {shown(line)}; mend the line"
+                )
+            if len(cells) == order + 2 and self.highest:
+                raise DataError(
+                    f"{place(self.path, number)}: expected log10 p and {_words(order)}, for n-grams of the highest "
+                    f"order have no back-off weight, found {shown(line)}; remove it, or mend the words"
+                )
+            try:
+                self.log_probs.append(float(cells[0]))
+                self.back_offs.append(float(cells[order + 1]) if len(cells) == order + 2 else 0.0)
+            except ValueError:
+                raise DataError(
+                    f"{place(self.path, number)}: expected numbers before and after {_words(order)}, found "
+                    f"{shown(line)}; mend the line"
+                ) from None
+            if order == 1:
+                self.words.append(index.setdefault(cells[1], len(self.lines)))
+            else:
+                self._add_words(cells[1 : order + 1], index, number)
+            self.lines.append(number)
+        return number, ""
+
+    def _add_words(self, words: list[str], index: dict[str, int], number: int) -> None:
+        try:
+            self.words.extend([index[word] for word in words])
+        except KeyError as error:
+            raise DataError(
+                f"{place(self.path, number)}: expected words that are 1-grams, too, found "
+                f"{shown(error.args[0])}; add it to the 1-grams or remove this n-gram"
+            ) from None
+
+    def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
+        """Natural log p and back-off weights, (L,), (L,)."""
+        log_probs, back_offs = np.array(self.log_probs), np.array(self.back_offs)
+        self._refuse(np.isnan(log_probs) | (log_probs > 0), "a log10 p of at most 0", log_probs)
+        self._refuse(np.isnan(back_offs) | (back_offs == np.inf), "a finite back-off weight", back_offs)
+        return np.maximum(log_probs, LEAST) * LN_10, np.maximum(back_offs, LEAST) * LN_10
+
+    def _refuse(self, bad: np.ndarray, expected: str, values: np.ndarray) -> None:
+        if bad.any():
+            first = int(bad.argmax())
+            raise DataError(
+                f"{place(self.path, self.lines[first])}: expected {expected}, found {values[first]:g}; "
+                "mend the line, or estimate the model again"
+            )
+
+    def _refuse_twice(self, keys: np.ndarray, order: np.ndarray) -> None:
+        """Raise where sorted keys are equal; `order` (L,) says which n-gram stands where."""
+        same = np.flatnonzero(keys[1:] == keys[:-1])
+        if len(same):
+            lines = np.array(self.lines)
+            later = same[lines[order[same + 1]].argmin()] + 1  # the one that comes first in the file
+            earlier, later = lines[order[later - 1]], lines[order[later]]
+            raise DataError(
+                f"{place(self.path, int(later))}: this {self.order}-gram was already given in line {earlier}; "
+                "remove one of them"
+            )
+
+    def unigrams(self, index: dict[str, int]) -> NGrams:
+        """A model of this order alone."""
+        log_probs, back_offs = self._numbers()
+        ids = np.array(self.words)
+        order = np.argsort(ids, kind="stable")
+        self._refuse_twice(ids[order], order)
+        size = len(ids)
+        return NGrams(
+            tuple(index), np.array([0, size]), np.full(size, EMPTY, dtype=np.int64), ids, log_probs, back_offs
+        )
+
+    def added_to(self, model: NGrams) -> NGrams:
+        """The model with the n-grams of this order, the next one."""
+        log_probs, back_offs = self._numbers()
+        spelled = np.array(self.words, dtype=np.int64).reshape(-1, self.order)
+        histories = spelled[:, 0]
+        for k in range(1, self.order - 1):
+            model = _with_histories(model, histories, spelled[:, k], k + 1)
+            histories = model.find(histories, spelled[:, k])
+        keys = trie_keys(histories, spelled[:, -1], len(model.words))
+        order = np.argsort(keys, kind="stable")
+        self._refuse_twice(keys[order], order)
+        return NGrams(
+            model.words,
+            np.append(model.starts, len(model) + len(order)),
+            np.concatenate([model.histories, histories[order]]),
+            np.concatenate([model.last, spelled[order, -1]]),
+            np.concatenate([model.log_probs, log_probs[order]]),
+            np.concatenate([model.back_offs, back_offs[order]]),
+        )
+
+
+def _words(count: int) -> str:
+    return "one word" if count == 1 else f"{count} words"
+
+
+def _with_histories(model: NGrams, histories: np.ndarray, words: np.ndarray, order: int) -> NGrams:
+    """The model with every n-gram (L,), (L,) of an order that is a history and is missing; their log p is NaN."""
+    missing = model.find(histories, words) < 0
+    if not missing.any():
+        return model
+    size = len(model.words)
+    keys = np.unique(trie_keys(histories[missing], words[missing], size))
+    places = np.searchsorted(model.keys, keys)
+    shifted = np.insert(model.histories, places, keys // size - 1)
+    # n-grams from the first new place on have moved; of those only the next orders' histories speak
+    own = np.insert(np.zeros(len(model), dtype=bool), places, True)
+    moved = shifted + np.searchsorted(places, shifted, side="right")
+    return replace(
+        model,
+        starts=model.starts + np.where(np.arange(model.order + 1) >= order, len(keys), 0),
+        histories=np.where(own, shifted, moved),
+        last=np.insert(model.last, places, keys % size),
+        log_probs=np.insert(model.log_probs, places, np.nan),
+        back_offs=np.insert(model.back_offs, places, 0.0),
+    )
+
+
+def _fill_added(model: NGrams) -> None:
+    """Give the n-grams without log p the one that backing off gives them, the short ones first."""
+    for n in range(2, model.order):
+        begin, end = model.starts[n - 1 : n + 1]
+        added = begin + np.flatnonzero(np.isnan(model.log_probs[begin:end]))
+        history = model.histories[added]
+        rest = model.log_prob(model.suffixes[history], model.last[added])
+        model.log_probs[added] = model.back_offs[history] + rest
+
+
+def write_arpa(path: Path | str, model: NGrams) -> None:
+    """Write a model for other tools; words that never come next, but for <s>, are left out.
+
+    Raises:
+        OSError.
+    """
+    written = ~np.isneginf(model.log_probs) | np.array([word == BOS for word in model.words])[model.last]
+    written[model.starts[1] :] = True
+    begins = np.cumsum([0, *written])[model.starts]
+    words = np.array(model.words, dtype=object)
+    with whole_file(Path(path)) as file:
+        file.write("\\data\\\n")
+        file.writelines(f"ngram {n + 1}={count}\n" for n, count in enumerate(np.diff(begins).tolist()))
+        for n in range(1, model.order + 1):
+            file.write(f"\n\\{n}-grams:\n")
+            entries = model.starts[n - 1] + np.flatnonzero(written[model.starts[n - 1] : model.starts[n]])
+            for begin in range(0, len(entries), WRITTEN_AT_ONCE):
+                part = entries[begin : begin + WRITTEN_AT_ONCE]
+                log_probs = np.maximum(model.log_probs[part] / LN_10, LEAST).tolist()
+                back_offs = (model.back_offs[part] / LN_10).tolist()
+                spelled = words[model.spelled(part, n)].tolist()
+                for log_prob, gram, back_off in zip(log_probs, spelled, back_offs, strict=True):
+                    tail = f"\t{back_off:.8g}" if n < model.order else ""
+                    file.write(f"{log_prob:.8g}\t{' '.join(gram)}{tail}\n")
+        file.write("\n\\end\\\n")

@@ -1,0 +1,142 @@
+"""Interpolated modified Kneser-Ney smoothing: n-gram models from sentences of ids.
+
+Sizes: V words of the dictionary, T positions of the text with <s> and </s>, E n-grams, N the order.
+
+Source: Chen & Goodman 1999, "An Empirical Study of Smoothing Techniques for Language Modeling", §3 and eq. 17 for the
+discounts; details as in KenLM's lmplz (Heafield et al. 2013), whose models it equals:
+
+    p(w | h) = max(a(h w) − D(a(h w)), 0) / Σ_v a(h v)  +  γ(h) p(w | h'),    γ(h) = Σ_v D(a(h v)) / Σ_v a(h v)
+
+The adjusted count a is the number of times for n-grams of the highest order and those that begin with <s>, and the
+number of different words before it for all others. D is D₁, D₂, D₃₊ by the count, one set per order:
+
+    Y = n₁ / (n₁ + 2 n₂),    D_i = i − (i + 1) Y n_{i+1} / n_i      (n_i: how many n-grams have the adjusted count i)
+
+Where this gives no number from above 0 to i (small or made-up texts: some n_i is zero), the order takes FALLBACK, as
+lmplz does with --discount_fallback. Below the unigrams there is the uniform distribution over everything that can come
+next: all words of the dictionary, <unk> and </s>. A pruned n-gram leaves all of its adjusted count to γ(h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import BOS, EOS, UNK, WordList
+from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams, trie_keys
+from fairseq_llrnn.ngrams.sentences import Sentences
+
+LARGEST_ORDER = 5
+FALLBACK = (0.5, 1.0, 1.5)
+
+
+def estimate(
+    sentences: Sentences,
+    words: WordList,
+    order: int,
+    prune: Sequence[int] = (),
+    unigrams: np.ndarray | None = None,
+) -> NGrams:
+    """The model of an order from 1 to LARGEST_ORDER. p(· | h) sums to one over the predictable words for every h.
+
+    Args:
+        prune: n-grams of order n that come no more than prune[n − 1] times are left out, the last number standing for
+            all higher orders. Never falling, and 0 for unigrams.
+        unigrams: (V,) log p(w), −inf for what is not predictable, to stand in place of the text's own.
+
+    Raises:
+        DataError: sentences without any word.
+    """
+    if len(sentences.tokens) == 0:
+        raise DataError(f"n-grams of order {order}: expected sentences with words, found none; give a text with some")
+    counts = _Counts(sentences, words, order)
+    predictable = words.predictable
+    log_probs = np.full(len(counts.last), -np.inf)
+    back_offs = np.zeros(len(counts.last))
+    kept = np.ones(len(counts.last), dtype=bool)
+    for n in range(1, order + 1):
+        span = slice(counts.starts[n - 1], counts.starts[n])
+        histories, adjusted = counts.histories[span], counts.adjusted[span]
+        if n > 1 and prune:
+            kept[span] = counts.raw[span] > prune[min(n, len(prune)) - 1]
+        discounted = np.where(kept[span], np.maximum(adjusted - discount_of(adjusted), 0.0), 0.0)
+        # shape: (E,) one more at the end for the history of no words, which is −1
+        total = np.bincount(histories % (len(kept) + 1), adjusted, len(kept) + 1)
+        freed = np.bincount(histories % (len(kept) + 1), adjusted - discounted, len(kept) + 1)
+        gamma = np.divide(freed, total, out=np.ones(len(kept) + 1), where=total > 0)
+        with np.errstate(divide="ignore"):
+            if n == 1:
+                own = discounted / total[EMPTY] + gamma[EMPTY] / predictable.sum()
+                log_probs[span] = np.log(np.where(predictable, own, 0.0)) if unigrams is None else unigrams
+                continue
+            lower = np.exp(log_probs[counts.suffixes[span]])
+            log_probs[span] = np.log(discounted / total[histories] + gamma[histories] * lower)
+        previous = slice(counts.starts[n - 2], counts.starts[n - 1])
+        back_offs[previous] = np.log(gamma[previous])
+    return NGrams(words.symbols, counts.starts, counts.histories, counts.last, log_probs, back_offs).only(kept)
+
+
+def discounts(adjusted: np.ndarray) -> tuple[float, float, float]:
+    """D₁, D₂, D₃₊ of one order from the adjusted counts of its n-grams."""
+    n1, n2, n3, n4 = (int((adjusted == i).sum()) for i in range(1, 5))
+    if 0 in (n1, n2, n3):
+        return FALLBACK
+    y = n1 / (n1 + 2.0 * n2)
+    found = (1.0 - 2.0 * y * n2 / n1, 2.0 - 3.0 * y * n3 / n2, 3.0 - 4.0 * y * n4 / n3)
+    return found if all(0.0 < d <= i for i, d in enumerate(found, 1)) else FALLBACK
+
+
+def discount_of(adjusted: np.ndarray) -> np.ndarray:
+    """The discount of every n-gram of one order; none where the count is zero."""
+    return np.array([0.0, *discounts(adjusted)])[np.minimum(adjusted, 3)]
+
+
+class _Counts:
+    """All n-grams of a text up to an order, numbered as in `NGrams` and counted."""
+
+    def __init__(self, sentences: Sentences, words: WordList, order: int) -> None:
+        size, bos = len(words), words.symbols.index(BOS)
+        text, place = _with_ends(sentences, words)
+        self.starts = np.array([0, size])
+        self.histories = np.full(size, EMPTY, dtype=np.int64)
+        self.last = np.arange(size, dtype=np.int64)
+        self.suffixes = np.full(size, EMPTY, dtype=np.int64)
+        self.raw = np.bincount(text, minlength=size)
+        first = np.arange(size)  # the first word of every n-gram
+        rows = text  # shape: (T,) the n-gram of the order at hand that ends here; any number where there is none
+        for n in range(2, order + 1):
+            here = np.flatnonzero(place >= n - 1)
+            keys = trie_keys(rows[here - 1], text[here], size)
+            found, example, inverse, raw = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+            histories = found // size - 1
+            self.histories = np.concatenate([self.histories, histories])
+            self.last = np.concatenate([self.last, found % size])
+            self.suffixes = np.concatenate([self.suffixes, rows[here[example]]])
+            self.raw = np.concatenate([self.raw, raw])
+            first = np.concatenate([first, first[histories]])
+            rows = np.zeros_like(text)
+            rows[here] = self.starts[-1] + inverse
+            self.starts = np.append(self.starts, self.starts[-1] + len(found))
+        longer = self.suffixes[size:]
+        self.adjusted = np.bincount(longer, minlength=len(self.last))
+        as_counted = first == bos
+        as_counted[self.starts[-2] :] = True
+        self.adjusted = np.where(as_counted, self.raw, self.adjusted)
+        self.adjusted[bos] = 0  # never comes next
+
+
+def _with_ends(sentences: Sentences, words: WordList) -> tuple[np.ndarray, np.ndarray]:
+    """The text with <s> before and </s> behind every sentence, and every token's place in its sentence: (T,), (T,)."""
+    bos, eos, unk = (words.symbols.index(symbol) for symbol in (BOS, EOS, UNK))
+    ordinary = words.predictable
+    ordinary[eos] = False
+    lengths = sentences.lengths + 2
+    ends = lengths.cumsum()
+    text = np.empty(int(lengths.sum()), dtype=np.int64)
+    inner = np.ones(len(text), dtype=bool)
+    inner[ends - 1] = inner[ends - lengths] = False
+    text[inner] = np.where(ordinary[sentences.tokens], sentences.tokens, unk)
+    text[ends - lengths], text[ends - 1] = bos, eos
+    return text, np.arange(len(text)) - np.repeat(ends - lengths, lengths)

@@ -1,0 +1,179 @@
+"""From an n-gram model to an automaton on the dictionary's symbols.
+
+Sizes: V symbols of the dictionary, W words of the model, E n-grams, Q states, K dictionary words that the model lacks.
+
+A state is a history that has something to say: n-grams of the model that go on from it, or a back-off weight. It fails
+to the longest suffix that is a state, the shortest to ROOT, where b₀ has the unigrams. State 0 is the history of no
+words. The model starts in <s>, and does so again after every </s>.
+
+Which words are whose:
+
+* Words of the model outside the dictionary are dropped with all n-grams that hold them. Their probability is lost:
+  what remains of p(· | h) sums to less than one, in every state by what that state gave to them.
+* Dictionary words that the model lacks, K of them, share p(<unk>) in b₀: each of them, and <unk> itself, gets
+  p(<unk>) / (K + 1). After one of them the history is <unk>, and nothing before it. An n-gram that ends in <unk> stays
+  with the dictionary's <unk> alone: in such a history the other K have their back-off part besides, and p(· | h) sums
+  to more than one by that. (Models with such n-grams come from texts in which words were made <unk>.)
+
+`reweighing.normalised` then makes every state a distribution again, which changes no ratio inside a state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairseq_llrnn.automata.automaton import LONGEST_CHAIN, ROOT, Automaton
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import BOS, EOS, UNK, WordList
+from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams
+
+NO_STATE = -1
+OTHER_UNK = "<UNK>"
+
+
+@dataclass(frozen=True)
+class Converted:
+    """An n-gram model on the symbols of a dictionary; what is lost is not made good yet (module docstring)."""
+
+    automaton: Automaton
+    log_root: np.ndarray  # (V,) log b₀
+    histories: np.ndarray  # (Q − 1,) the n-gram that each state after the first is
+    notes: Counter[str]  # what a user should know
+
+
+def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converted:
+    """The automaton of a model, and its root.
+
+    Args:
+        source: how errors name the model, e.g. the file's path.
+
+    Raises:
+        DataError: no </s>, no <unk> or none of the dictionary's other words in the model; histories that are too long.
+    """
+    if model.order > LONGEST_CHAIN:
+        raise DataError(
+            f"{source}: expected n-grams of at most {LONGEST_CHAIN} words, found some of {model.order}; estimate a "
+            "model of a smaller order"
+        )
+    match = _match_words(model, words, source)
+    notes: Counter[str] = Counter()
+    log_root = np.full(len(words), -np.inf)
+    known = np.flatnonzero((match.symbols >= 0) & ~np.isneginf(model.log_probs[: len(model.words)]))
+    log_root[match.symbols[known]] = model.log_probs[known]
+    if len(match.lacking):
+        each = model.log_probs[match.model_unk] - np.log(len(match.lacking) + 1)
+        log_root[np.append(match.lacking, match.unk)] = each
+        notes["words of the dictionary that the n-grams lack share the probability of <unk>"] += len(match.lacking)
+    dropped = int(((match.symbols < 0) & ~np.isneginf(model.log_probs[: len(model.words)])).sum())
+    if dropped:
+        notes["words of the n-grams are not in the dictionary; dropped with their n-grams"] += dropped
+    automaton, histories = _build(model, match, words, log_root)
+    gone = len(model) - len(model.words) - automaton.num_arcs
+    if gone:
+        notes["n-grams dropped: they hold such a word, or go on after </s>"] += gone
+    return Converted(automaton, log_root, histories, notes)
+
+
+@dataclass(frozen=True)
+class _Match:
+    """Which word of the model is which symbol of the dictionary."""
+
+    symbols: np.ndarray  # (W,) id in the dictionary; −1: none. <s> is one here
+    lacking: np.ndarray  # (K,) ids in the dictionary
+    unk: int  # in the dictionary
+    model_unk: int
+
+
+def _match_words(model: NGrams, words: WordList, source: str) -> _Match:
+    index = {symbol: i for i, symbol in enumerate(words.symbols)}
+    predictable = words.predictable
+    usable = predictable.copy()
+    usable[index[BOS]] = True
+    names = list(model.words)
+    if UNK not in names and OTHER_UNK in names:
+        names[names.index(OTHER_UNK)] = UNK
+    for needed, how in (
+        (EOS, "estimate it from sentences, one a line, with <s> and </s> (KenLM and SRILM do so by themselves)"),
+        (UNK, "estimate it with an open vocabulary (KenLM's lmplz always does, SRILM's ngram-count with -unk), or give "
+              "<unk> a small probability by a line of the 1-grams, like `-6<TAB><unk>`"),
+    ):  # fmt: skip
+        if needed not in names:
+            raise DataError(f"{source}: expected {needed} among the words of the n-grams, found none; {how}")
+    symbols = np.array([index.get(name, -1) for name in names], dtype=np.int64)
+    symbols[symbols >= 0] = np.where(usable[symbols[symbols >= 0]], symbols[symbols >= 0], -1)
+    covered = np.zeros(len(words), dtype=bool)
+    covered[symbols[symbols >= 0]] = True
+    ordinary = predictable & ~np.isin(np.arange(len(words)), [index[EOS], index[UNK]])
+    if not (covered & ordinary).any():
+        example = next((name for name in names if name not in (BOS, EOS, UNK)), UNK)
+        raise DataError(
+            f"{source}: expected n-grams of words of the dictionary, found no word of it (but e.g. {example!r}); "
+            "give n-grams of the same language, tokenised and cased as the training text"
+        )
+    return _Match(symbols, np.flatnonzero(predictable & ~covered), index[UNK], names.index(UNK))
+
+
+def _build(model: NGrams, match: _Match, words: WordList, log_root: np.ndarray) -> tuple[Automaton, np.ndarray]:
+    """The automaton, and the n-gram of every state after the first."""
+    bos, eos = words.symbols.index(BOS), words.symbols.index(EOS)
+    usable = _usable(model, match.symbols, bos, eos)
+    symbol = match.symbols[model.last]
+    size, starts = len(model.words), model.starts
+
+    goes_on = np.zeros(len(model), dtype=bool)
+    goes_on[model.histories[size:][usable[size:]]] = True
+    is_state = usable & (symbol != eos) & (goes_on | (model.back_offs != 0))
+    is_state[starts[-2] :] = False
+    state_of = np.where(is_state, np.cumsum(is_state), NO_STATE)  # 0 is the history of no words
+    # the state of the longest suffix, itself included
+    state = state_of.copy()
+    for n in range(1, model.order + 1):
+        span = slice(starts[n - 1], starts[n])
+        shorter = model.suffixes[span]
+        below = np.where(shorter == EMPTY, 0, state[shorter])
+        state[span] = np.where(is_state[span], state_of[span], below)
+
+    entries = np.flatnonzero(is_state)
+    shorter = model.suffixes[entries]
+    fail = np.where(shorter == EMPTY, 0, state[shorter])
+    start = int(state[model.words.index(BOS)]) if BOS in model.words else 0
+
+    arcs = size + np.flatnonzero(usable[size:])
+    from_state, token = state_of[model.histories[arcs]], symbol[arcs]
+    order = np.lexsort((token, from_state))
+    arcs, from_state, token = arcs[order], from_state[order], token[order]
+
+    root_next = np.full(len(words), -1, dtype=np.int64)
+    unigrams = np.flatnonzero((match.symbols >= 0) & (match.symbols != bos))
+    root_next[match.symbols[unigrams]] = state[unigrams]
+    root_next[match.lacking] = state[match.model_unk]
+    root_next[eos] = start
+    root_next[np.isneginf(log_root)] = -1
+    num_states = len(entries) + 1
+    automaton = Automaton(
+        num_symbols=len(words),
+        starts=np.array([start], dtype=np.int64),
+        offsets=np.concatenate([[0], np.bincount(from_state, minlength=num_states).cumsum()]).astype(np.int64),
+        tokens=token,
+        nexts=np.where(token == eos, start, state[arcs]),
+        log_weights=model.log_probs[arcs],
+        fail=np.concatenate([[ROOT], np.where(fail == 0, ROOT, fail)]),
+        back_off=np.concatenate([[0.0], model.back_offs[entries]]),
+        root_next=root_next,
+        memory=model.order - 1,
+    )
+    return automaton, entries
+
+
+def _usable(model: NGrams, symbols: np.ndarray, bos: int, eos: int) -> np.ndarray:
+    """(E,) bool: n-grams of words of the dictionary alone, with <s> at most at the begin and </s> at the end."""
+    symbol = symbols[model.last]
+    usable = symbol >= 0
+    for n in range(2, model.order + 1):
+        span = slice(model.starts[n - 1], model.starts[n])
+        history = model.histories[span]
+        usable[span] &= usable[history] & (symbol[history] != eos) & (symbol[span] != bos)
+    return usable

@@ -1,0 +1,74 @@
+"""Words outside the dictionary as ids, and what the open classes say of each.
+
+Sizes: V words, O open classes. Ids from V on are strings (evidence/table.py); a word of the dictionary has such an
+id as well, its *twin*, by which training reads and scores it as if the dictionary lacked it. Probabilities are of
+strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for a twin, the sum leaves itself out.
+
+Ids live as long as the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairseq_llrnn.alignment.translation_table import is_word
+from fairseq_llrnn.evidence.table import OpenWords
+from fairseq_llrnn.open_vocabulary.spelling import spell
+from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
+
+
+class OpenTable:
+    """The strings outside a dictionary that were met so far."""
+
+    def __init__(self, vocabulary: OpenVocabulary, words: OpenWords) -> None:
+        self.vocabulary, self.words = vocabulary, words
+        self._rows = np.zeros((0, len(vocabulary.names)), dtype=np.float32)  # by id − V; NaN: not asked yet
+        self._spelt: dict[int, int] = {}  # open class -> id of its string
+
+    def __deepcopy__(self, memo: object) -> OpenTable:
+        return self  # a copy of a model belongs to the same dictionary
+
+    def log_probs(self, ids: np.ndarray) -> np.ndarray:
+        """log P_o(w | w ∉ V) of the strings with these ids, all of them at least V: (n,) -> (n, O) float32."""
+        met = len(self.words.symbols) - self.words.known
+        if len(self._rows) < met:
+            grown = np.full((met, len(self.vocabulary.names)), np.nan, dtype=np.float32)
+            grown[: len(self._rows)] = self._rows
+            self._rows = grown
+        places = ids - self.words.known
+        new = np.unique(places[np.isnan(self._rows[places]).any(1)])
+        if len(new):
+            self._rows[new] = self._ask([self.words.symbols[self.words.known + i] for i in new.tolist()])
+        return self._rows[places]
+
+    def _ask(self, strings: Sequence[str]) -> np.ndarray:
+        log_probs = self.vocabulary.strings.log_probs(strings)
+        twin = (np.array([string in self.words.known_index for string in strings]) & is_word(strings))[:, None]
+        outside = np.logaddexp(self.vocabulary.log_outside, np.where(twin, log_probs, -np.inf))
+        return log_probs - outside
+
+    def read_as(self, ids: np.ndarray) -> np.ndarray:
+        """The class that a network reads in the place of each string, the one it most looks like: (n,) -> (n,).
+
+        argmax_o π_o P_o(w); the ids are at least V.
+        """
+        classes: np.ndarray = (self.log_probs(ids) + self.vocabulary.log_shares).argmax(1)
+        return classes
+
+    def twins(self, words: np.ndarray) -> np.ndarray:
+        """The ids of the twins of some words of the dictionary: (n,) -> (n,)."""
+        return np.array([self.words.open(self.words.symbols[word]) for word in words.tolist()], dtype=np.int64)
+
+    def words_of(self, ids: np.ndarray) -> np.ndarray:
+        """The words of the dictionary whose twins these ids are, −1 for other strings: (n,) -> (n,)."""
+        known, symbols = self.words.known_index, self.words.symbols
+        return np.array([known.get(symbols[i], -1) for i in ids.tolist()], dtype=np.int64)
+
+    def spelt(self, of_class: int) -> int:
+        """The id of the string that stands for an open class where a text is written (spelling.py)."""
+        if of_class not in self._spelt:
+            string = spell(self.vocabulary.strings, of_class, self.words.known_index)
+            self._spelt[of_class] = self.words.open(string)
+        return self._spelt[of_class]

@@ -1,0 +1,153 @@
+"""The open vocabulary of a prior: its classes, and arrays of numbers to keep it in.
+
+Sizes: V words, O open classes, F output features, n the order of the character n-grams.
+
+    p(w | K)  =  p(<unk> | K) Σ_o r_o(K) P_o(w | w ∉ V)         for every string w outside the dictionary
+
+A word of the dictionary has its own probability only: P_o leaves these words out, and is divided by what is left. So
+every string has one path, what the host calls <unk> is exactly the probability of a word outside the dictionary, and
+perplexities over the dictionary mean what they meant before. mixture.py has r_o and p(<unk> | K).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairseq_llrnn.features.feature_table import FeatureTable, are_rows
+from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
+from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
+from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers
+from fairseq_llrnn.open_vocabulary.strings import StringDistributions
+
+KIND = "characters"
+MOST_SYMBOLS = 2**20  # so that keys of grams stay within 64 bits
+
+
+@dataclass(frozen=True)
+class OpenVocabulary:
+    """O open classes (module docstring)."""
+
+    names: tuple[str, ...]  # O
+    features: FeatureTable  # O rows over the F output features
+    log_shares: np.ndarray  # (O,) float64, log π_o: each class's share of the background of <unk>; Σ π = 1
+    strings: StringDistributions
+    log_outside: np.ndarray  # (O,) float64, log(1 − Σ_{v ∈ V} P_o(v))
+    word_shares: np.ndarray  # (V,) float64, the share of a word's tokens that training reads as unknown; 0 for most
+
+    def readable(self, words: Signatures) -> Signatures:
+        """ψ of V words, and behind them of the O classes, in so far as ψ has their features."""
+        index, table = words.features.index, words.features
+        names = self.features.names
+        offsets, indices, values = [table.offsets], [table.indices], [table.values]
+        for o in range(len(self.names)):
+            span = slice(self.features.offsets[o], self.features.offsets[o + 1])
+            entries = zip(self.features.indices[span].tolist(), self.features.values[span].tolist(), strict=True)
+            row = sorted((index[names[i]], value) for i, value in entries if names[i] in index)
+            offsets.append(offsets[-1][-1:] + len(row))
+            indices.append(np.array([i for i, _ in row], dtype=np.int64))
+            values.append(np.array([value for _, value in row], dtype=np.float32))
+        whole = FeatureTable(table.names, *(np.concatenate(parts) for parts in (offsets, indices, values)))
+        return Signatures(np.append(words.class_of, words.num_classes + np.arange(len(self.names))), whole)
+
+    def description(self) -> dict[str, Any]:
+        """For the prior's JSON."""
+        return {"kind": KIND, "classes": list(self.names), "order": len(self.strings.characters.levels)}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For the prior's arrays."""
+        characters, numbers = self.strings.characters, self.strings.numbers
+        arrays = {
+            "open_offsets": self.features.offsets,
+            "open_indices": self.features.indices,
+            "open_values": self.features.values,
+            "open_log_shares": self.log_shares,
+            "open_log_outside": self.log_outside,
+            "open_word_shares": self.word_shares,
+            "open_characters": characters.alphabet.characters,
+            "open_geometric": self.strings.geometric,
+            "open_numbers": np.concatenate([numbers.steps, numbers.digits, numbers.separators]),
+        }
+        for name in ("keys", "counts", "entry_keys", "entry_counts"):
+            parts = [getattr(level, name) for level in characters.levels]
+            arrays[f"open_{name}"] = np.concatenate(parts)
+            arrays[f"open_{name}_sizes"] = np.array([len(part) for part in parts], dtype=np.int64)
+        return arrays
+
+
+def read_open_vocabulary(
+    arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], names: Sequence[str], num_words: int
+) -> OpenVocabulary:
+    """The open vocabulary of a prior, from what `arrays` and `description` gave.
+
+    Args:
+        names: F. num_words: V.
+
+    Raises:
+        ValueError, KeyError, TypeError: for what is none; it may come from strangers.
+    """
+    classes, order = description["classes"], description["order"]
+    if description["kind"] != KIND or not isinstance(order, int) or not 0 < order <= 64:
+        raise ValueError(f"the open vocabulary is of an unknown kind, {description['kind']!r}")
+    if not (isinstance(classes, list) and classes and all(isinstance(name, str) for name in classes)):
+        raise ValueError("the open vocabulary names no classes")
+
+    def numbers(name: str, size: int | None = None) -> np.ndarray:
+        return _row(arrays, name, np.float64, size)
+
+    def integers(name: str, size: int | None = None) -> np.ndarray:
+        return _row(arrays, name, np.int64, size)
+
+    many = len(classes)
+    offsets, indices = integers("open_offsets", many + 1), integers("open_indices")
+    values = _row(arrays, "open_values", np.float32, len(indices))
+    if not are_rows(offsets, indices, len(names)) or not np.isfinite(values).all():
+        raise ValueError("the features of the open classes point outside their table")
+    log_shares, log_outside = numbers("open_log_shares", many), numbers("open_log_outside", many)
+    word_shares, geometric = numbers("open_word_shares", num_words), numbers("open_geometric", many)
+    if abs(np.exp(log_shares).sum() - 1.0) > 1e-6 or not (np.isfinite(log_outside) & (log_outside <= 0.0)).all():
+        raise ValueError("the shares of the open classes are none")
+    if not ((word_shares >= 0) & (word_shares <= 1)).all() or not ((geometric >= 0) & (geometric < 1)).all():
+        raise ValueError("the open vocabulary has shares outside 0 … 1")
+    parts = np.split(numbers("open_numbers", 3 + len(DIGITS) + len(SEPARATORS)), [3, 3 + len(DIGITS)])
+    if any((part <= 0).any() or abs(part.sum() - 1.0) > 1e-6 for part in parts):
+        raise ValueError("the distribution of numbers does not add up to one")
+    characters = integers("open_characters")
+    sound = len(characters) + 2 <= MOST_SYMBOLS and (np.diff(characters) > 0).all()
+    if not sound or (len(characters) and (characters[0] < 0 or characters[-1] >= 0x110000)):
+        raise ValueError("the alphabet of the open vocabulary is none")
+    model = _read_characters(Alphabet(characters), many, order, integers)
+    strings = StringDistributions(model, GeometricNumbers(*parts), geometric)
+    table = FeatureTable(tuple(names), offsets, indices, values)
+    return OpenVocabulary(tuple(classes), table, log_shares, strings, log_outside, word_shares)
+
+
+def _read_characters(alphabet: Alphabet, num_classes: int, order: int, integers: Any) -> CharacterNGrams:
+    split = {}
+    for name in ("keys", "counts", "entry_keys", "entry_counts"):
+        sizes, whole = integers(f"open_{name}_sizes", order), integers(f"open_{name}")
+        if (sizes < 0).any() or sizes.sum() != len(whole):
+            raise ValueError(f"open_{name}: its parts do not add up to the whole")
+        split[name] = np.split(whole, np.cumsum(sizes)[:-1])
+    before = 1
+    for keys, counts, entries, entry_counts in zip(*split.values(), strict=True):
+        rising = all(len(x) == 0 or (x[0] >= 0 and (np.diff(x) > 0).all()) for x in (keys, entries))
+        inside = len(keys) == 0 or keys[-1] < before * alphabet.size
+        of_grams = len(entries) == 0 or entries[-1] < len(keys) * num_classes
+        sizes = len(counts) == len(keys) and len(entry_counts) == len(entries)
+        if not (rising and inside and of_grams and sizes and (counts >= 0).all() and (entry_counts > 0).all()):
+            raise ValueError("the character n-grams point outside their tables")
+        before = len(keys)
+    return CharacterNGrams(alphabet, num_classes, tuple(Level(*level) for level in zip(*split.values(), strict=True)))
+
+
+def _row(arrays: Mapping[str, np.ndarray], name: str, dtype: type, size: int | None) -> np.ndarray:
+    array = arrays[name]
+    if array.dtype != dtype or array.ndim != 1 or (size is not None and len(array) != size):
+        expected = f"a row of {'' if size is None else f'{size} '}{np.dtype(dtype)}"
+        raise ValueError(f"{name}: expected {expected}, found {array.dtype} of shape {array.shape}")
+    return array

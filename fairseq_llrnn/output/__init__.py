@@ -1,0 +1,1 @@
+"""The log-linear output layer: exact over signatures, or with a sample of them."""

@@ -1,0 +1,131 @@
+"""log p of a class, for training: the one place where scores, masses and corrections of classes and slots meet.
+
+Sizes: N positions, G groups of positions, S signatures, J slots, H hidden width. Probabilities are natural logarithms.
+
+    scores  =  hidden rowsᵀ + bias + corrections          classes: bias is Φc + log_mass, or Φc + the shared masses
+    log Z   =  log (Σ exp scores + Σ exp slot_scores)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY, Corrections
+
+
+class _ClassScore(torch.autograd.Function):
+    """The target's score and log Z over the classes, with one N×S buffer: the probabilities, kept for the gradient.
+
+    The gradients in the scores are onehot and p; their sum is never formed: they enter the matrix products apart.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        rows: Tensor,
+        bias: Tensor,
+        target: Tensor,
+        corrections: Corrections | None,
+        added: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """hidden (N, H), rows (S, H), bias (S,) or (G, S) [float32: holds log_mass], target (N,) -> (N,) and (N,).
+
+        Row g of a bias (G, S) is of the N/G positions from g·N/G on: those of a sentence, or of one position.
+        `added`: that of the corrections, (E,), for its gradient. log Z is −inf where everything is forbidden.
+        """
+        if bias.dim() == 1 and hidden.dtype == bias.dtype:
+            scores = torch.addmm(bias, hidden, rows.T)
+        else:
+            # in half precision the products are, the sums over classes are not: log_partition is float32
+            scores = (hidden @ rows.T).to(bias.dtype)
+            scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
+        if corrections is not None:
+            scores = corrections.correct(scores)
+        target_score = scores.gather(1, target.unsqueeze(1)).squeeze(1)
+        top = scores.amax(dim=1)
+        probabilities = torch.softmax(scores, dim=1, out=scores)
+        if corrections is not None or bias.dim() > 1 or len(hidden) == 1:  # a bias (S,) may be of one position
+            probabilities = _without_nans(probabilities, top)
+        # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
+        largest = probabilities.amax(dim=1)
+        log_partition = top - largest.masked_fill(largest == 0.0, 1.0).log()
+        ctx.save_for_backward(hidden, rows, target, probabilities)
+        ctx.groups = None if bias.dim() == 1 else len(bias)
+        ctx.places = None if corrections is None else (corrections.rows, corrections.classes)
+        return target_score, log_partition
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, grad_score: Tensor, grad_partition: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None, Tensor | None]:
+        hidden, rows, target, probabilities = ctx.saved_tensors
+        need_hidden, need_rows, need_bias, *_, need_added = ctx.needs_input_grad
+        of_score, of_partition = grad_score.unsqueeze(1), grad_partition.unsqueeze(1)  # shape: (N, 1)
+        p = probabilities.to(hidden.dtype)
+        grad_hidden = grad_rows = grad_bias = grad_added = None
+        if need_hidden:
+            grad_hidden = torch.addcmul(rows[target] * of_score.to(rows.dtype), p @ rows, of_partition.to(rows.dtype))
+        if need_rows:
+            scaled = hidden * of_partition.to(hidden.dtype)
+            grad_rows = (p.T @ scaled).index_add_(0, target, hidden * of_score.to(hidden.dtype))
+        if need_bias and ctx.groups is None:
+            grad_bias = (grad_partition @ probabilities).index_add_(0, target, grad_score)
+        elif need_bias:
+            groups, (positions, classes) = ctx.groups, probabilities.shape
+            each = (groups, positions // groups)
+            grad_bias = torch.bmm(grad_partition.view(groups, 1, -1), probabilities.view(*each, classes)).squeeze(1)
+            grad_bias.scatter_add_(1, target.view(each), grad_score.reshape(each))
+        if need_added:
+            row, of_class = ctx.places
+            of_target = grad_score[row].masked_fill(target[row] != of_class, 0.0)
+            grad_added = grad_partition[row] * probabilities[row, of_class] + of_target
+        return grad_hidden, grad_rows, grad_bias, None, None, grad_added
+
+
+def _without_nans(probabilities: Tensor, top: Tensor) -> Tensor:
+    """Probabilities 0 in rows where everything is forbidden, as after padding: there, 0 · NaN would be a gradient."""
+    nothing = top.isneginf()
+    if bool(nothing.any()):
+        probabilities[nothing] = 0.0
+    return probabilities
+
+
+def class_log_prob(
+    hidden: Tensor,
+    rows: Tensor,
+    bias: Tensor,
+    target: Tensor,
+    slot_scores: Tensor | None = None,
+    corrections: Corrections | None = None,
+) -> Tensor:
+    """log p(target), target (N,) being classes, from S on slots, of the softmax of the module docstring: (N,).
+
+    Args:
+        hidden: (N, H). rows: (S, H). bias: (S,) or (G, S), of which row g serves the N/G positions from g·N/G on; −inf
+            forbids a class. slot_scores: (N, J), masses included. corrections: of N rows, with `shared` in the bias.
+
+    Returns:
+        Values in bias.dtype (float32 or float64) whatever the dtype of the products; −inf for what is forbidden.
+    """
+    added = None if corrections is None else corrections.added
+    if slot_scores is None:
+        score, log_partition = _ClassScore.apply(hidden, rows, bias, target, corrections, added)
+    else:
+        slot = target - len(rows)
+        classes = target.masked_fill(slot >= 0, 0)
+        of_class, static_partition = _ClassScore.apply(hidden, rows, bias, classes, corrections, added)
+        if corrections is not None:
+            # what the scores of classes lack, in each row the same
+            slot_scores = slot_scores - corrections.constant.to(bias.dtype).unsqueeze(1)
+        of_slot = slot_scores.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1)
+        score = torch.where(slot >= 0, of_slot, of_class)
+        terms = torch.cat([static_partition.unsqueeze(1), slot_scores], dim=1)  # shape: (N, 1 + J)
+        nothing = terms.isneginf().all(1, keepdim=True)  # where the gradient of a logsumexp would be NaN
+        log_partition = terms.masked_fill(nothing, 0.0).logsumexp(1)
+    return torch.where(score.isneginf(), NEGATIVE_INFINITY, score - log_partition)

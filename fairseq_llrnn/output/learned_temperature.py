@@ -1,0 +1,38 @@
+"""A background whose temperature the network chooses: it alone learns where b is to be trusted.
+
+Sizes: N positions, S signatures, E entries of corrections, H hidden width. What a history K says of a signature is
+r_K(σ) = log B_K(σ)/B₀(σ) less the factor that it gives all words of which it says nothing in particular (`constant` in
+corrections.py), where B are masses and B₀ those of the static weights. The masses become
+
+    B(σ)  ∝  B₀(σ) exp(τ(K, σ) r_K(σ)),      τ(K, σ) = 1 + wᵀh + c + v_σ      (1/τ: temperature; w, c, v begin at zero)
+
+and the shares of words inside a signature stay as they are: no network could mend them. In the terms of the log-linear
+model r is one feature more, and τ − 1 its weight; but it counts as part of the background: it is in no norm of the
+adaptor, and the likelihood alone trains it where labels are smoothed. τ is not bound to be positive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+
+
+class LearnedTemperature(nn.Module):
+    """τ(K, σ), from the hidden state and the signature."""
+
+    def __init__(self, hidden_size: int, num_classes: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(hidden_size))
+        self.bias = nn.Parameter(torch.zeros(()))
+        self.of_class = nn.Parameter(torch.zeros(num_classes))
+
+    def applied(self, masses: Corrections, hidden: Tensor) -> Corrections:
+        """The masses of N positions; hidden: (N, H)."""
+        precise = torch.promote_types(self.weight.dtype, torch.float32)
+        of_position = 1.0 + hidden.to(precise) @ self.weight.to(precise) + self.bias.to(precise)  # shape: (N,)
+        power = of_position[masses.rows] + self.of_class[masses.classes].to(precise)  # shape: (E,)
+        return replace(masses, added=masses.added.to(precise) * power)

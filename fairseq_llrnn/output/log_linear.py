@@ -1,0 +1,233 @@
+"""The log-linear output layer: p(x | K) ∝ b(K, x) exp(a(K)ᵀ φ(x)), with a(K) = W h + c.
+
+Sizes: N positions, V words, S signatures, F features, H hidden width. Probabilities are natural logarithms. Source:
+Dymetman & Xiao 2016, §2 (equation 2 and §2.2); the signature form is derived in docs/design.md.
+
+Two formulas stand behind the one door `LogLinearOutput`:
+
+    plain      scores over V words, with a dense V×F feature matrix: the definition, slow, the oracle of the tests
+    signature  scores over S signatures: hidden Eᵀ + Φ c + log_mass with E = Φ W, then the share inside the class
+
+Softmax is the special case φ = one-hot, b = 1: then E = W and the signature formula is a linear layer, bit for bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores
+from fairseq_llrnn.output.fused_loss import class_log_prob
+
+FORMULAS = ("signature", "plain")
+
+
+def plain_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, phi: Tensor, log_weights: Tensor) -> Tensor:
+    """log p(x | K) for every word by the definition.
+
+    Args:
+        hidden: (N, H). weight: (F, H). bias: (F,). phi: dense (V, F). log_weights: log b, (N, V) or (1, V).
+
+    Returns:
+        (N, V) log-probabilities.
+    """
+    adaptor = hidden @ weight.T + bias  # shape: (N, F)
+    return functional.log_softmax(adaptor @ phi.T + log_weights, dim=-1)
+
+
+@dataclass(frozen=True)
+class SlotScores:
+    """What is different where sentences have J slots, classes S … S + J − 1 of their own."""
+
+    scores: Tensor  # aᵀφ of every slot, (N, J)
+    log_mass: Tensor  # (N, J)
+    targets: Tensor  # the classes of the targets, (N,), from S on slots
+
+
+class LogLinearOutput(nn.Module):
+    """The output layer over a table of signature features and a background.
+
+    `weight` (F, H) and `bias` (F,) map the hidden state to the adaptor a(K) (F,). The adaptor itself is only formed by
+    `adaptor` and by the norm: everything else works with the composed rows E = Φ W.
+
+    Args:
+        features: S rows, φ(σ).
+        class_of: (V,) the signature of every word.
+        hidden_size: H.
+        formula: "signature", or "plain" (V-sized, the oracle).
+    """
+
+    class_of: Tensor
+
+    def __init__(
+        self, features: FeatureTable, class_of: Tensor, hidden_size: int, formula: str = "signature"
+    ) -> None:
+        super().__init__()
+        if formula not in FORMULAS:
+            raise ValueError(f"formula: expected one of {FORMULAS}, found {formula!r}")
+        self.formula = formula
+        self.rows = SparseRows(features)
+        self.register_buffer("class_of", class_of, persistent=False)
+        self.weight = nn.Parameter(torch.empty(features.num_features, hidden_size))
+        self.bias = nn.Parameter(torch.zeros(features.num_features))
+        nn.init.uniform_(self.weight, -0.1, 0.1)
+
+    def composed(self, some: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """E = Φ W (S, H) and Φ c (S,): compute once per batch, hand to the methods below.
+
+        Args:
+            some: the classes (K,) whose rows are wanted, (K, H) and (K,); by default all of them.
+        """
+        bias = at_least_float32(self.bias).unsqueeze(1)
+        if some is not None:
+            return self.rows.compose_some(self.weight, some), self.rows.compose_some(bias, some).squeeze(1)
+        return self.rows.compose(self.weight), self.rows.compose(bias).squeeze(1)
+
+    def class_scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """aᵀφ(σ), the background left out: (…, H) -> (…, S), at least float32. A temperature may divide it."""
+        rows, bias = self.composed() if composed is None else composed
+        return row_scores(hidden, rows, bias)
+
+    def target_log_prob(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        log_mass: Tensor | Corrections,
+        log_share: Tensor,
+        log_weights: Tensor | None = None,
+        composed: tuple[Tensor, Tensor] | None = None,
+        slots: SlotScores | None = None,
+    ) -> Tensor:
+        """log p(target | K) at every position, for training.
+
+        Args:
+            hidden: (N, H). targets: (N,).
+            log_mass: log B_K(σ), (G, S), of which row g serves the N/G positions from g·N/G on (G = 1: the same
+                everywhere; G = N: one row each); or corrections of N rows.
+            log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
+            log_weights: log b(K, x) of every word, (1, V) or (N, V); what the plain formula reads instead of both.
+            composed: what `composed` returned, to use again.
+            slots: of the sentences' slots, if there are any.
+
+        Returns:
+            (N,) float32 (float64 for float64 parameters).
+        """
+        if self.formula == "plain":
+            if log_weights is None:
+                raise ValueError("the plain formula needs log_weights")
+            h, weight, bias = self._precise(hidden)
+            dense = self.rows.dense().to(weight.dtype)[self.class_of]
+            full = plain_log_probs(h, weight, bias, dense, log_weights.to(weight.dtype))
+            return full.gather(1, targets.unsqueeze(1)).squeeze(1)
+        rows, bias = self.composed() if composed is None else composed
+        corrections = log_mass if isinstance(log_mass, Corrections) else None
+        shared = log_mass.shared if isinstance(log_mass, Corrections) else log_mass
+        masses = shared.to(bias.dtype) + bias
+        class_bias = masses.squeeze(0) if masses.size(0) == 1 else masses
+        rows = rows.to(hidden.dtype)
+        if slots is None:
+            classes = self.class_of[targets]
+            return class_log_prob(hidden, rows, class_bias, classes, corrections=corrections) + log_share
+        of_slots = slots.scores + slots.log_mass
+        return class_log_prob(hidden, rows, class_bias, slots.targets, of_slots, corrections) + log_share
+
+    def smoothing_gain(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        log_q: Tensor,
+        composed: tuple[Tensor, Tensor] | None = None,
+        slots: SlotScores | None = None,
+    ) -> Tensor:
+        """What label smoothing adds to log p(target), in units of its ε: E_q[aᵀφ] − aᵀφ(target).
+
+        The smoothed objective is (1 − ε) log p(target) + ε Σ_x q(x) log p(x), with a uniform q in the usual one
+        (Szegedy et al. 2016). In its difference to log p(target), log Z cancels; log b is left out, since the network
+        cannot change it. Where b has parameters itself, the likelihood alone trains them: q is taken as given.
+
+        Args:
+            hidden: (…, H). targets: (…,). log_q: log Σ_{x∈σ} q(x), up to a constant; broadcasts to (…, S), or to
+                (…, S + J) with slots, whose tensors begin with (…,) as well.
+
+        Returns:
+            (…,) at least float32.
+        """
+        rows, bias = self.composed() if composed is None else composed
+        rows, hidden = rows.to(bias.dtype), hidden.to(bias.dtype)
+        q = log_q.detach().to(bias.dtype).softmax(-1)  # as wide as log_q is: one row serves many positions
+        if slots is None:
+            target = self.class_of[targets]
+            return (hidden * (q @ rows - rows[target])).sum(-1) + q @ bias - bias[target]
+        static = len(rows)
+        target = slots.targets.clamp_max(static - 1)
+        of_class = (hidden * rows[target]).sum(-1) + bias[target]
+        which = (slots.targets - static).clamp_min(0)
+        of_target = torch.where(
+            slots.targets < static, of_class, slots.scores.gather(-1, which.unsqueeze(-1)).squeeze(-1)
+        )
+        words, slot_words = q[..., :static], q[..., static:]
+        expected = (hidden * (words @ rows)).sum(-1) + words @ bias + (slot_words * slots.scores).sum(-1)
+        return expected - of_target
+
+    def class_log_probs(self, scores: Tensor, log_mass: Tensor | Corrections) -> Tensor:
+        """log p(σ | K) for every signature: scores (…, S) -> (…, S).
+
+        Args:
+            log_mass: broadcasts to the scores; or corrections of N rows, for scores (N, S).
+        """
+        if isinstance(log_mass, Corrections):
+            return functional.log_softmax(log_mass.correct(scores + log_mass.shared), dim=-1)
+        return functional.log_softmax(scores + log_mass, dim=-1)
+
+    def top_k(self, classes: Tensor, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The k most probable words, exactly, without a V-sized tensor: log p(σ | K) (N, S) -> log p and tokens (N, k).
+
+        A word among the k best lies in one of the k classes whose best members are best: if its class were not among
+        them, k other classes would each hold a better word.
+        """
+        best = classes + background.best_share(state)
+        values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
+        tokens = background.only_member(state, chosen)
+        several = tokens < 0
+        # shape: (N, C, k); a class of one member, as most of the best are, has given its best already
+        values = functional.pad(values.unsqueeze(2), (0, k - 1), value=NEGATIVE_INFINITY)
+        tokens = functional.pad(tokens.unsqueeze(2), (0, k - 1))
+        row, _ = several.nonzero(as_tuple=True)
+        if len(row) > 0:
+            full = chosen[several]
+            shares, members = background.best_members(state[row], full.unsqueeze(1), k)
+            values[several] = classes[row, full].unsqueeze(1) + shares.squeeze(1)
+            tokens[several] = members.squeeze(1)
+        result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
+        return result, tokens.flatten(1).gather(1, where)
+
+    def adaptor(self, hidden: Tensor) -> Tensor:
+        """a(K) = W h + c, one weight per feature: (…, H) -> (…, F), at least float32.
+
+        To look at, and for norms other than 2.
+        """
+        h, weight, bias = self._precise(hidden)
+        return h @ weight.T + bias
+
+    def adaptor_norm(self, hidden: Tensor, p: float = 2.0) -> Tensor:
+        """‖a(K)‖ₚ at every position: (N, H) -> (N,). The distance of p(· | K) from the background (paper §2.2).
+
+        For p = 2 through the H×H Gram matrix of W, so that no N×F matrix is formed.
+        """
+        if p != 2.0:
+            return torch.linalg.vector_norm(self.adaptor(hidden), ord=p, dim=-1)
+        h, weight, bias = self._precise(hidden)
+        squared = ((h @ (weight.T @ weight)) * h).sum(-1) + 2.0 * (h @ (weight.T @ bias)) + bias @ bias
+        # shape: (N,); rounding can take a tiny square below zero
+        return squared.clamp_min(1e-12).sqrt()
+
+    def _precise(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """hidden, weight and bias in one dtype of at least float32, whatever the products of the network are in."""
+        precise = torch.promote_types(self.weight.dtype, torch.float32)
+        return hidden.to(precise), self.weight.to(precise), self.bias.to(precise)

@@ -1,0 +1,70 @@
+"""The log-linear output over a sample of its classes: only rows of these, and of the targets, are composed.
+
+Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E entries of corrections (class_sampling.py).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.output.class_sampling import Sample, sampled_log_prob
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+
+
+class SampledOutput:
+    """An output layer and one sample, for one batch. Made where its parameters are to be seen used."""
+
+    def __init__(self, output: LogLinearOutput, sample: Sample) -> None:
+        self.output, self.sample = output, sample
+        self.rows, self.bias = output.composed(sample.classes)
+
+    def target_log_prob(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        log_mass: Tensor | Corrections,
+        log_share: Tensor,
+        slots: SlotScores | None = None,
+    ) -> Tensor:
+        """As LogLinearOutput.target_log_prob, with log Ẑ in the place of log Z: (N,)."""
+        last = self.output.rows.num_rows - 1
+        static = self.output.class_of[targets] if slots is None else slots.targets.clamp_max(last)
+        of_sample, of_target = _masses(log_mass, self.sample.classes, static)
+        different, which = torch.unique(static, return_inverse=True)
+        rows, bias = self.output.composed(different)
+        return log_share + sampled_log_prob(
+            hidden,
+            self.sample,
+            self.rows.to(hidden.dtype),
+            self.bias + of_sample.to(self.bias.dtype),
+            static if slots is None else slots.targets,
+            rows.to(hidden.dtype)[which],
+            bias[which] + of_target.to(bias.dtype),
+            None if slots is None else slots.scores + slots.log_mass,
+            self.output.rows.num_rows,
+        )
+
+
+def _masses(log_mass: Tensor | Corrections, classes: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Log masses of sampled classes (U,), (1, U) or (N, U), and of the targets (N,).
+
+    log_mass: as in LogLinearOutput.target_log_prob. classes: (U,), rising. targets: (N,).
+    """
+    many = len(targets)
+    if not isinstance(log_mass, Corrections):
+        groups = torch.arange(many, device=targets.device) // max(1, many // len(log_mass))
+        of_sample = log_mass[:, classes]
+        return (of_sample if len(log_mass) == 1 else of_sample[groups]), log_mass[groups, targets]
+    place = torch.searchsorted(classes, log_mass.classes).clamp_max(max(0, len(classes) - 1))
+    drawn = classes[place] == log_mass.classes if len(classes) else torch.zeros_like(place, dtype=torch.bool)
+    some = Corrections(
+        log_mass.shared[:, classes],
+        log_mass.rows[drawn],
+        place[drawn],
+        log_mass.added[drawn],
+        log_mass.only,
+        log_mass.constant,
+    )
+    return some.dense(many), log_mass.of_classes(targets)

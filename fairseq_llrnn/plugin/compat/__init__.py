@@ -1,0 +1,1 @@
+"""fairseq made safe and suitable: checkpoints, expressions, dictionaries, loading."""

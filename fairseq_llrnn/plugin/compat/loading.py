@@ -1,0 +1,205 @@
+"""Reads a checkpoint and builds its model: safely, and with errors that say how to mend them. Encodes what it reads.
+
+A checkpoint remembers where its training found data and prior. `Places` are others that stand in for them, and say
+which experts there are, which no checkpoint does.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils, utils
+from fairseq.data import Dictionary
+from fairseq.data.data_utils import infer_language_pair
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from fairseq.tasks.language_modeling import LanguageModelingTask
+from fairseq.tasks.translation import TranslationTask
+from omegaconf.errors import OmegaConfBaseException
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.models.experts import refuse_other_experts
+from fairseq_llrnn.prior.prior import JSON_FILE
+
+
+@dataclass(frozen=True)
+class Places:
+    """What stands in for the places that a checkpoint recorded; None: nothing does."""
+
+    data: str | None = None
+    prior: str | None = None
+    expert: str | None = None  # FILE:Class, several with commas
+    prefix: str = ""  # of the user's options: --{prefix}data, --{prefix}prior, --{prefix}expert
+
+
+RECORDED = Places()
+EXPERT_WEIGHTS = "decoder.experts.weight"  # in a checkpoint, (E, H)
+
+
+def data_folder(data: str) -> str:
+    """The first of the data folders, which holds the dictionaries."""
+    return utils.split_paths(data)[0]
+
+
+def prior_folder(prior: str | None, data: str) -> str:
+    """The folder of --prior, or `prior` in the first of the data folders."""
+    return prior or os.path.join(data_folder(data), "prior")
+
+
+def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
+    """Names of the files of words that a checkpoint needs in its data folder, as the host's tasks find them.
+
+    Languages that the training was not told are those in the names of the folder's files.
+
+    Args:
+        task: the options of the checkpoint's task.
+        folder: it need not be where the training found its data.
+
+    Returns: that of a language model, or those of source and target; none where the folder does not say the languages,
+    or for other kinds of tasks.
+    """
+    kind = TASK_REGISTRY.get(_name(task))
+    if not isinstance(kind, type):
+        return ()
+    if issubclass(kind, LanguageModelingTask):
+        return ("dict.txt",)
+    if not issubclass(kind, TranslationTask):
+        return ()
+    languages: Any = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
+    if None in languages:
+        try:
+            languages = infer_language_pair(folder)
+        except (OSError, ValueError):  # no such folder, none that we may look into, or no name of a folder
+            return ()
+    names = tuple(f"dict.{language}.txt" for language in languages)
+    return names if None not in languages and all(os.path.basename(name) == name for name in names) else ()
+
+
+def take_places(path: str, task: Any, places: Places) -> tuple[Path, ...]:
+    """Put `places` into `task`, the options of a checkpoint's task, and look whether what is needed is there.
+
+    Returns: the files of its dictionaries.
+
+    Raises:
+        OptionError: they are not; or a prior or experts for a model that takes none.
+    """
+    data_option, prior_option = f"--{places.prefix}data", f"--{places.prefix}prior"
+    takes_prior = hasattr(task, "prior")
+    for part, given in (("prior", places.prior), ("expert", places.expert)):
+        if given is not None and not takes_prior:
+            option = f"--{places.prefix}{part}"
+            raise OptionError(
+                f"{option} {given}: expected a model that was trained with a prior, found {path}, which was not; leave "
+                f"{option} out"
+            )
+    if places.data is not None:
+        task.data = places.data
+    if places.prior is not None:
+        task.prior = places.prior
+    if places.expert is not None:
+        task.expert = places.expert
+    folder = data_folder(str(task.data))
+    names = dictionaries_of(task, folder)
+    missing = [f"no {name}" for name in names if not os.path.isfile(os.path.join(folder, name))]
+    if not names:
+        why = "the training was not told them"
+        missing = [f"no file whose name says the languages, as train.de-en.de.idx does ({why}),"]
+    if missing:
+        raise OptionError(
+            f"{path} was trained with the data folder {folder!r}, but there is {missing[0]} in it seen from here; "
+            f"give the folder with {data_option} DATA-BIN"
+            if places.data is None
+            else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing[0]} in it; give "
+            "another one"
+        )
+    if takes_prior and places.prior is None:
+        prior = prior_folder(task.prior, str(task.data))
+        if not os.path.isfile(os.path.join(prior, JSON_FILE)):
+            raise OptionError(
+                f"{path} was trained with the prior {prior!r}, but there is none seen from here; give its folder with "
+                f"{prior_option} DIR"
+            )
+    return tuple(Path(folder, name) for name in names)
+
+
+def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> tuple[BaseFairseqModel, FairseqTask]:
+    """The model and the task that a checkpoint's options describe, with its weights.
+
+    Args:
+        state: of read_checkpoint; the caller has looked at its options and knows that it wants what they name.
+        places: as for `take_places`.
+
+    Raises:
+        DataError: weights that do not fit, or are not finite. PriorError: the prior does not fit. OptionError: other
+        experts than those of the training.
+    """
+    given = len(places.expert.split(",")) if places.expert else 0
+    refuse_other_experts(f"--{places.prefix}expert", path, state["model"].get(EXPERT_WEIGHTS), given)
+    state["args"] = None  # the host would prefer it to the configuration, which is what we looked at
+    try:
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
+    except (OmegaConfBaseException, RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        # a checkpoint's weights and options are input like any other: whatever they lack shows up here
+        raise DataError(
+            f"{path}: expected weights that fit the model which its options describe, found {_first_line(error)}; use "
+            "a whole checkpoint, saved by this version"
+        ) from None
+    for name, weights in models[0].named_parameters():
+        if not bool(weights.isfinite().all()):
+            raise DataError(
+                f"{path}: expected finite weights, found NaN or infinity in {name}: its training went astray; use an "
+                "earlier checkpoint, and train with a smaller --lr or with --clip-norm"
+            )
+    return models[0], task
+
+
+def read_checkpoint(path: str) -> dict[str, Any]:
+    """What a checkpoint holds. Raises DataError: no such file, damaged, with code in it, or of another kind."""
+    if not os.path.isfile(path):
+        raise DataError(f"{path}: expected a checkpoint, found no such file; give the .pt file that training wrote")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about kinds of pickles, just before they are refused
+            state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check its rights") from None
+    if state.get("cfg") is None or not isinstance(state.get("model"), dict):
+        raise DataError(
+            f"{path}: expected a checkpoint of fairseq, found none (it lacks options or weights); give the .pt file "
+            "that training wrote"
+        )
+    return state
+
+
+def _first_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text if len(text) < 160 else text[:160] + '…'}" if text else type(error).__name__
+
+
+def name_of(cfg: Any, part: str) -> str:
+    """The name of the "model" or the "task" in a checkpoint's options; `None` where they lack one."""
+    return _name(cfg.get(part) if hasattr(cfg, "get") else None)
+
+
+def _name(options: Any) -> str:
+    """Of the model or the task that has these options."""
+    get = getattr(options, "get", lambda name: getattr(options, name, None))
+    return str(get("_name") or get("arch") or get("task"))
+
+
+def encode(dictionary: Dictionary, words: Sequence[str]) -> Tensor:
+    """Indices of the words and of the end of the sentence, (T,).
+
+    Words outside the dictionary become <unk> unless an open dictionary has an id for them, and so do symbols that are
+    no words (</s> inside a sentence).
+    """
+    symbols = (dictionary.bos(), dictionary.pad(), dictionary.eos())
+    indices = (dictionary.index(word) for word in words)
+    return torch.tensor([*(dictionary.unk() if i in symbols else i for i in indices), dictionary.eos()])

@@ -1,0 +1,1 @@
+"""Data sets that the tasks give to training."""

@@ -1,0 +1,131 @@
+"""Reads the training bitext of a folder that fairseq-preprocess wrote, to align its words."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from fairseq.data.indexed_dataset import MMapIndexedDataset
+from tqdm import tqdm
+
+from fairseq_llrnn.alignment.aligners import Bitext, Sentences
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.dictionary import WordList, load_dictionary
+
+SPLIT = "train"
+HEADER = struct.Struct("<9sQBQ")  # of an index: format, version, kind of numbers, number of sentences
+BYTES_PER_SENTENCE = 4 + 8  # its length, and where it begins
+INTEGERS = (1, 2, 3, 4, 5, 8, 9, 10)  # kinds of numbers that can be words; the others have fractions
+
+
+@dataclass(frozen=True)
+class BinarisedBitext:
+    """A bitext, turned so that its target side is in the words of a given dictionary."""
+
+    bitext: Bitext
+    source_symbols: tuple[str, ...]
+    source_language: str
+    target_language: str
+    files: tuple[Path, ...]  # source, target
+
+
+def read_bitext(folder: str, dictionary: str, words: WordList) -> BinarisedBitext:
+    """Read `train.SRC-TGT.SRC` and `.TGT` of `folder`; the target side is the one whose dictionary is `words`.
+
+    With a joined dictionary it is the one that the file name of `dictionary` says, or else the second of SRC-TGT.
+
+    Raises:
+        OptionError: no bitext there, several, or none of this dictionary. DataError: one that is damaged.
+    """
+    place = Path(folder)
+    languages = _languages(folder)
+    dictionaries = {language: load_dictionary(place / f"dict.{language}.txt") for language in languages}
+    fitting = [language for language in languages if dictionaries[language].symbols == words.symbols]
+    if not fitting:
+        raise OptionError(
+            f"--lexical-translation {folder}: expected its dict.{languages[0]}.txt or dict.{languages[1]}.txt to have "
+            f"the words of --dict {dictionary}, found others; give one of the two as --dict"
+        )
+    named = [language for language in fitting if Path(dictionary).name == f"dict.{language}.txt"]
+    target = (named or fitting)[-1]
+    source = languages[1] if target == languages[0] else languages[0]
+    pair = "-".join(languages)
+    prefixes = [place / f"{SPLIT}.{pair}.{language}" for language in (source, target)]
+    sides = [_read(p, len(dictionaries[language])) for p, language in zip(prefixes, (source, target), strict=True)]
+    if len(sides[0]) != len(sides[1]):
+        raise DataError(
+            f"{place / SPLIT}.{pair}: expected as many sentences in both languages, found {len(sides[0]):,} of "
+            f"{source} and {len(sides[1]):,} of {target}; run fairseq-preprocess again"
+        )
+    files = tuple(prefix.with_name(prefix.name + ".bin") for prefix in prefixes)
+    return BinarisedBitext(Bitext(*sides), dictionaries[source].symbols, source, target, files)
+
+
+def _languages(folder: str) -> tuple[str, str]:
+    """SRC and TGT, from the names of the files."""
+    place = Path(folder)
+    if not place.is_dir():
+        raise OptionError(
+            f"--lexical-translation {folder}: expected the folder that fairseq-preprocess wrote, found "
+            f"{'a file' if place.exists() else 'no such folder'}; give its --destdir"
+        )
+    names = {path.name for path in place.iterdir()}
+    pairs = set()
+    for name in names:
+        split, _, rest = name.partition(".")
+        source, _, target = rest.partition(".")[0].partition("-")
+        wanted = {f"{SPLIT}.{source}-{target}.{side}.{end}" for side in (source, target) for end in ("bin", "idx")}
+        if split == SPLIT and target and wanted <= names:
+            pairs.add((source, target))
+    if not pairs:
+        raise OptionError(
+            f"--lexical-translation {folder}: expected a bitext ({SPLIT}.SRC-TGT.SRC.bin, {SPLIT}.SRC-TGT.TGT.bin and "
+            "their .idx), found none; run fairseq-preprocess with --source-lang, --target-lang and --trainpref"
+        )
+    if len(pairs) > 1:
+        found = ", ".join("-".join(pair) for pair in sorted(pairs))
+        raise OptionError(
+            f"--lexical-translation {folder}: expected one language pair, found {found}; give a folder with one of them"
+        )
+    return pairs.pop()
+
+
+def _read(prefix: Path, size: int) -> Sentences:
+    """The sentences of one language, whose dictionary has `size` words."""
+    if not _is_whole(prefix):
+        raise DataError(
+            f"{prefix}.idx: expected the index of a memory-mapped dataset, found something else, or no sentences; run "
+            "fairseq-preprocess again, with --dataset-impl mmap (its default)"
+        )
+    dataset = MMapIndexedDataset(str(prefix))
+    bar = tqdm(range(len(dataset)), f"reading {prefix.name}", unit=" sentences", leave=False, disable=None)
+    try:
+        rows = [np.array(dataset[i]) for i in bar]  # copies: the file's memory goes with the dataset
+    except ValueError as error:
+        raise DataError(f"{prefix}.bin: cannot be read ({error}); run fairseq-preprocess again") from None
+    tokens = np.concatenate(rows)
+    if len(tokens) and not 0 <= tokens.min() <= tokens.max() < size:
+        raise DataError(
+            f"{prefix}.bin: expected numbers of the {size:,} words of its dictionary, found {tokens.max():,}; run "
+            "fairseq-preprocess again"
+        )
+    return Sentences(tokens, np.concatenate([[0], np.cumsum([len(row) for row in rows])]))
+
+
+def _is_whole(prefix: Path) -> bool:
+    """Whether there are sentences and an index of the size that it says. The host complains less clearly, and twice."""
+    try:
+        index_size, bin_size = (os.path.getsize(f"{prefix}.{end}") for end in ("idx", "bin"))
+        with open(f"{prefix}.idx", "rb") as stream:
+            magic, version, kind, sentences = HEADER.unpack(stream.read(HEADER.size))
+            if index_size != HEADER.size + sentences * BYTES_PER_SENTENCE:
+                return False
+            lengths = np.frombuffer(stream.read(4 * sentences), np.int32)
+    except (OSError, struct.error):
+        return False
+    if sentences == 0 or (magic, version) != (MMapIndexedDataset.Index._HDR_MAGIC, 1) or kind not in INTEGERS:
+        return False
+    return bin_size > 0 and bool((lengths > 0).all())

@@ -1,0 +1,146 @@
+"""Targets that the background forbids: found before training begins, where their loss would be infinite, in a search.
+
+Sizes: n sentences, B batch, T time. A grammar may give a training sentence probability zero, and its loss would be
+infinite: the prior says whether that is an error or the sentence is left out (`llrnn prior --on-zero`). And both
+grammars and held-out folds need whole sentences. A search may be given words to begin with that the background forbids.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from fairseq_llrnn.automata.automaton import NOTHING
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.ngrams.sentences import Sentences
+from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
+from fairseq_llrnn.prior.prior import Prior
+
+logger = logging.getLogger(__name__)
+
+
+def refuse_cut_sentences(prior: Prior, break_mode: str | None, shorten: str = "none") -> None:
+    """Raise OptionError where a language model's training text has parts of sentences, and that matters.
+
+    Args:
+        shorten: --shorten-method, where it is applied to this text.
+    """
+    cuts = break_mode in (None, "none")
+    if prior.automaton is None or not (cuts or shorten != "none"):
+        return
+    forbids = bool((prior.automaton.automaton.fail == NOTHING).any())
+    if forbids or prior.automaton.folds:
+        why = "a grammar" if forbids else "n-grams with held-out folds, which know a training sentence by its words"
+        option = "--sample-break-mode none" if cuts else f"--shorten-method {shorten}"
+        mend = "say --sample-break-mode eos (or complete)" if cuts else "leave it out"
+        raise OptionError(f"{option}: it cuts sentences, but the prior's background is {why}; {mend}")
+
+
+def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary: Dictionary, split: str) -> None:
+    """Look for sentences without probability; targets of samples, of one sentence or several.
+
+    Raises:
+        DataError: there is one, and the prior has --on-zero error.
+    """
+    if prior.automaton is None or prior.copies or not (prior.automaton.automaton.fail == NOTHING).any():
+        return  # copies are only known beside their sources: `refuse_impossible` finds such a sentence in its batch
+    lines: list[list[int]] = []
+    for target in targets:
+        line: list[int] = []
+        for token in target.tolist():
+            if token == dictionary.eos():
+                lines.append(line)
+                line = []
+            else:
+                line.append(token if token < len(prior.symbols) else dictionary.unk())
+    places = first_impossible(prior.automaton.automaton, prior.log_weights, Sentences.of(lines))
+    bad = np.flatnonzero(places != POSSIBLE)
+    if len(bad) == 0:
+        return
+    if prior.automaton.on_zero == "skip":
+        logger.warning(
+            f"{len(bad):,} of {len(lines):,} sentences of the {split} data have probability zero under the background, "
+            "and are left out"
+        )
+        return
+    first, place = int(bad[0]), int(places[bad[0]])
+    words = [prior.symbols[token] for token in (*lines[first], dictionary.eos())]
+    raise DataError(
+        f"sentence {first + 1} of the {split} data: the background gives {words[place]!r} probability zero in "
+        f"{' '.join(words[max(0, place - 4) : place + 3])!r} (token {place + 1}; {len(bad):,} such sentences in all); "
+        "mend the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+    )
+
+
+def how_to_mend(prior: Prior) -> str:
+    """What to do about a target that the background forbids."""
+    if _is_grammar(prior):
+        return "mend the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+    return _how_to_mend_prior(prior)
+
+
+def _is_grammar(prior: Prior) -> bool:
+    return prior.automaton is not None and prior.automaton.kind == "automaton" and not prior.settings.get("unsupported")
+
+
+def _how_to_mend_prior(prior: Prior) -> str:
+    unsupported = prior.settings.get("unsupported")  # kinds of words that need evidence, if any
+    if unsupported:
+        return (
+            f"it may be of a kind that needs evidence (--unsupported {' '.join(unsupported)}) and find none in its "
+            "source: build the prior with small weights there instead of 0"
+        )
+    return "build the prior with a background that covers it, e.g. --background unigram --smoothing absolute"
+
+
+def refuse_impossible(log_prob: Tensor, targets: Tensor, ids: Tensor, dictionary: Dictionary, mend: str) -> None:
+    """Raise DataError for the first target, (B, T), but padding, whose log_prob (B, T) is −inf.
+
+    Args:
+        ids: (B,) the samples' numbers, from zero; another length where nobody knows them. mend: what to do about it.
+    """
+    found = _first(log_prob, targets, dictionary)
+    if found is not None:
+        row, position, word, around, many = found
+        place = f"at position {position} of sample {int(ids[row]) + 1}, " if len(ids) == len(targets) else ""
+        raise DataError(
+            f"the background gives word {word!r} no mass, but it is the target {place}in {around!r} "
+            f"({many} such targets in this batch); {mend}"
+        )
+
+
+def refuse_beginning(
+    log_share: Tensor, beginning: Tensor, ids: Tensor | None, dictionary: Dictionary, prior: Prior
+) -> None:
+    """Raise DataError for the first word, (B, t), that a search must begin with and that has log_share (B, t) −inf.
+
+    Args:
+        ids: (B,) the sentences' numbers, from zero; None where nobody knows them.
+    """
+    found = _first(log_share, beginning, dictionary)
+    if found is not None:
+        row, position, word, around, _ = found
+        sentence = "a sentence" if ids is None else f"sentence {int(ids[row]) + 1}"
+        mend = "mend the grammar" if _is_grammar(prior) else _how_to_mend_prior(prior)
+        raise DataError(
+            f"the background gives word {word!r} no mass, but the beginning that {sentence} must have has it at "
+            f"position {position}, in {around!r}; begin with other words, or {mend}"
+        )
+
+
+def _first(log_prob: Tensor, words: Tensor, dictionary: Dictionary) -> tuple[int, int, str, str, int] | None:
+    """Of words (B, T), but padding, with log_prob −inf, the first's row, position from 1, name and surroundings; how
+    many there are.
+    """
+    impossible = torch.isneginf(log_prob) & words.ne(dictionary.pad())
+    if not bool(impossible.any()):
+        return None
+    row, position = impossible.nonzero()[0].tolist()
+    near = words[row, max(0, position - 5) : position + 4]
+    around = dictionary.string(near[near.ne(dictionary.pad())])
+    return row, position + 1, dictionary[int(words[row, position])], around, int(impossible.sum())

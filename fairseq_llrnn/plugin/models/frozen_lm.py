@@ -1,0 +1,172 @@
+"""A trained language model, ours or the host's, as the background of another: the general one of domain adaptation.
+
+Sizes: B batch, T time, V words of the new model, G words of the general one (Dymetman & Xiao 2016, §4).
+
+The checkpoint is read as data (checkpoints.py). It was copied into the prior together with its dictionary and, if it is
+one of ours, its own prior (prior/model_files.py), so the places in its options are replaced by these. The model is in
+evaluation mode, without gradients, and part of no other model: it is never trained and in no checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, FairseqLanguageModel
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, PriorError
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.plugin.compat.loading import (
+    EXPERT_WEIGHTS,
+    Places,
+    build_model,
+    name_of,
+    prior_folder,
+    read_checkpoint,
+    take_places,
+)
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.prior.model_files import CHECKPOINT, DICTIONARY, ModelFiles, SharedWords
+from fairseq_llrnn.prior.prior import JSON_FILE
+
+STOCK_TASK, OUR_TASK = "language_modeling", "llrnn_language_modeling"
+SAID = "--background model:"  # how errors call it
+
+
+class GeneralModel:
+    """log b(K, x) for V words, from a model over G words (core.model_files.SharedWords says how)."""
+
+    def __init__(self, model: FairseqLanguageModel, shared: SharedWords) -> None:
+        self.model = model.eval().requires_grad_(False)
+        self.shared = shared
+        self.index = torch.from_numpy(shared.index)  # (V,) of the general model's dictionary
+        self.log_share = torch.from_numpy(shared.log_share).float()  # (V,)
+        self.longest = model.max_positions()
+
+    def __call__(self, previous: Tensor, last: bool) -> Tensor:
+        """log b of every word after each prefix of `previous` (B, T): (B, T, V); with `last`, after all: (B, 1, V).
+
+        Raises:
+            DataError: more tokens than the model can read.
+        """
+        if self.longest is not None and previous.size(1) > self.longest:
+            raise DataError(
+                f"the background's model reads at most {self.longest:.0f} tokens, found {previous.size(1)} in a "
+                "sentence or block; give shorter ones (--tokens-per-sample, --max-len-b), or a general model that was "
+                "trained with longer ones"
+            )
+        self._follow(previous.device)
+        # strings outside our dictionary, which evidence has ids for, are unknown here
+        known = previous < len(self.index)
+        read = self.index[previous.where(known, 0)].where(known, self.shared.unknown)  # shape: (B, T)
+        decoder = self.model.decoder
+        if last and isinstance(decoder, LogLinearDecoder):  # which answers for the last position only, in a search
+            output = decoder(read, incremental_state={})
+        else:
+            output = decoder(read)
+            output = (output[0][:, -1:] if last else output[0], *output[1:])
+        log_probs = self.model.get_normalized_probs(output, log_probs=True).float()  # shape: (B, T or 1, G)
+        return log_probs.index_select(2, self.index) + self.log_share
+
+    def _follow(self, device: torch.device) -> None:
+        if self.index.device != device:
+            self.model.to(device)
+            self.index, self.log_share = self.index.to(device), self.log_share.to(device)
+
+
+def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, temperature: float = 1.0) -> ModelFiles:
+    """The files of a trained model: the checkpoint, and what it recorded of dictionary and prior.
+
+    Args:
+        places: where these are, if they are no longer where the training found them.
+        weight, temperature: of core.backgrounds.model.
+
+    Raises:
+        DataError: no language model, or a damaged checkpoint. OptionError: its dictionary or prior is not there.
+    """
+    state = read_checkpoint(checkpoint)
+    _check_kind(checkpoint, state["cfg"])
+    if EXPERT_WEIGHTS in state["model"]:
+        raise DataError(
+            f"{SAID}{checkpoint}: expected a model without experts, found one that was trained with some, whom a "
+            "background cannot ask; give another one"
+        )
+    task = state["cfg"].task
+    [dictionary] = take_places(checkpoint, task, places)
+    prior = Path(prior_folder(task.prior, str(task.data))) if name_of(state["cfg"], "task") == OUR_TASK else None
+    if prior is not None and not (prior / JSON_FILE).is_file():
+        raise OptionError(f"--{places.prefix}prior {prior}: expected a prior, found none there; check the spelling")
+    return ModelFiles.of(Path(checkpoint), dictionary, prior, weight, temperature)
+
+
+def load_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> GeneralModel:
+    """As build_general_model, for a prior that was read; whatever is wrong is a PriorError."""
+    try:
+        return build_general_model(files, symbols, allowed)
+    except LLRNNError as error:
+        raise PriorError(f"the model that is the prior's background: {error}") from None
+
+
+def build_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> GeneralModel:
+    """The model, for the words of another dictionary.
+
+    Args:
+        symbols: V. allowed: (V,) bool, which of them can be a next word.
+
+    Raises:
+        DataError: no language model that can be built, or one that knows none of the words. PriorError: its prior does
+        not fit.
+    """
+    checkpoint = str(files.paths[CHECKPOINT])
+    state = read_checkpoint(checkpoint)
+    _check_kind(checkpoint, state["cfg"])
+    task = state["cfg"].task
+    task.data = str(files.paths[DICTIONARY].parent)
+    if name_of(state["cfg"], "task") == OUR_TASK:
+        task.prior = str(files.prior)  # missing is said by who reads it
+    model, _ = build_model(checkpoint, state)
+    return GeneralModel(model, compare_words(files, symbols, allowed))
+
+
+def compare_words(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> SharedWords:
+    """Which words the model knows of V `symbols`, of which the `allowed` (V,) can be a next word.
+
+    Raises:
+        DataError: none of them; or a damaged dictionary.
+    """
+    words = load_dictionary(files.paths[DICTIONARY])
+    shared = SharedWords.of(symbols, allowed, words.symbols, ~words.specials)
+    if shared.known == 0:
+        raise DataError(
+            f"{SAID} expected a model over words of the dictionary, found none among its "
+            f"{int((~words.specials).sum()):,} words (the first is {words.symbols[4]!r}); give a model of the same "
+            "language and tokenisation"
+        )
+    return shared
+
+
+def _check_kind(path: str, cfg: object) -> None:
+    """Raise DataError unless the options are those of a language model that predicts the next word."""
+    model, task = name_of(cfg, "model"), name_of(cfg, "task")
+    model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
+    is_language_model = isinstance(model_class, type) and issubclass(model_class, FairseqLanguageModel)
+    if not is_language_model or task not in (STOCK_TASK, OUR_TASK):
+        raise DataError(
+            f"{SAID}{path}: expected a language model of the task {STOCK_TASK} or {OUR_TASK}, found {model!r} of task "
+            f"{task!r}; give the checkpoint of one"
+        )
+    options = cfg.task  # type: ignore[attr-defined]
+    for name in ("add_bos_token", "self_target", "past_target"):
+        if getattr(options, name, False):
+            raise DataError(
+                f"{SAID}{path}: expected a model that predicts the next word after </s>, found one trained with "
+                f"--{name.replace('_', '-')}; train it without"
+            )
+    if getattr(options, "output_dictionary_size", -1) >= 0:
+        raise DataError(
+            f"{SAID}{path}: expected a model that predicts all words of its dictionary, found one trained with "
+            "--output-dictionary-size; train it without"
+        )

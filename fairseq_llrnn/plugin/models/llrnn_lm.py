@@ -1,0 +1,53 @@
+"""llrnn_lm: a recurrent language model that ends in a log-linear layer, whose defaults are the paper's sizes (§5.2)."""
+
+from argparse import Namespace
+from dataclasses import dataclass, field
+
+from fairseq.models import FairseqLanguageModel, register_model
+from fairseq.tasks import FairseqTask
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.models.options import (
+    RecurrentDecoderConfig,
+    build_ends,
+    build_network,
+    check_decoder,
+    open_temperature,
+    prior_of,
+)
+from fairseq_llrnn.plugin.models.recurrent_decoder import RecurrentDecoder
+
+
+@dataclass
+class LLRNNLanguageModelConfig(RecurrentDecoderConfig):
+    """Options of llrnn_lm."""
+
+    context_window: int = field(
+        default=0, metadata={"help": "see only this many words back, as the paper's 8 (default 0: the whole prefix)"}
+    )
+
+
+@register_model("llrnn_lm", dataclass=LLRNNLanguageModelConfig)
+class LLRNNLanguageModel(FairseqLanguageModel):
+    """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a recurrent network (Dymetman & Xiao 2016)."""
+
+    decoder: RecurrentDecoder
+
+    @classmethod
+    def build_model(cls, args: Namespace | LLRNNLanguageModelConfig, task: FairseqTask) -> "LLRNNLanguageModel":
+        """Build from the options and the task's prior.
+
+        Raises:
+            OptionError: a task without a prior, or options that exclude each other.
+        """
+        prior = prior_of(task, "llrnn_lm", "llrnn_language_modeling")
+        check_decoder(args, prior)
+        if args.context_window < 0:
+            raise OptionError(f"--context-window {args.context_window}: expected 0 (no limit) or a number of words")
+        network = build_network(args, args.decoder_embed_dim)
+        output, embedding = build_ends(args, prior)
+        decoder = RecurrentDecoder(
+            task.dictionary, prior, network, embedding, output, args.context_window, args.bf16_products
+        )
+        open_temperature(args, decoder)
+        return cls(decoder)

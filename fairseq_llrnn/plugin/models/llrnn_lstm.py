@@ -1,0 +1,184 @@
+"""llrnn_lstm: a recurrent encoder-decoder with attention that ends in a log-linear layer."""
+
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model, register_model_architecture
+from fairseq.tasks import FairseqTask
+from torch import Tensor
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
+from fairseq_llrnn.networks.encoder import RecurrentEncoder
+from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
+from fairseq_llrnn.plugin.models.options import (
+    LEXICAL_WARMUP,
+    RecurrentDecoderConfig,
+    build_ends,
+    build_network,
+    check_decoder,
+    check_sizes,
+    dropouts,
+    open_temperature,
+    prior_of,
+    warm_up_lexicon,
+)
+
+
+@dataclass
+class LLRNNLSTMConfig(RecurrentDecoderConfig):
+    """Options of llrnn_lstm."""
+
+    encoder_embed_dim: int = field(default=256, metadata={"help": "width of the source embeddings"})
+    encoder_hidden_size: int = field(default=256, metadata={"help": "width of the encoder's layers, per direction"})
+    encoder_layers: int = field(default=1, metadata={"help": "number of the encoder's layers"})
+    encoder_bidirectional: bool = field(default=False, metadata={"help": "read the source in both directions"})
+    attention: ChoiceEnum([*KINDS, "none"]) = field(  # type: ignore[valid-type]
+        default="general", metadata={"help": "how a decoder state is compared with the source; `none` for no attention"}
+    )
+    reverse_source: bool = field(
+        default=False, metadata={"help": "read the source from its end (Sutskever et al. 2014)"}
+    )
+    context_every_step: bool = field(
+        default=False,
+        metadata={"help": "let the decoder read the summary of the source beside every word (Cho et al. 2014)"},
+    )
+    lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
+
+
+class LSTMTranslationEncoder(FairseqEncoder):
+    """A recurrent encoder in the host's clothes."""
+
+    def __init__(
+        self, dictionary: Dictionary, network: RecurrentEncoder, max_positions: int, bf16_products: bool
+    ) -> None:
+        super().__init__(dictionary)
+        self.network = network
+        self.longest = max_positions
+        self.bf16_products = bf16_products
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> EncoderOut:
+        """Read sources (B, L), padded on either side.
+
+        Returns:
+            encoder_out (L, B, E), encoder_padding_mask (B, L), summary (B, E) and src_tokens (B, L), each the only
+            element of a list, as the host's encoders have them.
+        """
+        with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
+            states, summary = self.network(known_words(src_tokens, self.dictionary))
+        return {
+            "encoder_out": [states.transpose(0, 1)],
+            "encoder_padding_mask": [src_tokens.eq(self.network.pad)],
+            "summary": [summary],
+            "src_tokens": [src_tokens],
+        }
+
+    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
+        batch_dimension = {"encoder_out": 1}
+        return {
+            name: [value.index_select(batch_dimension.get(name, 0), new_order) for value in values]
+            for name, values in encoder_out.items()
+        }
+
+    def max_positions(self) -> int:
+        return self.longest
+
+
+@register_model("llrnn_lstm", dataclass=LLRNNLSTMConfig)
+class LLRNNLSTMModel(FairseqEncoderDecoderModel):
+    """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over a recurrent encoder-decoder."""
+
+    encoder: LSTMTranslationEncoder
+    decoder: AttentionDecoder
+
+    @classmethod
+    def build_model(cls, args: Namespace | LLRNNLSTMConfig, task: FairseqTask) -> "LLRNNLSTMModel":
+        """Build from the options and the task's prior.
+
+        Raises:
+            OptionError: a task without a prior, or options that exclude each other.
+        """
+        prior = prior_of(task, "llrnn_lstm", "llrnn_translation")
+        check_decoder(args, prior)
+        check_sizes(args, "encoder_embed_dim", "encoder_hidden_size", "encoder_layers")
+        source, target = task.source_dictionary, task.target_dictionary
+        reader = RecurrentEncoder(
+            len(source),
+            source.pad(),
+            args.encoder_embed_dim,
+            args.encoder_hidden_size,
+            args.encoder_layers,
+            args.cell,
+            bidirectional=args.encoder_bidirectional,
+            reverse=args.reverse_source,
+            **dropouts(args),
+        )
+        context_size = reader.output_size if args.context_every_step else 0
+        network = build_network(args, args.decoder_embed_dim + context_size)
+        output, embedding = build_ends(args, prior)
+        decoder = AttentionDecoder(
+            target,
+            prior,
+            network,
+            embedding,
+            output,
+            reader.output_size,
+            _attention(args, reader.output_size),
+            args.context_every_step,
+            task.cfg.max_target_positions,
+            args.bf16_products,
+        )
+        open_temperature(args, decoder)
+        warm_up_lexicon(args, decoder)
+        encoder = LSTMTranslationEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
+        return cls(encoder, decoder)
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
+    ) -> tuple[Tensor, dict[str, Any]]:
+        encoder_out = self.encoder(src_tokens, src_lengths)
+        return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only)
+
+
+def _attention(args: Namespace | LLRNNLSTMConfig, source_size: int) -> GlobalAttention | None:
+    if args.attention == "none":
+        return None
+    if args.attention == "dot" and source_size != args.decoder_hidden_size:
+        raise OptionError(
+            f"--attention dot: expected --decoder-hidden-size {source_size}, the width of the encoder's output, found "
+            f"{args.decoder_hidden_size}; make them equal or use --attention general"
+        )
+    return GlobalAttention(args.attention, args.decoder_hidden_size, source_size)
+
+
+@register_model_architecture("llrnn_lstm", "llrnn_lstm_multi30k")
+def multi30k(args: Namespace) -> None:
+    """For some ten thousand short sentences: Multi30k's size."""
+    _default(args, encoder_bidirectional=True, decoder_layers=1, decoder_hidden_size=256, dropout=0.4)
+
+
+@register_model_architecture("llrnn_lstm", "llrnn_lstm_iwslt")
+def iwslt(args: Namespace) -> None:
+    """For some hundred thousand sentences: IWSLT's size."""
+    _default(
+        args,
+        encoder_embed_dim=512,
+        encoder_hidden_size=256,
+        encoder_layers=2,
+        encoder_bidirectional=True,
+        decoder_embed_dim=512,
+        decoder_hidden_size=512,
+        decoder_layers=2,
+        dropout=0.3,
+    )
+
+
+def _default(args: Namespace, **values: object) -> None:
+    for name, value in values.items():
+        setattr(args, name, getattr(args, name, value))

@@ -1,0 +1,259 @@
+"""llrnn_transformer: the host's Transformer, encoder and decoder untouched, that ends in a log-linear layer."""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import (
+    DEFAULT_MAX_SOURCE_POSITIONS,
+    DEFAULT_MAX_TARGET_POSITIONS,
+    TransformerConfig,
+    TransformerDecoderBase,
+    TransformerEncoderBase,
+    TransformerModel,
+    base_architecture,
+    transformer_iwslt_de_en,
+)
+from torch import Tensor, nn
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.output.feature_weights import FeatureEmbedding
+from fairseq_llrnn.output.log_linear import FORMULAS, LogLinearOutput
+from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
+from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
+from fairseq_llrnn.plugin.models.options import (
+    BF16_PRODUCTS,
+    LEARN_TEMPERATURE,
+    LEXICAL_WARMUP,
+    OUTPUT_FORMULA,
+    build_embedding,
+    build_output,
+    check_dropouts,
+    check_same_features,
+    check_sizes,
+    open_temperature,
+    prior_of,
+    warm_up_lexicon,
+)
+from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
+from fairseq_llrnn.prior.prior import Prior
+
+# Options of the host that speak of an output matrix with a row per word. Here its rows are composed from features.
+REFUSED = {
+    "share_decoder_input_output_embed": "use --tie-features with --feature-input to share feature weights",
+    "share_all_embeddings": "use --tie-features with --feature-input to share the target's feature weights",
+    "merge_src_tgt_embed": "build joint dictionaries with fairseq-preprocess --joined-dictionary",
+    "adaptive_softmax_cutoff": "the log-linear layer takes the place of the softmax",
+    "tie_adaptive_weights": "the log-linear layer takes the place of the softmax",
+    "tie_adaptive_proj": "the log-linear layer takes the place of the softmax",
+}
+
+
+class SourceKeepingEncoder(TransformerEncoderBase):
+    """The host's encoder, whose output also holds the source, which the background wants to see."""
+
+    bf16_products = False
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Tensor | None = None,
+    ) -> EncoderOut:
+        with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
+            known = known_words(src_tokens, self.dictionary)
+            encoder_out = super().forward(known, src_lengths, return_all_hiddens, token_embeddings)
+        encoder_out["src_tokens"] = [src_tokens]
+        return encoder_out
+
+
+class TransformerLogLinearDecoder(LogLinearDecoder):
+    """The host's decoder as the body, our output on it."""
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        prior: Prior,
+        body: TransformerDecoderBase,
+        output: LogLinearOutput,
+        bf16_products: bool,
+        encoder_size: int,
+    ) -> None:
+        super().__init__(dictionary, prior, output, bf16_products, encoder_size)
+        self.body = body
+
+    def hidden(
+        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
+    ) -> tuple[Tensor, Tensor | None]:
+        read = self.body.embed_tokens
+        if isinstance(read, PaddedFeatureEmbedding):
+            read.table = SearchMemory(self, incremental_state).keep("input rows", read.embedding.table)
+        hidden, extra = self.body.extract_features(previous, encoder_out, incremental_state)
+        return hidden, extra["attn"][0]
+
+    def max_positions(self) -> int:
+        return self.body.max_positions()
+
+
+class PaddedFeatureEmbedding(nn.Module):
+    """ψ-embeddings where the host's decoder expects a table of words; padding is the zero vector.
+
+    `table` is what it reads: the composed rows, which the decoder above puts there for every forward pass.
+    """
+
+    table: Tensor
+
+    def __init__(self, embedding: FeatureEmbedding, padding_idx: int) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.embedding_dim = embedding.weight.size(1)
+        self.padding_idx = padding_idx
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.embedding(tokens, self.table) * tokens.ne(self.padding_idx).unsqueeze(-1)
+
+
+@register_model("llrnn_transformer")
+class LLRNNTransformerModel(TransformerModel):
+    """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over the host's Transformer."""
+
+    decoder: TransformerLogLinearDecoder
+    kept_layers: dict[str, list[int]]  # of a deeper model, whose checkpoint is loaded
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        super().add_args(parser)
+        read_as_text(parser)
+        parser.add_argument(
+            "--feature-input", action="store_true",
+            help="the decoder reads words through their features (ψ) instead of a table of words",
+        )  # fmt: skip
+        parser.add_argument(
+            "--tie-features", action="store_true",
+            help="one table of feature weights for input (ψ) and output (φ); needs --feature-input",
+        )  # fmt: skip
+        parser.add_argument("--bf16-products", action="store_true", help=BF16_PRODUCTS["help"])
+        parser.add_argument("--learn-background-temperature", action="store_true", help=LEARN_TEMPERATURE["help"])
+        parser.add_argument(
+            "--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"]
+        )
+        parser.add_argument("--output-formula", choices=FORMULAS, default="signature", help=OUTPUT_FORMULA["help"])
+
+    @classmethod
+    def build_model(cls, args: Namespace, task: Any) -> "LLRNNTransformerModel":
+        """Build from the options and the task's prior.
+
+        Raises:
+            OptionError: a task without a prior, options that exclude each other, or options of the host's output.
+        """
+        prior = prior_of(task, "llrnn_transformer", "llrnn_translation")
+        base_architecture(args)
+        for name in ("feature_input", "tie_features", "bf16_products"):  # the host leaves out flags that are not given
+            setattr(args, name, getattr(args, name, False))
+        for name, advice in REFUSED.items():
+            if getattr(args, name, None):
+                raise OptionError(
+                    f"--{name.replace('_', '-')}: not supported by llrnn_transformer, whose output has a row per "
+                    f"feature, not per word; {advice}"
+                )
+        _check(args)
+        kept_layers = take_kept_layers(args)
+        cfg = _configuration(args)
+        if args.tie_features and not args.feature_input:
+            raise OptionError("--tie-features: expected --feature-input, without which the decoder reads no features")
+        if args.tie_features and args.decoder_embed_dim != args.decoder_output_dim:
+            raise OptionError(
+                "--tie-features: expected equal --decoder-embed-dim and --decoder-output-dim, found "
+                f"{args.decoder_embed_dim} and {args.decoder_output_dim}; make them equal"
+            )
+        if args.tie_features:
+            check_same_features(prior)
+        if args.feature_input and args.decoder_embed_path:
+            raise OptionError(
+                "--decoder-embed-path: expected a decoder that reads a table of words; "
+                "leave out one of --decoder-embed-path and --feature-input"
+            )
+        source, target = task.source_dictionary, task.target_dictionary
+        output = build_output(prior, cfg.decoder.output_dim, args.output_formula)
+        read: nn.Module
+        if args.feature_input:
+            features = build_embedding(prior, cfg.decoder.embed_dim, output if args.tie_features else None)
+            read = PaddedFeatureEmbedding(features, target.pad())
+        else:
+            read = cls.build_embedding(args, target, cfg.decoder.embed_dim, cfg.decoder.embed_path)
+        written = cls.build_embedding(args, source, cfg.encoder.embed_dim, cfg.encoder.embed_path)
+        body = TransformerDecoderBase(
+            cfg, target, read, no_encoder_attn=cfg.no_cross_attention, output_projection=nn.Identity()
+        )
+        encoder = SourceKeepingEncoder(cfg, source, written)
+        encoder.bf16_products = args.bf16_products
+        decoder = TransformerLogLinearDecoder(target, prior, body, output, args.bf16_products, cfg.encoder.embed_dim)
+        open_temperature(args, decoder)
+        warm_up_lexicon(args, decoder)
+        model = cls(args, encoder, decoder)
+        model.kept_layers = kept_layers
+        return model
+
+    def load_state_dict(
+        self, state_dict: dict[str, Tensor], strict: bool = True, model_cfg: Any = None, args: Namespace | None = None
+    ) -> Any:
+        """As the host, which takes from the last two what layers to keep; our model knows since it was built."""
+        return super().load_state_dict(keep_layers(state_dict, self.kept_layers), strict)
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
+    ) -> tuple[Tensor, dict[str, Any]]:
+        encoder_out = self.encoder(src_tokens, src_lengths)
+        return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only)
+
+
+def _check(args: Namespace) -> None:
+    """Raise OptionError for sizes and probabilities that no Transformer has."""
+    for side in ("encoder", "decoder"):
+        check_sizes(args, *(f"{side}_{name}" for name in ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")))
+        width, heads = getattr(args, f"{side}_embed_dim"), getattr(args, f"{side}_attention_heads")
+        if width % heads:
+            raise OptionError(
+                f"--{side}-embed-dim {width}: expected a multiple of --{side}-attention-heads {heads}; change one"
+            )
+        check_dropouts(args, f"{side}_layerdrop")
+    check_dropouts(args, "dropout", "attention_dropout", "activation_dropout", "relu_dropout")
+
+
+def _configuration(args: Namespace) -> TransformerConfig:
+    """The host's structure of its options, completed as its own `build_model` does."""
+    for name, default in (
+        ("max_source_positions", DEFAULT_MAX_SOURCE_POSITIONS),
+        ("max_target_positions", DEFAULT_MAX_TARGET_POSITIONS),
+    ):
+        if getattr(args, name, None) is None:
+            setattr(args, name, default)
+    for name in ("decoder_input_dim", "decoder_output_dim"):  # their defaults refer to others: the host reads strings
+        setattr(args, name, int(getattr(args, name)))
+    return TransformerConfig.from_namespace(args)
+
+
+@register_model_architecture("llrnn_transformer", "llrnn_transformer")
+def base(args: Namespace) -> None:
+    """The host's base architecture."""
+    base_architecture(args)
+
+
+@register_model_architecture("llrnn_transformer", "llrnn_transformer_multi30k")
+def multi30k(args: Namespace) -> None:
+    """For some ten thousand short sentences: Multi30k's size (Wu et al. 2021, Transformer-tiny)."""
+    for side in ("encoder", "decoder"):
+        for name, value in (("embed_dim", 128), ("ffn_embed_dim", 256), ("layers", 4), ("attention_heads", 4)):
+            setattr(args, f"{side}_{name}", getattr(args, f"{side}_{name}", value))
+    args.dropout = getattr(args, "dropout", 0.3)
+    base_architecture(args)
+
+
+@register_model_architecture("llrnn_transformer", "llrnn_transformer_iwslt")
+def iwslt(args: Namespace) -> None:
+    """For some hundred thousand sentences: the host's architecture for IWSLT."""
+    transformer_iwslt_de_en(args)

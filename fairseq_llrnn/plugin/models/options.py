@@ -1,0 +1,193 @@
+"""What our recurrent decoders are told on the command line, and the parts that are built from it."""
+
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
+
+import torch
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.tasks import TASK_REGISTRY, FairseqTask
+
+from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.networks.recurrent import CELLS, RecurrentNetwork
+from fairseq_llrnn.output.feature_weights import FeatureEmbedding
+from fairseq_llrnn.output.log_linear import FORMULAS, LogLinearOutput
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.prior.prior import Prior
+
+OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
+LEARN_TEMPERATURE = {
+    "help": "the network chooses how far n-grams or an automaton count, by a power of their masses that depends on its "
+    "state and on the signature, and begins at 1"
+}
+LEXICAL_WARMUP = {
+    "help": "in the first N updates, training hides the prior's lexical translations from some sentences, from all at "
+    "first and from none after N, so that the network learns where to look (over pieces: a third of the updates)"
+}
+BF16_PRODUCTS = {
+    "help": "train with bfloat16 products, also on a CPU (where the host's --bf16 does not run); weights, sums over "
+    "the vocabulary and evaluation stay in float32"
+}
+
+
+@dataclass
+class RecurrentDecoderConfig(FairseqDataclass):
+    """Options of a recurrent decoder."""
+
+    cell: ChoiceEnum(sorted(CELLS)) = field(  # type: ignore[valid-type]
+        default="lstm", metadata={"help": "kind of recurrent cell"}
+    )
+    decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
+    decoder_hidden_size: int = field(default=256, metadata={"help": "width of the recurrent layers"})
+    decoder_layers: int = field(default=2, metadata={"help": "number of recurrent layers"})
+    dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
+    dropout_in: Optional[float] = field(default=None, metadata={"help": "dropout on the input (default: --dropout)"})
+    dropout_between: Optional[float] = field(
+        default=None, metadata={"help": "dropout between layers (default: --dropout)"}
+    )
+    dropout_out: Optional[float] = field(default=None, metadata={"help": "dropout on the output (default: --dropout)"})
+    variational_dropout: bool = field(
+        default=False, metadata={"help": "one dropout mask for all time steps of a sequence"}
+    )
+    layer_norm: bool = field(default=False, metadata={"help": "layer normalisation after each recurrent layer"})
+    tie_features: bool = field(
+        default=False, metadata={"help": "one table of feature weights for input (ψ) and output (φ)"}
+    )
+    start_at_background: bool = field(
+        default=False,
+        metadata={
+            "help": "begin with a = 0: before the first update the model is its background, from which training then "
+            "departs (for little text, or a background that is a good model already)"
+        },
+    )
+    learn_background_temperature: bool = field(default=False, metadata=LEARN_TEMPERATURE)
+    output_formula: ChoiceEnum(FORMULAS) = field(  # type: ignore[valid-type]
+        default="signature", metadata=OUTPUT_FORMULA
+    )
+    bf16_products: bool = field(default=False, metadata=BF16_PRODUCTS)
+
+
+def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
+    """The prior of the task, which must be `right_task`. Raises OptionError for any other."""
+    prior = getattr(task, "prior", None)
+    if not (isinstance(prior, Prior) and isinstance(task, TASK_REGISTRY[right_task])):
+        raise OptionError(
+            f"a model {arch} needs --task {right_task} --prior DIR, found the task {type(task).__name__}; is it the "
+            "right checkpoint, or --arch?"
+        )
+    return prior
+
+
+def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:
+    """What recurrent networks are told of dropout; --dropout stands for what is not given."""
+    given = {name: getattr(args, name) for name in ("dropout_in", "dropout_between", "dropout_out")}
+    filled = {name: args.dropout if value is None else value for name, value in given.items()}
+    return {**filled, "variational": args.variational_dropout}
+
+
+def build_network(args: Namespace | RecurrentDecoderConfig, input_size: int) -> RecurrentNetwork:
+    return RecurrentNetwork(
+        input_size,
+        args.decoder_hidden_size,
+        args.decoder_layers,
+        args.cell,
+        **dropouts(args),
+        layer_norm=args.layer_norm,
+    )
+
+
+def build_output(prior: Prior, hidden_size: int, formula: str) -> LogLinearOutput:
+    class_of = torch.from_numpy(prior.output.class_of.copy())
+    return LogLinearOutput(prior.output.features, class_of, hidden_size, formula)
+
+
+def build_ends(
+    args: Namespace | RecurrentDecoderConfig, prior: Prior
+) -> tuple[LogLinearOutput, FeatureEmbedding]:
+    """Output layer and embeddings of a recurrent decoder."""
+    output = build_output(prior, args.decoder_hidden_size, args.output_formula)
+    if getattr(args, "start_at_background", False):  # which old checkpoints do not have
+        torch.nn.init.zeros_(output.weight)
+    return output, build_embedding(prior, args.decoder_embed_dim, output if args.tie_features else None)
+
+
+def build_embedding(prior: Prior, size: int, tied_to: LogLinearOutput | None) -> FeatureEmbedding:
+    """ψ-embeddings of V words and O open classes, if there are any.
+
+    `tied_to`: an output layer, whose feature weights they share.
+    """
+    read = prior.input if prior.open_vocabulary is None else prior.open_vocabulary.readable(prior.input)
+    class_of = torch.from_numpy(read.class_of.copy())
+    return FeatureEmbedding(read.features, class_of, size, None if tied_to is None else tied_to.weight)
+
+
+def warm_up_lexicon(args: Namespace | FairseqDataclass, decoder: LogLinearDecoder) -> None:
+    """Do what --lexical-warmup-updates says, which old checkpoints lack.
+
+    Raises:
+        OptionError: a number below 0, or a background without lexical translations.
+    """
+    updates = getattr(args, "lexical_warmup_updates", 0)
+    if updates < 0:
+        raise OptionError(
+            f"--lexical-warmup-updates {updates}: expected 0 or a number of updates, e.g. a third of the training's"
+        )
+    if not updates:
+        return
+    lexicon = next((part for part in decoder.background.modules() if isinstance(part, LexicalBackground)), None)
+    if lexicon is None:
+        raise OptionError(
+            f"--lexical-warmup-updates {updates}: expected a prior with lexical translations, found one without; "
+            "build it with `llrnn prior --lexical-translation`, or leave the option out"
+        )
+    lexicon.warmup_updates = updates
+
+
+def open_temperature(args: Namespace | FairseqDataclass, decoder: LogLinearDecoder) -> None:
+    """Do what --learn-background-temperature says; old checkpoints lack it, and so do the host's where it is off."""
+    if getattr(args, "learn_background_temperature", False):
+        decoder.learn_temperature()
+
+
+def check_sizes(args: Namespace | FairseqDataclass, *names: str) -> None:
+    """Raise OptionError for a size below 1."""
+    for name in names:
+        if getattr(args, name) < 1:
+            raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected a number of at least 1")
+
+
+def check_dropouts(args: Namespace | FairseqDataclass, *names: str) -> None:
+    """Raise OptionError for what is no probability below 1."""
+    for name in names:
+        probability = getattr(args, name, None)  # the host leaves out some that are not given
+        if probability is not None and not 0.0 <= probability < 1.0:
+            raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
+
+
+def check_decoder(args: Namespace | RecurrentDecoderConfig, prior: Prior) -> None:
+    """Raise OptionError for values out of range and options that exclude each other."""
+    check_sizes(args, "decoder_embed_dim", "decoder_hidden_size", "decoder_layers")
+    check_dropouts(args, "dropout", "dropout_in", "dropout_between", "dropout_out")
+    if not args.tie_features:
+        return
+    if getattr(args, "start_at_background", False):
+        raise OptionError(
+            "--start-at-background: the feature weights of the output begin with zeros, and with --tie-features those "
+            "of the input would as well; leave out one of them"
+        )
+    if args.decoder_embed_dim != args.decoder_hidden_size:
+        raise OptionError(
+            "--tie-features: expected equal --decoder-embed-dim and --decoder-hidden-size, found "
+            f"{args.decoder_embed_dim} and {args.decoder_hidden_size}; make them equal"
+        )
+    check_same_features(prior)
+
+
+def check_same_features(prior: Prior) -> None:
+    """Raise OptionError where φ and ψ have other features, so that they cannot share weights."""
+    if prior.input.features.names != prior.output.features.names:
+        raise OptionError(
+            "--tie-features: expected the same features in input and output, but the prior was built with other "
+            "--input-features; build it without them, or do not tie"
+        )

@@ -1,0 +1,1 @@
+"""Log-probabilities of sentences and texts, and why each word has its own."""

@@ -1,0 +1,202 @@
+"""Models of ours that explain their probabilities, loaded from a checkpoint.
+
+Sizes: T target length, L source length, both with </s>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from fairseq import utils
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.explain.explanation import Explanation, explain
+from fairseq_llrnn.explain.source import source_evidence
+from fairseq_llrnn.plugin.compat.loading import (
+    RECORDED,
+    Places,
+    build_model,
+    encode,
+    name_of,
+    read_checkpoint,
+    take_places,
+)
+from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.models.class_rows import class_scores
+from fairseq_llrnn.plugin.models.llrnn_lm import LLRNNLanguageModel
+from fairseq_llrnn.plugin.models.llrnn_lstm import LLRNNLSTMModel
+from fairseq_llrnn.plugin.models.llrnn_transformer import LLRNNTransformerModel
+from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
+from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
+
+BEAM = 5  # of the model's own translation; the host's default
+
+
+class Explainer:
+    """A model in evaluation mode beside its task."""
+
+    models: tuple[type, ...]
+    task_class: type
+
+    def __init__(self, model: Any, task: Any) -> None:
+        self.model = model.eval()
+        self.task = task
+
+    def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
+        """One explanation per word and one for the sentence end.
+
+        Args:
+            top: how many predictions, features and source words to name. source: the words that these translate;
+                a translation model needs them, a language model does not look at them.
+        """
+        raise NotImplementedError
+
+    def _explained(self, tokens: Tensor, top: int, hidden: Tensor, extra: dict[str, Any]) -> list[Explanation]:
+        """From what the decoder's extract_features gives for one sentence (1, T, …); tokens: (T,)."""
+        decoder = self.model.decoder
+        slot_rows = extra["slots"][0][0] if "slots" in extra else None  # shape: (J, H)
+        opened = None
+        if decoder.opened is not None:
+            opened = decoder.opened, decoder.opened.scores(hidden[0], extra["open"])
+        scores = class_scores(decoder.output, decoder.opened, hidden, extra)[0]
+        along, powered = extra["along"], None
+        masses = along.log_mass[0]
+        if decoder.temperature is not None:
+            before = along.background.corrections(along.states).dense(len(tokens))
+            powered = (masses - before).masked_fill(before.isneginf(), 0.0)
+            scores, masses = scores + powered, before
+        given = self.task.prior, decoder.output, extra["background"], hidden[0], tokens
+        return list(explain(*given, scores, masses, top, slot_rows, opened, powered))
+
+
+class LanguageModelExplainer(Explainer):
+    """A language model; it reads every sentence by itself, as --sample-break-mode eos trains."""
+
+    models = (LLRNNLanguageModel,)
+    task_class = LLRNNLanguageModelingTask
+    task: LLRNNLanguageModelingTask
+
+    @torch.inference_mode()
+    def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
+        tokens = known_words(encode(self.task.dictionary, words), self.task.dictionary)
+        previous = tokens.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
+        return self._explained(tokens, top, *self.model.decoder.extract_features(previous))
+
+
+class TranslationExplainer(Explainer):
+    """A translation model, which also says what the source had to say."""
+
+    models = (LLRNNLSTMModel, LLRNNTransformerModel)
+    task_class = LLRNNTranslationTask
+    task: LLRNNTranslationTask
+
+    def read_as(self, source: Sequence[str]) -> list[str]:
+        """What the network reads for each source word: itself, or <unk>."""
+        dictionary = self.task.source_dictionary
+        return [dictionary[token] for token in known_words(encode(dictionary, source), dictionary).tolist()[:-1]]
+
+    def unknown_evidence(self, source: Sequence[str]) -> set[str]:
+        """Those of the source words that the dictionary lacks, and that are evidence."""
+        dictionary = self.task.source_dictionary
+        tokens = encode(dictionary, source).tolist()[:-1]
+        return {word for word, token in zip(source, tokens, strict=True) if token >= len(dictionary)}
+
+    @torch.inference_mode()
+    def translate(self, source: Sequence[str]) -> list[str]:
+        """The best translation that a search with BEAM hypotheses finds, as fairseq-interactive's.
+
+        Raises:
+            OptionError: the source is longer than the model allows.
+        """
+        generator = self.task.build_generator([self.model], GenerationConfig(beam=BEAM))
+        found = self.task.inference_step(generator, [self.model], {"net_input": _as_batch(self._read(source))})
+        dictionary = self.task.target_dictionary
+        return [dictionary[token] for token in found[0][0]["tokens"].tolist()[:-1]]
+
+    @torch.inference_mode()
+    def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
+        """As above.
+
+        Raises:
+            OptionError: the source or the translation is longer than the model allows.
+        """
+        if source is None:
+            raise ValueError("a translation model needs a source")
+        read = self._read(source)
+        _check_length("translation", words, self._longest(1))
+        dictionary = self.task.target_dictionary
+        tokens = encode(dictionary, words)
+        decoder, prior = self.model.decoder, self.task.prior
+        if prior.evidence is None:
+            tokens = known_words(tokens, dictionary)
+        encoder_out = self.model.encoder(**_as_batch(read))
+        hidden, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
+        explained = self._explained(tokens, top, hidden, extra)
+        attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
+        outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
+        known_source = known_words(read, self.task.source_dictionary)
+        said = source_evidence(
+            prior.lexical, decoder.background, known_source, known_words(tokens, dictionary), attention, top, outside
+        )
+        return [replace(e, source=s) for e, s in zip(explained, said, strict=True)]
+
+    def _read(self, source: Sequence[str]) -> Tensor:
+        """Indices of the source's words and its end, (L,)."""
+        _check_length("--source", source, self._longest(0))
+        return encode(self.task.source_dictionary, source)
+
+    def _longest(self, side: int) -> int:
+        """Positions of the source (0) or of the target (1) that the model has."""
+        limits: tuple[int, int] = utils.resolve_max_positions(self.task.max_positions(), self.model.max_positions())
+        return limits[side]
+
+
+def _as_batch(source: Tensor) -> dict[str, Tensor]:
+    return {"src_tokens": source.unsqueeze(0), "src_lengths": torch.tensor([len(source)])}
+
+
+def _check_length(what: str, words: Sequence[str], limit: int) -> None:
+    """`limit` counts the sentence's end, too."""
+    if len(words) >= limit:
+        raise OptionError(
+            f"{what} {' '.join(words[:4])!r} …: expected at most {limit - 1:,} words, which is what the model was made "
+            f"for, found {len(words):,}; give a shorter one"
+        )
+
+
+def load_explainer(path: str, places: Places = RECORDED) -> Explainer:
+    """Load a checkpoint of a model of ours.
+
+    Raises:
+        DataError: no such file; a checkpoint that is damaged, holds code, or is not of such a model.
+        OptionError: the data or the prior is not where the checkpoint says. PriorError: the prior does not fit.
+    """
+    state = read_checkpoint(path)
+    cfg = state["cfg"]
+    kind = _kind(path, cfg)
+    take_places(path, cfg.task, places)
+    return kind(*build_model(path, state, places))
+
+
+def _kind(path: str, cfg: Any) -> type[Explainer]:
+    """Who explains it, by the names in the options; what is no model of ours is refused before any of it is built."""
+    model, task = name_of(cfg, "model"), name_of(cfg, "task")
+    model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
+    task_class = TASK_REGISTRY.get(task)
+    if isinstance(model_class, type) and isinstance(task_class, type):
+        kinds: tuple[type[Explainer], ...] = (LanguageModelExplainer, TranslationExplainer)
+        for kind in kinds:
+            if issubclass(model_class, kind.models) and issubclass(task_class, kind.task_class):
+                return kind
+    raise DataError(
+        f"{path}: expected a log-linear model (llrnn_lm of the task llrnn_language_modeling; llrnn_lstm or "
+        f"llrnn_transformer of llrnn_translation), found {model!r} of task {task!r}; only a log-linear model has "
+        "features to explain"
+    )

@@ -1,0 +1,231 @@
+"""Exact log-probabilities of whole sentences under any language or translation model, ours or the host's.
+
+Sizes: B batch, T time, L source length, H hidden width, V words. Teacher-forced: one pass over the sentence, no search,
+no gradient. All scores are in nats and count the end of the sentence: log p(hypothesis </s> | source). A source is
+encoded once, however many hypotheses it has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from fairseq import utils
+from fairseq.data import Dictionary, data_utils
+from fairseq.data.language_pair_dataset import collate
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
+from fairseq.models import FairseqEncoderDecoderModel as TranslationModel
+from fairseq.models import FairseqLanguageModel as LanguageModel
+from fairseq.tasks import FairseqTask
+from fairseq.tokenizer import tokenize_line
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.experts.mixture import evidence_of
+from fairseq_llrnn.plugin.compat.loading import (
+    RECORDED,
+    Places,
+    build_model,
+    encode,
+    name_of,
+    read_checkpoint,
+    take_places,
+)
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+
+TASKS = {
+    LanguageModel: ("language_modeling", "llrnn_language_modeling"),
+    TranslationModel: ("translation", "llrnn_translation"),
+}
+# What Scorer.notes counts.
+WORDS, UNKNOWN = "words", "unknown words"
+TOO_LONG, IMPOSSIBLE = "are longer than the model allows, or their source is", "have no probability in the model"
+UNSCORED = (TOO_LONG, IMPOSSIBLE)
+
+
+Source = tuple[int, ...]  # indices of a source sentence
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What the encoder made of some sources."""
+
+    out: Any
+    length: int  # L
+    row: dict[Source, int]  # of each source in the batch
+
+
+class Scorer:
+    """A model that scores sentences.
+
+    `languages` are those of a translation model, source and target. `dictionaries` are the files of its words. `notes`
+    counts what was met: the WORDS that models read and score; the UNKNOWN ones of them, scored as <unk>, which are in
+    no dictionary, nor evidence (in a translation: nor offered by its source); and hypotheses that were not scored,
+    because they or their source are TOO_LONG, or the model gives them no probability (IMPOSSIBLE).
+
+    Args:
+        max_tokens: of a batch, padding included.
+    """
+
+    def __init__(
+        self, model: BaseFairseqModel, task: FairseqTask, max_tokens: int, dictionaries: Sequence[Path] = ()
+    ) -> None:
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.model = model.eval().to(self.device)
+        self.task = task
+        self.max_tokens = max_tokens
+        self.dictionaries = tuple(dictionaries)
+        is_translation = isinstance(model, TranslationModel)
+        self.languages = (task.cfg.source_lang, task.cfg.target_lang) if is_translation else None
+        self.notes: Counter[str] = Counter()
+        limit = utils.resolve_max_positions(task.max_positions(), model.max_positions())
+        self.limits: tuple[float, float] = limit if isinstance(limit, tuple) else (math.inf, limit or math.inf)
+
+    @torch.inference_mode()
+    def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
+        """log p(hypothesis </s> | source) in nats for each; −inf for those that cannot be scored.
+
+        Args:
+            sources: one per hypothesis; a language model does not look at them.
+        """
+        targets = [self._encode(self.task.target_dictionary, text) for text in hypotheses]
+        read: list[Tensor] = []
+        if self.languages is not None:
+            if sources is None:
+                raise ValueError("a translation model needs sources")
+            read = [self._encode(self.task.source_dictionary, text) for text in sources]
+        scores = [-math.inf] * len(targets)
+        for numbers, encoded in self._groups(self._fitting(targets, read), read):
+            least = 0 if encoded is None else encoded.length
+            for batch in _batches(numbers, lambda i: len(targets[i]), self.max_tokens, least):
+                of_source = [] if encoded is None else [encoded.row[_key(read[i])] for i in batch]
+                for number, score in zip(batch, self._score_batch(batch, targets, encoded, of_source), strict=True):
+                    if math.isfinite(score):
+                        scores[number] = score
+                    else:
+                        self.notes[IMPOSSIBLE] += 1
+        return scores
+
+    def _encode(self, dictionary: Dictionary, text: str) -> Tensor:
+        """Indices with the end of the sentence, (T,). Symbols that are no words count as unknown, too."""
+        words = tokenize_line(text)
+        tokens = encode(dictionary, words)
+        unknown = (token == dictionary.unk() for token in tokens[:-1].tolist())
+        self.notes[WORDS] += len(words)
+        self.notes[UNKNOWN] += sum(u and w != dictionary.unk_word for u, w in zip(unknown, words, strict=True))
+        return tokens
+
+    def _fitting(self, targets: Sequence[Tensor], read: Sequence[Tensor]) -> list[int]:
+        """Numbers of the sentences that the model can take."""
+        most_read, most = self.limits
+        fit = [i for i, t in enumerate(targets) if len(t) <= most and (not read or len(read[i]) <= most_read)]
+        self.notes[TOO_LONG] += len(targets) - len(fit)
+        return fit
+
+    def _groups(self, numbers: Sequence[int], read: Sequence[Tensor]) -> Iterator[tuple[list[int], Encoded | None]]:
+        """Sentences, and their sources, which are encoded together; None for a language model."""
+        if not read:
+            yield list(numbers), None
+            return
+        by_source: dict[Source, list[int]] = {}
+        for number in numbers:
+            by_source.setdefault(_key(read[number]), []).append(number)
+        for sources in _batches(by_source, len, self.max_tokens):
+            yield [number for source in sources for number in by_source[source]], self._read(sources)
+
+    def _read(self, sources: Sequence[Source]) -> Encoded:
+        """Encode sources, as the host's data sets batch them."""
+        dictionary = self.task.source_dictionary
+        samples = [{"id": i, "source": torch.tensor(source)} for i, source in enumerate(sources)]
+        batch = collate(samples, dictionary.pad(), dictionary.eos(), self.task.cfg.left_pad_source)
+        net_input = {name: value.to(self.device) for name, value in batch["net_input"].items()}
+        out = self.model.encoder.forward_torchscript(net_input)
+        row = {sources[number]: i for i, number in enumerate(batch["id"].tolist())}
+        return Encoded(out, net_input["src_tokens"].size(1), row)
+
+    def _score_batch(
+        self, numbers: Sequence[int], targets: Sequence[Tensor], encoded: Encoded | None, of_source: Sequence[int]
+    ) -> list[float]:
+        """Scores of sentences, whose sources stand at `of_source` in the encoder's batch."""
+        dictionary, decoder = self.task.target_dictionary, self.model.decoder
+        pad, eos = dictionary.pad(), dictionary.eos()
+        left_pad = encoded is not None and self.task.cfg.left_pad_target
+        target, previous = (
+            data_utils.collate_tokens([targets[i] for i in numbers], pad, eos, left_pad, move).to(self.device)
+            for move in (False, True)
+        )  # shape: (B, T)
+        given: dict[str, Any] = {}
+        if encoded is not None:
+            order = torch.tensor(of_source, device=self.device)
+            given["encoder_out"] = self.model.encoder.reorder_encoder_out(encoded.out, order)
+        if isinstance(decoder, LogLinearDecoder):
+            hidden, extra = decoder.extract_features(previous, **given)  # shape: (B, T, H)
+            log_prob = decoder.target_log_prob(hidden, extra, target)  # shape: (B, T)
+            self._note_strings(extra["background"], target)
+        else:
+            log_probs = self.model.get_normalized_probs(decoder(previous, **given), log_probs=True)  # shape: (B, T, V)
+            log_prob = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)
+        totals: list[float] = log_prob.double().masked_fill(target.eq(pad), 0.0).sum(dim=1).tolist()
+        return totals
+
+    def _note_strings(self, background: Any, target: Tensor) -> None:
+        """Count the strings outside the dictionary that no slot offers."""
+        evidence = evidence_of(background)
+        if evidence is not None:
+            unk = self.task.target_dictionary.unk()
+            self.notes[UNKNOWN] += int((evidence.column_of(target).eq(unk) & target.ne(unk)).sum())
+
+
+def _batches(
+    items: Iterable[Item], length: Callable[[Item], int], max_tokens: int, least: int = 0
+) -> Iterator[list[Item]]:
+    """Items of similar length, at most `max_tokens` with padding to at least `least` (or one item that is longer)."""
+    batch: list[Item] = []
+    for item in sorted(items, key=length):
+        if batch and max(least, length(item)) * (len(batch) + 1) > max_tokens:
+            yield batch
+            batch = []
+        batch.append(item)
+    if batch:
+        yield batch
+
+
+def _key(source: Tensor) -> Source:
+    return tuple(source.tolist())
+
+
+def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer:
+    """A scorer from a checkpoint of a language model or a translation model, ours or the host's.
+
+    Raises:
+        DataError: no such file; a checkpoint that is damaged, holds code, or is of another kind of model or task.
+        OptionError: its data or prior is not where its training was, or its experts are not given. PriorError: the
+        prior does not fit.
+    """
+    state = read_checkpoint(path)
+    cfg = state["cfg"]
+    _check_kind(path, cfg)
+    dictionaries = take_places(path, cfg.task, places)
+    return Scorer(*build_model(path, state, places), max_tokens, dictionaries)
+
+
+def _check_kind(path: str, cfg: Any) -> None:
+    """Raise DataError for what cannot score sentences, by the names in the options, before any of it is built."""
+    model, task = name_of(cfg, "model"), name_of(cfg, "task")
+    model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
+    for kind, tasks in TASKS.items():
+        if isinstance(model_class, type) and issubclass(model_class, kind) and task in tasks:
+            if getattr(cfg.task, "add_bos_token", False):
+                raise DataError(f"{path}: a model that was trained with --add-bos-token cannot score; use another one")
+            return
+    known = " or ".join(name for tasks in TASKS.values() for name in tasks)
+    raise DataError(
+        f"{path}: expected a language or translation model of the task {known}, found {model!r} of task {task!r}; only "
+        "these give the probability of a sentence"
+    )

@@ -1,0 +1,122 @@
+"""Exact bits of a text under a language model, ours or the host's; ours with an open vocabulary spells unknown words.
+
+Sizes: B batch, T time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import torch
+from fairseq.data import data_utils
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.evaluation.text_bits import TextScore
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode
+from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.scoring.sentences import Scorer, load_scorer
+
+SENTENCES = 64  # of a batch, at most
+
+
+class TextScorer:
+    """Scores lines of words. `opened` says whether unknown words are spelled, or no more than <unk>."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.model, self.device, self.max_tokens = scorer.model, scorer.device, scorer.max_tokens
+        self.longest = scorer.limits[1]
+        self.dictionary = scorer.task.target_dictionary
+        decoder = self.model.decoder
+        self.opened = isinstance(decoder, LogLinearDecoder) and decoder.opened is not None
+
+    def score(self, lines: Iterable[str]) -> TextScore:
+        """The sums over the lines.
+
+        Raises:
+            DataError: a line that is longer than the model allows, or to which it gives no probability.
+        """
+        total, batch, number = TextScore(), list[list[str]](), 0
+        for number, line in enumerate(lines, start=1):
+            words = line.split()
+            if len(words) >= self.longest:
+                raise DataError(
+                    f"line {number}: expected at most {self.longest - 1:,.0f} words, which is what the model was made "
+                    f"for, found {len(words):,}; break the line"
+                )
+            longest = max(len(words), *map(len, batch), 0) if batch else len(words)
+            if batch and (len(batch) == SENTENCES or (longest + 1) * (len(batch) + 1) > self.max_tokens):
+                self._score(batch, number - len(batch), total)
+                batch = []
+            batch.append(words)
+        if batch:
+            self._score(batch, number - len(batch) + 1, total)
+        return total
+
+    @torch.inference_mode()
+    def _score(self, batch: Sequence[Sequence[str]], first: int, total: TextScore) -> None:
+        """Add lines to the sums; `first` is the number of the first one."""
+        ids = [self._encode(words) for words in batch]
+        unknown = [known_words(i, self.dictionary)[:-1] == self.dictionary.unk() for i in ids]
+        target, previous = (self._padded(ids, move) for move in (False, True))  # shape: (B, T)
+        whole, known = self._log_probs(previous, target)
+        for row, words in enumerate(batch):
+            many = len(words)
+            log_probs = known[row, : many + 1].tolist()
+            spelt = (whole[row, :many] - known[row, :many]).tolist()
+            if not all(map(math.isfinite, (*log_probs, *spelt))):
+                place = next(i for i, x in enumerate(whole[row].tolist()) if not math.isfinite(x))
+                word = words[place] if place < many else "</s>"
+                raise DataError(
+                    f"line {first + row}: expected words that the model allows, found {word!r}, to which it gives no "
+                    "probability; build its prior with a background that covers it"
+                )
+            total.add(words, unknown[row].tolist(), log_probs, spelt)
+
+    def _encode(self, words: Sequence[str]) -> Tensor:
+        """Ids and the end; with an open vocabulary a word that looks like <unk> is a string like any other."""
+        ids = encode(self.dictionary, words)
+        if not self.opened:
+            return known_words(ids, self.dictionary)
+        table = self.model.decoder.open_table
+        if table is not None:
+            for place, word in enumerate(words):
+                if word in SPECIALS:
+                    ids[place] = table.words.open(word)
+        return ids
+
+    def _padded(self, ids: Sequence[Tensor], move: bool) -> Tensor:
+        pad, eos = self.dictionary.pad(), self.dictionary.eos()
+        rows: Tensor = data_utils.collate_tokens(ids, pad, eos, False, move)
+        return rows.to(self.device)
+
+    def _log_probs(self, previous: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """log p of the targets (B, T) in float64, and the same with <unk> in the place of strings."""
+        decoder, known = self.model.decoder, known_words(target, self.dictionary)
+        if isinstance(decoder, LogLinearDecoder):
+            hidden, extra = decoder.extract_features(previous)
+            of_known = decoder.target_log_prob(hidden, extra, known).double()
+            if bool((known == target).all()):
+                return of_known, of_known
+            return decoder.target_log_prob(hidden, extra, target).double(), of_known
+        log_probs = self.model.get_normalized_probs(decoder(previous), log_probs=True)
+        of_known = log_probs.gather(2, known.unsqueeze(2)).squeeze(2).double()
+        return of_known, of_known
+
+
+def load_text_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> TextScorer:
+    """From a checkpoint of a language model.
+
+    Raises:
+        DataError, PriorError: as `load_scorer`. OptionError: also for a translation model.
+    """
+    scorer = load_scorer(path, max_tokens, places)
+    if scorer.languages is not None:
+        raise OptionError(
+            f"{path}: expected a language model, found one that translates; give a language model, or score "
+            "translations with `llrnn rescore`"
+        )
+    return TextScorer(scorer)

@@ -1,0 +1,1 @@
+"""Searches over candidates, slots and within a limit of length."""

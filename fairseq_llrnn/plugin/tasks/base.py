@@ -1,0 +1,230 @@
+"""What every task of ours does: it loads a prior, resumes exactly, and searches over candidates."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
+
+import numpy as np
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary, FairseqDataset
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
+from fairseq.tasks import FairseqTask
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.experts.panel import Panel
+from fairseq_llrnn.plugin.compat.loading import data_folder, prior_folder
+from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
+from fairseq_llrnn.plugin.models.experts import attach
+from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.search.candidate_search import generator_class
+from fairseq_llrnn.plugin.search.length_limit import LimitedGeneratorWithAlignment
+from fairseq_llrnn.plugin.search.slot_search import ColumnGeneratorWithAlignment, ColumnScorer, has_slots
+from fairseq_llrnn.plugin.search.spell_unknown import spell_unknown
+from fairseq_llrnn.prior.prior import Prior, load_prior
+
+# Options of fairseq-generate for models that refine a whole sentence, and their defaults.
+NOT_AUTOREGRESSIVE = {
+    "iter_decode_eos_penalty": 0.0,
+    "iter_decode_max_iter": 10,
+    "iter_decode_force_max_iter": False,
+    "iter_decode_with_beam": 1,
+    "iter_decode_with_external_reranker": False,
+}
+
+
+@dataclass
+class PriorConfig(FairseqDataclass):
+    """The options that every task of ours adds."""
+
+    prior: Optional[str] = field(
+        default=None,
+        metadata={"help": "directory that `llrnn prior` wrote (default: the folder `prior` inside the data directory)"},
+    )
+    expert: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "path/to/file.py:ClassName, a class of yours that knows something of the next word (several with "
+            "commas); no checkpoint remembers it: say it to every command"
+        },
+    )
+
+
+def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictionary_file: str) -> Prior:
+    """The prior of a task, checked against its dictionary.
+
+    Raises:
+        PriorError: none there, damaged, or made for another dictionary.
+    """
+    loaded = load_prior(prior_folder(prior, data), load_general_model)
+    loaded.check_dictionary(dictionary.symbols, os.path.join(data_folder(data), dictionary_file))
+    return loaded
+
+
+def criterion_name(cfg: Any) -> str:
+    """Which criterion its options are of."""
+    return str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
+
+
+class PriorTask(FairseqTask):
+    """A task whose models and criterion find features, signatures and background in `task.prior`."""
+
+    prior: Prior
+    panel: Panel | None = None  # the experts of --expert
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """As the host's, with weights for the experts. Raises OptionError for a model that can have none."""
+        model = super().build_model(cfg, from_checkpoint)
+        if self.panel is not None:
+            attach(getattr(model, "decoder", None), self.panel, self.prior)
+        return model
+
+    def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
+        """No: every epoch makes its own batches, from the seed and its number.
+
+        Where the host uses its first batches again, a run resumed in a later epoch sees others than one never stopped.
+        """
+        return False
+
+    def filter_indices_by_size(
+        self,
+        indices: np.ndarray,
+        dataset: FairseqDataset,
+        max_positions: Any = None,
+        ignore_invalid_inputs: bool = False,
+    ) -> np.ndarray:
+        """As the host's, which warns of samples that are left out.
+
+        Args:
+            max_positions: the largest size, a number, or one for the source and one for the target.
+
+        Raises:
+            DataError: a sample that is too long, unless `ignore_invalid_inputs`; none of a data set that is not.
+        """
+        fit, too_long = dataset.filter_indices_by_size(indices, max_positions)
+        names = [name for name, loaded in self.datasets.items() if loaded is dataset]
+        allowed = f"expected at most {_in_words(max_positions)} with </s>, as the model and --max-tokens allow"
+        if len(too_long) > 0 and not ignore_invalid_inputs:
+            first = min(too_long)
+            place = f"sentence {first + 1} of the {names[0]} data" if names else "a sentence of the input"
+            raise DataError(
+                f"{place}: {allowed}, found {_in_words(dataset.size(first))} ({len(too_long):,} too long in all); "
+                "shorten it, or leave out what is too long with --skip-invalid-size-inputs-valid-test"
+            )
+        if names and len(too_long) > 0 and len(fit) == 0:  # of typed input, none may be left: the next line may fit
+            raise DataError(
+                f"the {names[0]} data: {allowed}, found none of {len(too_long):,} sentences that short; raise the "
+                "limit, or shorten them"
+            )
+        kept: np.ndarray = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+        return kept
+
+    def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to the host
+        """As the host's; raises OptionError for --max-tokens that a sentence alone exceeds."""
+        try:
+            return super().get_batch_iterator(*args, **options)
+        except AssertionError as error:
+            if "max_tokens" not in str(error):
+                raise
+            raise OptionError(
+                f"--max-tokens: expected room for the longest sentence, found a longer one ({error}); raise it"
+            ) from None
+
+    def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
+        """As the host's; raises OptionError for its label smoothing, which spreads over words that have no mass."""
+        name = criterion_name(cfg)
+        if name.startswith("label_smoothed"):
+            raise OptionError(
+                f"--criterion {name}: it spreads targets over all symbols, also those that the background forbids, and "
+                "its loss would be infinite; use --criterion log_linear --label-smoothing 0.1"
+            )
+        return super().build_criterion(cfg, *from_checkpoint)  # which some of the host's tasks do not take
+
+    def build_generator(
+        self,
+        models: list[BaseFairseqModel],
+        args: Any,
+        seq_gen_cls: type[SequenceGenerator] | None = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
+    ) -> SequenceGenerator:
+        """As the host's, but beam search goes over candidates, not over the vocabulary, where that is the same."""
+        for name, default in NOT_AUTOREGRESSIVE.items():
+            if getattr(args, name, default) != default:
+                raise OptionError(
+                    f"--{name.replace('_', '-')}: not supported by {type(self).__name__}, whose models write from the "
+                    "first word to the last; leave it out"
+                )
+        # of the host's extras, these two speak of words by their index
+        by_index = any((extra_gen_cls_kwargs or {}).get(name) for name in ("lm_model", "tokens_to_suppress"))
+        if seq_gen_cls is None:
+            seq_gen_cls = generator_class(models, args, prefix_allowed_tokens_fn is None and not by_index)
+        if seq_gen_cls in (ColumnGeneratorWithAlignment, LimitedGeneratorWithAlignment):
+            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": args.print_alignment}
+        generator = super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        if isinstance(generator, SequenceScorer) and any(map(has_slots, models)):
+            return ColumnScorer(self.target_dictionary, compute_alignment=generator.compute_alignment)
+        return generator
+
+    def check_training_data(self, split: str) -> None:
+        """To be called before anything is put in the place of its words. Raises DataError: impossible sentences."""
+        loaded = self.datasets[split]
+        targets = (loaded[i]["target"] for i in range(len(loaded)))
+        check_training_sentences(self.prior, targets, self.target_dictionary, split)
+
+    def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        """The prefix (B, t), padded, that a search must begin with, and the source (B, L) of a translation; or None."""
+        raise NotImplementedError
+
+    def inference_step(
+        self,
+        generator: SequenceGenerator,
+        models: list[BaseFairseqModel],
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        """As the host's, but a prefix that the background forbids is said to be one: no search could go on from it.
+
+        With an open vocabulary, unknown words are spelled (plugin/search/spell_unknown.py).
+
+        Raises:
+            DataError: with the word, its place, and the sentence's number where it is known.
+        """
+        prefix, source = self.forced(sample, prefix_tokens)
+        written = prefix
+        if self.prior.open_table is not None and not any(map(has_slots, models)):
+            # strings outside the dictionary are <unk> to a search over its words
+            prefix = prefix_tokens = None if prefix is None else known_words(prefix, self.target_dictionary)
+            if sample.get("target") is not None:
+                sample = sample | {"target": known_words(sample["target"], self.target_dictionary)}
+        if prefix is not None:
+            ids = sample.get("id")  # of typed sentences, the host keeps the numbers to itself
+            previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
+            for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
+                background = decoder.background if source is None else decoder.background.given(source)
+                share = background.log_share_along(previous, prefix)
+                if isinstance(generator, SequenceScorer):  # a language model's text: nothing is begun
+                    decoder.refuse_impossible(share, prefix, prefix[:0] if ids is None else ids)
+                else:
+                    refuse_beginning(share, prefix, ids, self.target_dictionary, self.prior)
+        found: list[list[dict[str, Tensor]]] = super().inference_step(
+            generator, models, sample, prefix_tokens, constraints
+        )
+        if self.prior.open_table is not None and not isinstance(generator, SequenceScorer):
+            spell_unknown(models, sample, found, written)
+        return found
+
+
+def _in_words(size: Any) -> str:
+    """A number of tokens, or that of the source and that of the target, if there is one."""
+    if not isinstance(size, tuple):
+        return f"{size:,} tokens"
+    return f"{size[0]:,} tokens of source" + (f" and {size[1]:,} of target" if size[1] else "")

@@ -1,0 +1,195 @@
+"""The criterion `log_linear`: −log p(target | K), exactly, at the cost of S signatures instead of V words.
+
+Training computes nats and, as the host does, logs base 2. Its gradient in the adaptor is E_p[φ] − φ(target).
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
+from omegaconf import II
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, class_log_sums
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.output.class_sampling import ClassSampler
+from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.models.experts import most_of_evidence
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.report_groups import EVIDENCE, word_kinds
+
+
+@dataclass
+class LogLinearCriterionConfig(FairseqDataclass):
+    """Options of log_linear."""
+
+    adaptor_penalty: float = field(
+        default=0.0,
+        metadata={"help": "weight of the adaptor's norm, which pulls p towards the background (paper, section 2.2)"},
+    )
+    adaptor_norm: float = field(default=2.0, metadata={"help": "which norm the penalty takes: p of the p-norm, ≥ 1"})
+    label_smoothing: float = field(
+        default=0.0,
+        metadata={"help": "share ε of every target that is spread over all words that may come next, alike"},
+    )
+    sampled_classes: int = field(
+        default=0,
+        metadata={
+            "help": "train with about so many signatures, drawn from the background, instead of all of them (0); the "
+            "loss of training is then an estimate, that of validation is exact"
+        },
+    )
+    report_group: str = field(
+        default="POS",
+        metadata={
+            "help": "feature group by which the validation loss is split, e.g. POS or Number; `none` for none "
+            "(the end of a sentence, unknown words and evidence are apart in any case)"
+        },
+    )
+    sentence_avg: bool = II("optimization.sentence_avg")
+
+
+@register_criterion("log_linear", dataclass=LogLinearCriterionConfig)
+class LogLinearCriterion(FairseqCriterion):
+    """Exact negative log-likelihood of a log-linear model; optionally smoothed targets and a penalty on ‖a(K)‖."""
+
+    def __init__(
+        self,
+        task: FairseqTask,
+        adaptor_penalty: float,
+        adaptor_norm: float,
+        label_smoothing: float,
+        sampled_classes: int,
+        report_group: str,
+        sentence_avg: bool,
+    ) -> None:
+        super().__init__(task)
+        prior = getattr(task, "prior", None)
+        if not isinstance(prior, Prior):
+            raise OptionError(
+                "--criterion log_linear: expected a task that loads a prior: --task llrnn_language_modeling or "
+                "llrnn_translation"
+            )
+        if not (math.isfinite(adaptor_penalty) and adaptor_penalty >= 0):
+            raise OptionError(f"--adaptor-penalty {adaptor_penalty}: expected a finite number of at least 0")
+        if not adaptor_norm >= 1:
+            raise OptionError(f"--adaptor-norm {adaptor_norm}: expected a number of at least 1, e.g. 1 or 2")
+        if not 0.0 <= label_smoothing < 1.0:
+            raise OptionError(f"--label-smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
+        if sampled_classes < 0:
+            raise OptionError(f"--sampled-classes {sampled_classes}: expected 0 (all) or a number, e.g. 1000")
+        if sampled_classes and label_smoothing:
+            raise OptionError("--sampled-classes: not supported with --label-smoothing, which looks at all classes")
+        self.prior, self.sampled_classes = prior, sampled_classes
+        self.label_smoothing = label_smoothing
+        self.adaptor_penalty = adaptor_penalty
+        self.adaptor_norm = adaptor_norm
+        self.sentence_avg = sentence_avg
+        # sentences to which the background gives probability zero count nothing
+        self.leaves_out = prior.automaton is not None and prior.automaton.on_zero == "skip"
+        kinds, kind_of = word_kinds(prior, report_group)
+        self.kinds = [*kinds, EVIDENCE]  # the last one is of slots, whatever word they are
+        self.register_buffer("kind_of", torch.from_numpy(kind_of), persistent=False)
+
+    def forward(
+        self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
+    ) -> tuple[Tensor, int, dict[str, Any]]:
+        """The loss in nats (summed, or per position where not `reduce`), the sample size, and what to log."""
+        decoder = model.decoder
+        if not isinstance(decoder, LogLinearDecoder):
+            raise OptionError("--criterion log_linear: expected a log-linear model: --arch llrnn_…")
+        if self.sampled_classes and model.training and decoder.sampler is None:
+            decoder.sampler = self._sampler(decoder)
+        hidden, extra = model(**sample["net_input"], features_only=True)
+        target = model.get_targets(sample, None)
+        mask = target.ne(self.padding_idx)
+        log_prob = decoder.target_log_prob(hidden, extra, target)
+        tokens = sample["ntokens"]
+        if self.leaves_out:
+            mask = mask & ~(log_prob.isneginf() & mask).any(1, keepdim=True)
+            tokens = int(mask.sum())
+        else:
+            decoder.refuse_impossible(log_prob, target, sample["id"])
+        nll = -log_prob.masked_fill(~mask, 0.0)
+        loss = nll
+        if self.label_smoothing:
+            gain = decoder.smoothing_gain(hidden, extra, target)
+            loss = loss - self.label_smoothing * gain.masked_fill(~mask, 0.0)
+        if self.adaptor_penalty:
+            norm = decoder.adaptor_norm(hidden, self.adaptor_norm)
+            loss = loss + self.adaptor_penalty * norm.masked_fill(~mask, 0.0)
+        sentences = int(mask.any(1).sum()) if self.leaves_out else target.size(0)
+        sample_size = sentences if self.sentence_avg else tokens
+        logging_output: dict[str, Any] = {
+            "loss": loss.detach().sum(),
+            "nll_loss": nll.detach().sum(),
+            "ntokens": tokens,
+            "nsentences": sentences,
+            "sample_size": sample_size,
+        }
+        if not model.training:
+            words = target if decoder.slot_rows is not None else known_words(target, decoder.dictionary)
+            classes = extra["background"].classes_along(words)
+            slots = (classes >= decoder.background.num_classes) & (classes < most_of_evidence(extra["background"]))
+            logging_output |= self._details(decoder, hidden.detach(), nll.detach(), target, slots, mask)
+        return (loss.sum() if reduce else loss), sample_size, logging_output
+
+    def _sampler(self, decoder: LogLinearDecoder) -> ClassSampler:
+        """By the weights of the words where nothing is known of the context. Raises OptionError for what needs all."""
+        if decoder.output.formula == "plain" or decoder.experts is not None:
+            other = "--output-formula plain" if decoder.experts is None else "--expert"
+            raise OptionError(f"--sampled-classes: not supported with {other}; leave one of them out")
+        class_of = torch.from_numpy(self.prior.output.class_of)
+        weights = torch.from_numpy(self.prior.log_weights.copy()).unsqueeze(0)
+        log_mass = class_log_sums(weights, class_of, self.prior.output.num_classes).squeeze(0)
+        if decoder.opened is not None:
+            log_mass[decoder.opened.unk_class] = NEGATIVE_INFINITY  # it is summed apart
+        return ClassSampler(log_mass, self.sampled_classes).to(decoder.output.weight.device)
+
+    def _details(
+        self, decoder: LogLinearDecoder, hidden: Tensor, nll: Tensor, target: Tensor, slots: Tensor, mask: Tensor
+    ) -> dict[str, Tensor]:
+        """Sums for the validation log: ‖a‖₂, and the loss by kind of word; a slot is of the kind `evidence`."""
+        norm = decoder.adaptor_norm(hidden)
+        details = {"adaptor_norm": norm.masked_fill(~mask, 0.0).sum()}
+        kind = self.kind_of[known_words(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]
+        sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])
+        sizes = torch.bincount(kind, minlength=len(self.kinds))
+        for i, name in enumerate(self.kinds):
+            details[f"nll_of_{name}"] = sums[i]
+            details[f"count_{name}"] = sizes[i]
+        return details
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
+        """Sum over workers and log: loss and nll_loss in base 2 (as the host does), nats, perplexity, ‖a‖, kinds."""
+        total: Counter[str] = Counter()
+        for log in logging_outputs:
+            for key, value in log.items():
+                total[key] += value
+        # where all sentences of a batch were left out, its averages have no weight
+        mean_loss = total["loss"] / (total["sample_size"] or 1)
+        metrics.log_scalar("loss", mean_loss / math.log(2), total["sample_size"], round=3)
+        nats = total["nll_loss"] / (total["ntokens"] or 1)
+        metrics.log_scalar("nll_loss", nats / math.log(2), total["ntokens"], round=3)
+        metrics.log_scalar("nats", nats, total["ntokens"], round=4)
+        metrics.log_derived("ppl", lambda meters: utils.get_perplexity(meters["nll_loss"].avg))
+        if "adaptor_norm" in total:
+            norm = total["adaptor_norm"] / (total["ntokens"] or 1)
+            metrics.log_scalar("adaptor_norm", norm, total["ntokens"], round=3)
+        for key in [k for k in total if k.startswith("count_") and total[k] > 0]:
+            name = key.removeprefix("count_")
+            metrics.log_scalar(f"nats_{name}", total[f"nll_of_{name}"] / total[key], total[key], priority=20, round=3)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True

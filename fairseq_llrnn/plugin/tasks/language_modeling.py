@@ -1,0 +1,90 @@
+"""The host's language-modelling task with a prior."""
+
+from argparse import Namespace
+from dataclasses import dataclass
+from typing import Any
+
+from fairseq.data import FairseqDataset
+from fairseq.tasks import register_task
+from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
+from omegaconf import II
+from torch import Tensor
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.compat.open_dictionary import open_words
+from fairseq_llrnn.plugin.data.rare_word_twins import KnownWords, OpenTwins
+from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
+from fairseq_llrnn.plugin.models.experts import open_panel
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior
+
+
+@dataclass
+class LLRNNLanguageModelingConfig(PriorConfig, LanguageModelingConfig):
+    """Options of the host's task, and the prior."""
+
+    train_subset: str = II("dataset.train_subset")
+
+
+@register_task("llrnn_language_modeling", dataclass=LLRNNLanguageModelingConfig)
+class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
+    """Language modelling over words that have features and a background."""
+
+    @classmethod
+    def setup_task(cls, args: Namespace, from_checkpoint: bool = False) -> "LLRNNLanguageModelingTask":
+        """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate; all the same here."""
+        _refuse_unsupported(args)
+        task: LLRNNLanguageModelingTask = super().setup_task(args)
+        task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
+        if task.prior.open_table is not None:
+            task.dictionary = task.output_dictionary = open_words(task.dictionary, task.prior.open_table)
+        task.panel = open_panel(getattr(args, "expert", None), task.prior, task.dictionary)
+        return task
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """As the host's; with an open vocabulary, training reads a share of the rare words as unknown.
+
+        Raises:
+            OptionError: blocks that cut sentences, where the background needs whole ones.
+            DataError: training sentences without probability, where they are an error.
+        """
+        training = combine and split == self.args.train_subset  # only who trains combines its parts
+        if training:
+            shortened = self.args.shorten_data_split_list.split(",")
+            shorten = self.args.shorten_method if shortened == [""] or split in shortened else "none"
+            refuse_cut_sentences(self.prior, self.args.sample_break_mode, shorten)
+        super().load_dataset(split, epoch, combine, **kwargs)
+        if training:
+            self.check_training_data(split)
+        table = self.prior.open_table
+        if training and table is not None:
+            self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.args.seed, False)
+
+    def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:
+        """As the host's: its scorer looks at the words of the dictionary, of which <unk> is one."""
+        known = dataset if self.prior.open_table is None else KnownWords(dataset, self.dictionary)
+        return super().eval_lm_dataloader(known, *args, **kwargs)
+
+    def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        prefix = prefix_tokens
+        if prefix is None:  # the host then takes the source, without the </s> that begins it
+            prefix = sample["net_input"]["src_tokens"]
+            prefix = prefix[:, 1:] if bool(prefix[:, :1].eq(self.dictionary.eos()).all()) else prefix
+        return prefix, None
+
+
+def _refuse_unsupported(args: Namespace) -> None:
+    """Options of the host's task that would silently mean something else here."""
+    refusals = {
+        "add_bos_token": "sentences begin with </s>, as in fairseq's default; <s> is never predicted",
+        "self_target": "the model predicts the next word only",
+        "past_target": "the model predicts the next word only",
+    }
+    for name, reason in refusals.items():
+        if getattr(args, name, False):
+            option = "--" + name.replace("_", "-")
+            raise OptionError(f"{option}: not supported by llrnn_language_modeling ({reason}); leave it out")
+    if args.output_dictionary_size >= 0:
+        raise OptionError(
+            f"--output-dictionary-size {args.output_dictionary_size}: not supported by llrnn_language_modeling (every "
+            "word of the dictionary has a signature); leave it out"
+        )

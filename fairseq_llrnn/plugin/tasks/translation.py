@@ -1,0 +1,207 @@
+"""The host's translation task with a prior over the target's words."""
+
+import logging
+import os
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion
+from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import II
+from torch import Tensor
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.table import MAX_SLOTS
+from fairseq_llrnn.plugin.compat.loading import data_folder
+from fairseq_llrnn.plugin.compat.open_dictionary import open_source, open_target, open_words
+from fairseq_llrnn.plugin.data.evidence_data import UnknownTwins
+from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
+from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
+from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
+from fairseq_llrnn.plugin.models.experts import open_panel
+from fairseq_llrnn.plugin.search.slot_search import has_slots
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, criterion_name, load_task_prior
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
+    """Options of the host's task, the prior, and what concerns its evidence."""
+
+    max_slots: int = field(
+        default=MAX_SLOTS,
+        metadata={"help": "most strings that a source sentence may offer as evidence, in training and search alike"},
+    )
+    evidence_dropout: float = field(
+        default=0.2,
+        metadata={
+            "help": "share of the copied source words that training reads as <unk>, to learn what to do with unknown "
+            "ones"
+        },
+    )
+    invented_evidence: float = field(
+        default=0.1,
+        metadata={
+            "help": "share of the sentences in which training puts invented unknown words in the place of words and "
+            "their lexical translations (with a prior that has both)"
+        },
+    )
+    train_subset: str = II("dataset.train_subset")
+    seed: int = II("common.seed")
+
+
+@register_task("llrnn_translation", dataclass=LLRNNTranslationConfig)
+class LLRNNTranslationTask(PriorTask, TranslationTask):
+    """Translation into words that have features and a background."""
+
+    warned = False  # that some targets are empty
+    warned_of: set[tuple[str, int]]  # data sets, and which part of them
+    lexical_warmup: int | None = None  # updates, of the model that was built; None: one that knows nothing of it
+
+    @classmethod
+    def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNTranslationTask":
+        """Raises OptionError for --left-pad-target and wrong numbers, PriorError for a prior that does not fit."""
+        if cfg.left_pad_target:
+            raise OptionError(
+                "--left-pad-target: not supported by llrnn_translation (a recurrent decoder would read the padding); "
+                "leave it out"
+            )
+        if cfg.max_slots < 1:
+            raise OptionError(f"--max-slots {cfg.max_slots}: expected a number of at least 1, e.g. {MAX_SLOTS}")
+        for name in ("evidence_dropout", "invented_evidence"):
+            if not 0.0 <= getattr(cfg, name) < 1.0:
+                raise OptionError(
+                    f"--{name.replace('_', '-')} {getattr(cfg, name)}: expected a share from 0 to below 1, e.g. 0.1"
+                )
+        task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
+        task.warned_of = set()
+        task.prior = load_task_prior(cfg.prior, cfg.data, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
+        source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
+        task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
+        if task.prior.evidence is not None:
+            table = task.prior.evidence_table
+            table.max_slots = cfg.max_slots
+            task.src_dict = open_source(task.source_dictionary, table)
+            task.tgt_dict = open_target(task.target_dictionary, table)
+        elif task.prior.open_table is not None:
+            task.tgt_dict = open_words(task.target_dictionary, task.prior.open_table)
+        expert = getattr(cfg, "expert", None)
+        task.panel = open_panel(expert, task.prior, task.target_dictionary, task.source_dictionary)
+        return task
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """As the host's; where the prior has evidence, training sees unknown words, too.
+
+        They are known ones read as unknown (plugin/data/evidence_data.py), and invented ones
+        (plugin/data/invented_evidence.py). With an open vocabulary, rare words of the target are unknown, too
+        (plugin/data/rare_word_twins.py).
+        """
+        super().load_dataset(split, epoch, combine, **kwargs)
+        training = combine and split == self.cfg.train_subset  # only who trains combines the parts of this one
+        if training:
+            self.check_training_data(split)
+        self._warn(split, epoch, training)
+        if training and self.prior.evidence is not None:
+            self._offer_unknown_words(split)
+        table = self.prior.open_table
+        if training and table is not None:
+            self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.cfg.seed, True)
+
+    def _offer_unknown_words(self, split: str) -> None:
+        """Read words of the sources of a training set as unknown, and put invented ones into its pairs."""
+        if self.cfg.evidence_dropout > 0:
+            self.datasets[split] = UnknownTwins(
+                self.datasets[split], self.prior.evidence_table, self.cfg.evidence_dropout, self.cfg.seed
+            )
+        if self.cfg.invented_evidence > 0 and self.prior.lexical is not None:
+            self.datasets[split] = InventedEvidence(
+                self.datasets[split], self.prior, self.cfg.invented_evidence, self.cfg.seed
+            )
+
+    def _warn(self, split: str, epoch: int, training: bool) -> None:
+        """Of what a user should know of the data, once of each part: of several, every epoch loads the next one."""
+        shards = len(utils.split_paths(self.cfg.data))
+        part = (split, (epoch - 1) % shards)
+        if part in self.warned_of:
+            return
+        self.warned_of.add(part)
+        if self.prior.evidence is not None:
+            name = split if shards == 1 else f"{split} (part {part[1] + 1} of {shards})"
+            warn_of_lost_evidence(
+                self.prior.evidence_table, name, self.datasets[split].src, self.source_dictionary.unk(),
+                binary=self.cfg.dataset_impl != "raw",
+            )  # fmt: skip
+        # over pieces, a network that is given all of the background at once did not learn where to look
+        pieces = self.prior.lexical is not None and self.prior.settings.get("pieces")
+        if training and pieces and self.lexical_warmup == 0:
+            logger.warning(
+                "--lexical-warmup-updates: not given, with a prior of pieces and their lexical translations; over "
+                "pieces, networks came to lean on these and translated badly; give a third of the updates or so"
+            )
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """As the host's; raises OptionError for a model that does not translate."""
+        model = super().build_model(cfg, from_checkpoint)
+        if not isinstance(model, FairseqEncoderDecoderModel):
+            raise OptionError(
+                f"{type(model).__name__}: expected a model that translates, with encoder and decoder, as --task "
+                "llrnn_translation needs, found another kind; is it the right checkpoint, or --arch?"
+            )
+        self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", None)
+        return model
+
+    def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
+        """As every task's of ours; raises OptionError for one that would take slots for words."""
+        name = criterion_name(cfg)
+        if self.prior.evidence is not None and not name.startswith(("log_linear", "label_smoothed")):
+            raise OptionError(
+                f"--criterion {name}: expected log_linear, since the prior has evidence, of which no other knows; use "
+                "that, and for models of the host --task translation"
+            )
+        return super().build_criterion(cfg, *from_checkpoint)
+
+    def build_generator(
+        self,
+        models: list[BaseFairseqModel],
+        args: Any,
+        seq_gen_cls: type[SequenceGenerator] | None = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
+    ) -> SequenceGenerator:
+        """As every task's of ours; raises OptionError for models of which none knows the prior's evidence."""
+        if self.prior.evidence is not None and not any(map(has_slots, models)):
+            raise OptionError(
+                "--path: expected a model that was trained with the prior, found none that knows its evidence; add "
+                "one, or translate with --task translation"
+            )
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+
+    def inference_step(
+        self,
+        generator: SequenceGenerator,
+        models: list[BaseFairseqModel],
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        """As every task's of ours, but nothing is forced on a sentence whose target is empty: no search could go on."""
+        if prefix_tokens is not None and prefix_tokens.size(1) > 0:
+            empty = prefix_tokens[:, 0] == self.target_dictionary.eos()
+            if bool(empty.any()) and not self.warned:
+                self.warned = True
+                logger.warning(
+                    f"--prefix-size: {int(empty.sum())} targets of a batch are empty; their sentences are translated "
+                    "without a forced beginning (said once)"
+                )
+            prefix_tokens = prefix_tokens.masked_fill(empty.unsqueeze(1), self.target_dictionary.pad())
+        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+
+    def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        return prefix_tokens, sample["net_input"]["src_tokens"]

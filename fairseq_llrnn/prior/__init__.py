@@ -1,0 +1,1 @@
+"""The prior: its directory on disk, and how it is built."""

@@ -1,0 +1,54 @@
+"""The arrays of a prior, checked before anything computes with them: they may come from strangers.
+
+All functions raise ValueError, KeyError or TypeError for what is no array of a prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairseq_llrnn.alignment.translation_table import LexicalTable, LexicalTranslation
+from fairseq_llrnn.features.feature_table import FeatureTable, are_rows
+from fairseq_llrnn.features.signatures import Signatures
+
+
+def read_array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.ndarray:
+    """The row of numbers with that name."""
+    array = arrays[name]
+    if array.dtype != dtype or array.ndim != 1:
+        raise ValueError(f"{name}: expected a row of {np.dtype(dtype)}, found {array.dtype} of shape {array.shape}")
+    return array
+
+
+def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence[str]) -> Signatures:
+    """The signatures of a side, "output" or "input", over the features `names`."""
+    offsets, indices = (read_array(arrays, f"{side}_{name}", np.int64) for name in ("offsets", "indices"))
+    values = read_array(arrays, f"{side}_values", np.float32)
+    class_of = read_array(arrays, f"{side}_class_of", np.int64)
+    sound = (
+        are_rows(offsets, indices, len(names))
+        and len(offsets) > 1
+        and len(values) == len(indices)
+        and len(class_of) > 0
+        and class_of.min() >= 0
+        and class_of.max() < len(offsets) - 1
+    )
+    if not sound:
+        raise ValueError(f"the {side} signatures point outside their tables")
+    if not np.isfinite(values).all():
+        raise ValueError(f"the {side} features hold values that are not finite")
+    return Signatures(class_of, FeatureTable(tuple(names), offsets, indices, values))
+
+
+def read_lexical(arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> LexicalTranslation:
+    """The lexical translations; LexicalTranslation.check says whether they are sound."""
+    table = LexicalTable(
+        read_array(arrays, "lexical_offsets", np.int64),
+        read_array(arrays, "lexical_targets", np.int64),
+        read_array(arrays, "lexical_probabilities", np.float32),
+        read_array(arrays, "lexical_links", np.float32),
+    )
+    return LexicalTranslation.described(description, table)

@@ -1,0 +1,209 @@
+"""Builds a prior: dictionary + lexicon + counts -> features -> signatures -> background.
+
+Sizes: V words of the dictionary, M words with an identity of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_llrnn.alignment.aligners import Bitext, translation_table
+from fairseq_llrnn.alignment.translation_table import LexicalTranslation, is_word
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.feature_table import FeatureTable, identity_rows, restrict_groups, top_words
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.readers.weights import read_weights
+from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
+from fairseq_llrnn.features.spelling import shape_features, suffix_features
+from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
+from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.ngrams.unigram import unigram_weights
+from fairseq_llrnn.prior.prior import Prior
+
+BACKGROUNDS = ("unigram", "uniform", "ngram:FILE", "ngram:N", "automaton:FILE", "model:FILE")
+
+
+@dataclass(frozen=True)
+class PriorSettings:
+    """What `llrnn prior` can be told; kept in the prior's JSON."""
+
+    top_words: int | Literal["all"] = 2500
+    features: tuple[str, ...] | None = None  # feature groups of φ; None: all
+    input_features: tuple[str, ...] | None = None  # feature groups of ψ; None: as φ
+    input_top_words: int | Literal["all"] | None = None  # None: as top_words
+    shapes: bool = False
+    suffix_floor: int | None = None  # None: no suffix features
+    background: str = "unigram"  # or "uniform", the path of a TSV, "ngram:…", "automaton:…" or "model:…"
+    smoothing: str = "absolute"
+    pseudo_count: float = 1.0
+    pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
+
+
+@dataclass(frozen=True)
+class LexicalSettings:
+    """What `llrnn prior --lexical-translation` can be told."""
+
+    weight: float = 0.5  # λ, or where it starts if it is learned
+    learned: bool = False
+    top: int = 10  # translations of a source word
+    aligner: str = "ibm1"  # or "eflomal"
+
+    def check(self) -> None:
+        """Raise OptionError where a number is out of range."""
+        if not 0.0 <= self.weight < 1.0:
+            raise OptionError(
+                f"--lexical-weight {self.weight}: expected a number from 0 to below 1 (1 would forbid every word but "
+                "the translations), or `learned`; 0.5 is a good start"
+            )
+        if self.top < 1:
+            raise OptionError(f"--lexical-top {self.top}: expected a number of translations of at least 1")
+
+
+def build_prior(
+    words: WordList,
+    counts: np.ndarray,
+    lexicon: Lexicon,
+    settings: PriorSettings,
+    patterns: UserPatterns | None = None,
+    sources: Sequence[str] = (),
+    text: PieceText | None = None,
+    unused_patterns: bool = False,
+) -> tuple[Prior, Counter[str]]:
+    """Build the prior and count what a user should know about it.
+
+    Args:
+        words: the dictionary. counts: (V,) counts that rank the words and make the unigram.
+        lexicon: features by word; words it lacks keep their identity, `NOTTOP` and surface features only.
+        sources: what lexicon and counts were read from, for the prior's JSON.
+        text: with `settings.pieces`, the text from which pieces get the features of their words; None: they get none.
+        unused_patterns: whether a pattern may match no word of the dictionary, because it is for source words, too.
+
+    Raises:
+        OptionError, DataError: as the parts do.
+    """
+    notes: Counter[str] = Counter(lexicon.notes)
+    specials = words.specials
+    symbols = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
+    if patterns is not None and not unused_patterns:
+        patterns.check_used(symbols if settings.pieces is None else map(CONVENTIONS[settings.pieces].bare, symbols))
+    rows = _word_rows(words, specials, lexicon, settings, patterns, text)
+    if text is not None and (unseen := len(set(symbols) - text.pieces())):
+        notes["pieces that the text of --count-text lacks: nothing is known of their words"] += unseen
+    unknown = sum(1 for w in (symbols if text is None else text.words()) if w not in lexicon)
+    if len(lexicon) and unknown:
+        notes[f"{'dictionary words' if text is None else 'words of the text'} that the lexicon lacks"] += unknown
+    ordinary = ~specials
+    surface = {"Shape": settings.shapes, "Suffix": settings.suffix_floor is not None, "Pattern": patterns is not None}
+    surface["Piece"] = settings.pieces is not None
+    asked_for = [group for group, wanted in surface.items() if wanted]
+    output = _signatures(words, rows, ordinary, counts, settings.top_words, settings.features, "", asked_for)
+    if settings.input_features is None and settings.input_top_words is None:
+        read = output
+    else:
+        groups = settings.features if settings.input_features is None else settings.input_features
+        also = asked_for if settings.input_features is None else ()
+        top = settings.top_words if settings.input_top_words is None else settings.input_top_words
+        read = _signatures(words, rows, ordinary, counts, top, groups, "input-", also)
+    weights = _weights(words, counts, settings)
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)
+    used = {
+        **asdict(settings),
+        "patterns": patterns.names if patterns else None,
+        "lexicon_entries": len(lexicon),
+        "sources": list(sources),
+    }
+    return Prior(words.symbols, output, read, log_weights, used), notes
+
+
+def add_translations(
+    prior: Prior, bitext: Bitext, source_symbols: tuple[str, ...], settings: LexicalSettings
+) -> tuple[Prior, Counter[str]]:
+    """The prior with lexical translations, and what a user should know about them.
+
+    Args:
+        bitext: its target side is in the words of the prior. source_symbols: the dictionary of its source side.
+
+    Raises:
+        DataError: as the alignment does.
+    """
+    possible = is_word(prior.symbols) & np.isfinite(prior.log_weights)
+    table, notes = translation_table(bitext, is_word(source_symbols), possible, settings.top, settings.aligner)
+    lexical = LexicalTranslation(table, settings.weight, settings.learned, settings.aligner)
+    used = {**prior.settings, "lexical_top": settings.top}
+    return replace(prior, source_symbols=source_symbols, lexical=lexical, settings=used), notes
+
+
+def _word_rows(
+    words: WordList,
+    specials: np.ndarray,
+    lexicon: Lexicon,
+    settings: PriorSettings,
+    patterns: UserPatterns | None,
+    text: PieceText | None,
+) -> list[dict[str, float]]:
+    """Every a-priori feature of every word, identity left out: V rows, empty for special symbols."""
+    ordinary = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
+    floor = settings.suffix_floor
+    spelt, known = ordinary, [dict(lexicon.features(word)) for word in ordinary]
+    if settings.pieces is not None:
+        convention = CONVENTIONS[settings.pieces]
+        spelt = [convention.bare(piece) for piece in ordinary]
+        known = piece_features(ordinary, convention, text, lexicon, floor)
+    elif floor is not None:
+        known = [{**row, **suffixes} for row, suffixes in zip(known, suffix_features(ordinary, floor), strict=True)]
+    own = zip(spelt, known, strict=True)
+    rows: list[dict[str, float]] = []
+    for special in tqdm(specials, "features", leave=False, disable=None):
+        if special:
+            rows.append({})
+            continue
+        word, row = next(own)
+        if settings.shapes:
+            row |= shape_features(word)
+        if patterns is not None:
+            row |= patterns.features(word)
+        rows.append(row)
+    return rows
+
+
+def _signatures(
+    words: WordList,
+    rows: Sequence[dict[str, float]],
+    ordinary: np.ndarray,
+    counts: np.ndarray,
+    top: int | Literal["all"],
+    groups: Sequence[str] | None,
+    side: Literal["", "input-"],
+    asked_for: Sequence[str] = (),
+) -> Signatures:
+    """The classes of φ, or of ψ; `side` begins the names of their options."""
+    chosen = np.flatnonzero(ordinary) if top == "all" else top_words(counts, ordinary, top, f"--{side}top-words")
+    identity = identity_rows(words.symbols, ~ordinary, chosen)
+    kept = restrict_groups(rows, groups, f"--{side}features", asked_for)
+    return group_equal_rows(FeatureTable.from_rows([{**a, **b} for a, b in zip(identity, kept, strict=True)]))
+
+
+def _weights(words: WordList, counts: np.ndarray, settings: PriorSettings) -> np.ndarray:
+    """b(x) for every word: (V,), summing to one. The unigram of n-grams takes its place, but for --ngram-text."""
+    allowed = words.predictable
+    if settings.background == "uniform":
+        return allowed / allowed.sum()
+    if settings.background == "unigram" or settings.background.startswith(("ngram:", "automaton:", "model:")):
+        return unigram_weights(counts, allowed, settings.smoothing, settings.pseudo_count)
+    path = Path(settings.background)
+    if not path.exists():
+        raise OptionError(
+            f"--background {settings.background}: expected {', '.join(BACKGROUNDS)} or the path of a TSV file with "
+            "`word<TAB>weight` rows, found no such file; check the spelling"
+        )
+    weights = read_weights(path, {word: i for i, word in enumerate(words.symbols) if allowed[i]}, len(words))
+    return weights / weights.sum()

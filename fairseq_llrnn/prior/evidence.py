@@ -1,0 +1,86 @@
+"""Gives a prior its evidence: the rules, and less background for target words that need evidence.
+
+Sizes: V target words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.evidence.rules import EvidenceRules, form_of
+from fairseq_llrnn.features.dictionary import PADDING_ENTRY, WordList
+from fairseq_llrnn.prior.prior import Prior
+
+
+def add_evidence(prior: Prior, rules: EvidenceRules, source_symbols: tuple[str, ...]) -> Prior:
+    """The prior with evidence, and with the features that slots have.
+
+    Args:
+        source_symbols: the source dictionary; the same one as that of its lexical translations.
+    """
+    output = with_slot_features(prior.output, rules)
+    same = prior.input is prior.output
+    return replace(
+        prior, output=output, input=output if same else prior.input, source_symbols=source_symbols, evidence=rules
+    )
+
+
+def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tuple[Prior, Counter[str]]:
+    """The prior with less background for words of some kinds of FORMED, and how many words those are.
+
+    The words' weights are multiplied and then scaled so that all words together weigh what they weighed before:
+    those of <unk> and </s> stay (Dymetman & Xiao 2016, §4, condition-based priming).
+
+    Args:
+        words: the prior's dictionary. factors: 0 … 1 by kind.
+
+    Raises:
+        OptionError: no word is left.
+    """
+    ordinary = ~words.specials & np.isfinite(prior.log_weights)
+    known = frozenset(words.symbols)
+    notes = Counter({_note(kind, factor): 0 for kind, factor in factors.items()})
+    factor_of = np.ones(len(words))
+    for i in np.flatnonzero(ordinary):
+        kind = form_of(words.symbols[i], known)
+        if kind is not None and kind in factors:
+            factor_of[i] = factors[kind]
+            notes[_note(kind, factors[kind])] += 1
+    before = np.exp(prior.log_weights[ordinary])
+    after = before * factor_of[ordinary]
+    if not after.sum() > 0:
+        raise OptionError(
+            f"--unsupported {' '.join(f'{kind}={factor:g}' for kind, factor in factors.items())}: expected some word "
+            "that remains possible without evidence, found none; leave a kind out"
+        )
+    log_weights = prior.log_weights.copy()
+    with np.errstate(divide="ignore"):
+        log_weights[ordinary] = np.log(after * (before.sum() / after.sum()))
+    used = {**prior.settings, "unsupported": [f"{kind}={factor:g}" for kind, factor in factors.items()]}
+    return replace(prior, log_weights=log_weights, settings=used), notes
+
+
+def _note(kind: str, factor: float) -> str:
+    how = "impossible without evidence" if factor == 0 else f"weighed {factor:g} times as much without evidence"
+    return f"target words are {kind}, {how}"
+
+
+def source_words(prior: Prior) -> dict[str, int]:
+    """How many words of the source dictionary are evidence, by the kinds that were chosen; {} without evidence.
+
+    Raises:
+        OptionError: a pattern takes far too long.
+    """
+    if prior.evidence is None:
+        return {}
+    known = frozenset(prior.source_symbols)
+    words = (word for word in prior.source_symbols if not PADDING_ENTRY.fullmatch(word))
+    found = (prior.evidence.find(word, known) for word in words)
+    counted = Counter(evidence.kind for evidence in found if evidence is not None)
+    return {kind: counted[kind] for kind in prior.evidence.kinds}

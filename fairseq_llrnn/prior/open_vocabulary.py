@@ -1,0 +1,152 @@
+"""Gives a prior its open vocabulary, from the rare words of a text.
+
+Sizes: V words, O open classes, n rare words, F output features. A rare word that occurs c times is read as unknown in a
+share d/c of its tokens, with d = n₁ / (n₁ + 2 n₂) from how many words occur once and twice (absolute discounting; Ney,
+Essen & Kneser 1994). So as many tokens are unknown in training as will be in a new text, and they are of the classes
+that are productive. The background loses the same share of every word to <unk>, and π_o is a class's part of these
+tokens.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from fairseq_llrnn.alignment.translation_table import is_word
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.features import unknown_word_features
+from fairseq_llrnn.features.dictionary import UNK, WordList
+from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, FeatureTable
+from fairseq_llrnn.features.lexicon import Lexicon, feature_group
+from fairseq_llrnn.ngrams.unigram import LARGEST_DISCOUNT
+from fairseq_llrnn.open_vocabulary.alphabet import is_text
+from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
+from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, open_classes
+from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
+from fairseq_llrnn.open_vocabulary.strings import GEOMETRIC_SHARE, StringDistributions
+from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
+from fairseq_llrnn.prior.prior import Prior
+
+FLOOR = 5  # words that occur at most so often are rare
+OPEN = "Open"  # the group of features that name a class
+LEAST_PART = 0.05  # of a class's words that have a feature, for the class to have it
+
+
+def add_open_vocabulary(
+    prior: Prior,
+    words: WordList,
+    counts: Mapping[str, int],
+    lexicon: Lexicon,
+    floor: int = FLOOR,
+    least_types: int = LEAST_TYPES,
+) -> Prior:
+    """The prior with open classes.
+
+    Args:
+        words: its dictionary. counts: how often each word of the text occurs, in the dictionary or not.
+        lexicon: features of words outside the dictionary. floor: words at most so frequent are rare.
+        least_types: rare words that make a class of their own.
+
+    Raises:
+        DataError: the text has no rare word.
+    """
+    index = {s: i for i, (s, is_one) in enumerate(zip(words.symbols, is_word(words.symbols), strict=True)) if is_one}
+    rare = sorted(w for w, c in counts.items() if c > 0 and is_text(w) and (c <= floor or w not in index))
+    if not rare:
+        raise DataError(
+            f"--open-vocabulary: expected words that occur at most {floor} times, from which to learn what unknown "
+            "words are like, found none; give the training text as --count-text, or raise --open-floor"
+        )
+    shares = _shares(counts, rare, index)
+    rows = [_features(word, prior, index.get(word), lexicon) for word in rare]
+    classes = open_classes(rare, rows, least_types)
+    many = len(classes.names)
+    tokens = np.array([counts[word] for word in rare]) * shares
+    masses = np.bincount(classes.class_of, weights=tokens, minlength=many) + 1.0 / many  # a class may have no word yet
+    output = _with_names(prior, classes.names)
+    features = _class_rows(rows, classes.class_of, classes.names, output)
+    strings = StringDistributions(
+        CharacterNGrams.train(rare, classes.class_of, many),
+        GeometricNumbers.train([word for word, o in zip(rare, classes.class_of, strict=True) if classes.numbers[o]]),
+        np.where(classes.numbers, GEOMETRIC_SHARE, 0.0),
+    )
+    word_shares = np.zeros(len(words))
+    for word, share in zip(rare, shares, strict=True):
+        if word in index:
+            word_shares[index[word]] = share
+    vocabulary = OpenVocabulary(
+        classes.names, features, np.log(masses / masses.sum()), strings, strings.log_outside(list(index)), word_shares
+    )
+    same = prior.input is prior.output
+    signatures = replace(prior.output, features=output)
+    used = {**prior.settings, "open_floor": floor}
+    return replace(
+        prior,
+        output=signatures,
+        input=signatures if same else prior.input,
+        log_weights=_weights(prior, word_shares),
+        settings=used,
+        open_vocabulary=vocabulary,
+    )
+
+
+def _shares(counts: Mapping[str, int], rare: list[str], index: Mapping[str, int]) -> np.ndarray:
+    """The share of each rare word's tokens that are read as unknown; all of them where the dictionary lacks it."""
+    often = Counter(counts.values())
+    discount = often[1] / (often[1] + 2.0 * often[2]) if often[1] else 0.5
+    discount = min(discount, LARGEST_DISCOUNT)
+    return np.array([discount / counts[word] if word in index else 1.0 for word in rare])
+
+
+def _features(word: str, prior: Prior, place: int | None, lexicon: Lexicon) -> dict[str, float]:
+    """What is known of a word, its identity left out, in the features of φ."""
+    if place is not None:
+        row = prior.output.features.row(int(prior.output.class_of[place]))
+        return {name: value for name, value in row.items() if feature_group(name) not in (TOP_FORM, NOT_TOP)}
+    known = prior.output.features.index
+    told = {name: value for name, value in lexicon.features(word).items() if name in known and value != 0.0}
+    seen = unknown_word_features(word, prior)
+    return {name: value for name, value in {**seen, **told}.items() if name != NOT_TOP}
+
+
+def _with_names(prior: Prior, names: tuple[str, ...]) -> FeatureTable:
+    """φ over more features: those of open classes come last, where no word of the dictionary has them."""
+    table = prior.output.features
+    needed = (NOT_TOP, *(f"{OPEN}:{name}" for name in names))
+    return replace(table, names=(*table.names, *(name for name in needed if name not in table.index)))
+
+
+def _class_rows(
+    rows: list[dict[str, float]], class_of: np.ndarray, names: tuple[str, ...], output: FeatureTable
+) -> FeatureTable:
+    """The mean features of each class's rare words: what an unknown word of it is like. And what it is: unknown."""
+    sums: list[Counter[str]] = [Counter() for _ in names]
+    for row, o in zip(rows, class_of, strict=True):
+        for name, value in row.items():
+            sums[o][name] += value
+    sizes = np.bincount(class_of, minlength=len(names))
+    indices: list[int] = []
+    values: list[float] = []
+    offsets = [0]
+    for total, size, class_name in zip(sums, sizes, names, strict=True):
+        mean = {name: value / size for name, value in total.items() if abs(value) / size >= LEAST_PART}
+        mean |= {NOT_TOP: 1.0, f"{SPECIAL}:{UNK}": 1.0, f"{OPEN}:{class_name}": 1.0}
+        entries = sorted((output.index[name], value) for name, value in mean.items())
+        indices += [i for i, _ in entries]
+        values += [value for _, value in entries]
+        offsets.append(len(indices))
+    whole = (np.array(offsets, dtype=np.int64), np.array(indices, dtype=np.int64), np.array(values, dtype=np.float32))
+    return FeatureTable(output.names, *whole)
+
+
+def _weights(prior: Prior, word_shares: np.ndarray) -> np.ndarray:
+    """log b(x) with the share of each word's weight at <unk> that its tokens are unknown."""
+    weights = np.exp(prior.log_weights)
+    lost = float((weights * word_shares).sum())
+    weights = weights * (1.0 - word_shares)
+    weights[prior.symbols.index(UNK)] += lost
+    with np.errstate(divide="ignore"):
+        return np.log(weights)

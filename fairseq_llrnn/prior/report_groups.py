@@ -1,0 +1,54 @@
+"""Which kind of word is it? The partition of the vocabulary by which the validation loss is split.
+
+A type whose analyses agree in the group counts under that value (`NOUN`); one whose analyses differ counts
+under `mixed`, one without the group under `other`. The end of a sentence is the kind `end`, `<unk>` (and what it
+stands for) `unknown`. The kinds are disjoint, so their losses add up to the whole.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+import numpy as np
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import EOS, UNK
+from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.prior.prior import Prior
+
+MIXED, OTHER, END, UNKNOWN = "mixed", "other", "end", "unknown"
+EVIDENCE = "evidence"  # no kind of a word: the criterion's, for what a source sentence offers
+NAMES = frozenset({MIXED, OTHER, END, UNKNOWN, EVIDENCE})
+
+
+def word_kinds(prior: Prior, group: str) -> tuple[list[str], np.ndarray]:
+    """Names of the kinds, and the kind of every word (V,) int64.
+
+    A prior without the default group POS, or `group` = "none", has the one kind `other` beside `end` and `unknown`. A
+    value that is called like one of these kinds is told from it by its group: `Number:other`.
+
+    Raises:
+        OptionError: the prior has no feature of that group.
+    """
+    features = prior.output.features
+    groups = sorted({feature_group(name) for name in features.names})
+    if group not in groups and group not in ("none", "POS"):
+        near = difflib.get_close_matches(group, groups, n=1)
+        raise OptionError(
+            f"--report-group {group}: expected a feature group of the prior ({', '.join(groups)}) or `none`"
+            + (f"; did you mean {near[0]}?" if near else "")
+        )
+    kind_of_class: list[str] = []
+    for signature in range(prior.output.num_classes):
+        found = [name for name in features.row(signature) if feature_group(name) == group]
+        if len(found) == 1:
+            value = found[0].partition(":")[2]
+            kind_of_class.append(found[0] if value in NAMES else value)
+        else:
+            kind_of_class.append(MIXED if found else OTHER)
+    kinds = sorted({*kind_of_class, END, UNKNOWN})
+    index = {name: i for i, name in enumerate(kinds)}
+    kind_of = np.array([index[k] for k in kind_of_class], dtype=np.int64)[prior.output.class_of]
+    for symbol, kind in ((EOS, END), (UNK, UNKNOWN)):
+        kind_of[prior.symbols.index(symbol)] = index[kind]
+    return kinds, kind_of

@@ -1,0 +1,1 @@
+"""N-best lists rescored: weights, their tuning, and the cache of scores."""

@@ -1,0 +1,201 @@
+"""Rescoring of n-best lists: every model scores every hypothesis, then a weighted sum of the scores ranks them.
+
+    Job (list, source) ─ score_list ─> ScoreFile ─ features ─> (K, D) per sentence ─ rank ─> best first
+                                                └─ dev_set ─> DevSet ─ tuning.tune ─> weights (D,) ─┘
+
+Sizes: K hypotheses of a sentence, D features: the list's own total, one score per model in nats, the number of words.
+Noisy channel (Yee et al. 2019; Ng et al. 2019, §2.4): log p(y|x), log p(x|y) and log p(y) with tuned weights; the
+number of words balances what sums of logarithms take from long hypotheses.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evaluation.corpus_metrics import CorpusMetric
+from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest, settle
+from fairseq_llrnn.rescoring.score_cache import ScoreFile, Scores
+from fairseq_llrnn.rescoring.tuning import DevSet
+
+LIST, WORDS = "list", "words"
+PENALTY = -10_000.0  # nats: for a hypothesis that a model could not score, or that it finds impossible
+CHUNK = 1000  # hypotheses between two writes to disk, but at least one sentence
+
+
+class Scorer(Protocol):
+    """What fairseq_llrnn.plugin.scoring.sentences offers."""
+
+    notes: Counter[str]
+    dictionaries: tuple[Path, ...]  # what the scores depend on, besides the model
+
+    def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
+        """log p(hypothesis </s> | source) in nats, −inf for those that it cannot score."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A scorer of hypotheses; backwards: of the source given the hypothesis."""
+
+    scorer: Scorer
+    backwards: bool = False
+
+    def score(self, sources: Sequence[str], hypotheses: Sequence[str]) -> list[float]:
+        return self.scorer.score(hypotheses, sources) if self.backwards else self.scorer.score(sources, hypotheses)
+
+
+# ---- what is rescored ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Job:
+    """A list with what belongs to it: the source's file, if there is one, and a reference, if it is to be compared.
+
+    `sentences` are those of the source, or those up to the list's last one.
+    """
+
+    lists: NBestFile
+    source: Path | None
+    references: list[str] | None
+    sentences: int
+
+    def __iter__(self) -> Iterator[NBest]:
+        """All sentences in order, those without hypotheses included, with the sources of the file or of the list."""
+        texts: Iterator[str | None]
+        texts = itertools.repeat(None) if self.source is None else (line for _, line in iter_lines(self.source))
+        waiting = iter(self.lists)
+        nbest = next(waiting, None)
+        for number, text in zip(range(self.sentences), texts, strict=False):
+            if nbest is not None and nbest.number == number:
+                yield nbest if text is None else replace(nbest, source=text)
+                nbest = next(waiting, None)
+            else:
+                yield NBest(number, text)
+
+
+def open_job(nbest: str, source: str | None, reference: str | None, format_name: str | None, scratch: Path) -> Job:
+    """Look through all files of a job, so that what is wrong with them shows before anything is computed.
+
+    Args:
+        scratch: a folder of the job's own, for copies of what can be read only once.
+
+    Raises:
+        DataError: see open_nbest; a list, a source and a reference that are not of the same text.
+    """
+    lists = open_nbest(nbest, scratch, format_name)
+    sentences, file = lists.last + 1, None
+    if source is not None:
+        file = settle(source, scratch, "source")
+        sentences = sum(1 for _ in iter_lines(file))
+        if lists.last >= sentences:
+            hint = "are its sentences counted from 1?" if lists.last == sentences else "give the source of this list"
+            raise DataError(
+                f"{lists.name}: expected sentences from 0 to {sentences - 1}, as many as {source} has lines, found "
+                f"sentence {lists.last}; {hint}"
+            )
+    references = None
+    if reference is not None:
+        references = [line for _, line in iter_lines(settle(reference, scratch, "reference"))]
+        if len(references) != sentences:
+            raise DataError(
+                f"{reference}: expected {sentences:,} lines, one for each sentence of {source or lists.name}, found "
+                f"{len(references):,}; give the reference of this text"
+            )
+    return Job(lists, file, references, sentences)
+
+
+# ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None:
+    """Score what `scores` does not hold yet, chunk by chunk."""
+    with tqdm(
+        desc=f"scoring {job.lists.name}", total=job.lists.hypotheses, initial=scores.hypotheses, unit=" hypotheses",
+        leave=False, disable=None,
+    ) as bar:  # fmt: skip
+        for chunk in _chunks(itertools.islice(job, scores.sentences, None)):
+            hypotheses = [h.text for nbest in chunk for h in nbest.hypotheses]
+            sources = [nbest.source or "" for nbest in chunk for _ in nbest.hypotheses]
+            by_model: Scores = {}
+            notes = {}
+            for name, model in models.items():
+                flat = iter(model.score(sources, hypotheses) if hypotheses else [])
+                by_model[name] = [[next(flat) for _ in nbest.hypotheses] for nbest in chunk]
+                notes[name] = Counter(model.scorer.notes)
+                model.scorer.notes.clear()
+            scores.append(by_model, notes)
+            bar.update(len(hypotheses))
+
+
+def _chunks(sentences: Iterable[NBest]) -> Iterator[list[NBest]]:
+    chunk: list[NBest] = []
+    size = 0
+    for nbest in sentences:
+        chunk.append(nbest)
+        size += max(1, len(nbest.hypotheses))
+        if size >= CHUNK:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+# ---- weights ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """What is summed up: names of the features (D) and their weights (D,)."""
+
+    names: tuple[str, ...]
+    weights: np.ndarray
+
+    @classmethod
+    def untuned(cls, has_totals: bool, models: Iterable[str]) -> "Weighing":
+        """The list's totals (if it has any) and the models' scores weigh 1, the number of words 0."""
+        names = (*([LIST] if has_totals else []), *models, WORDS)
+        return cls(names, np.array([float(name != WORDS) for name in names]))
+
+    def of_the_list(self) -> "Weighing":
+        """The list as it is: ranked by its own totals; in its own order, if it has none."""
+        return replace(self, weights=np.array([float(name == LIST) for name in self.names]))
+
+    def features(self, hypotheses: Sequence[Hypothesis], scores: Mapping[str, Sequence[float]]) -> np.ndarray:
+        """(K, D) of a sentence's hypotheses and their scores by model, which are at least PENALTY."""
+        columns: list[list[float]] = []
+        for name in self.names:
+            if name == LIST:
+                columns.append([h.score or 0.0 for h in hypotheses])
+            elif name == WORDS:
+                columns.append([len(h.text.split()) for h in hypotheses])
+            else:
+                columns.append([max(score, PENALTY) for score in scores[name]])
+        return np.array(columns, dtype=np.float64).T
+
+    def rank(self, hypotheses: Sequence[Hypothesis], scores: Mapping[str, Sequence[float]]) -> list[Ranked]:
+        """The hypotheses, best first (equals in the order of the list), with the models' scores and weighted sums."""
+        features = self.features(hypotheses, scores)
+        totals = features @ self.weights  # shape: (K,)
+        added = [(i, name) for i, name in enumerate(self.names) if name not in (LIST, WORDS)]
+        return [
+            Ranked(hypotheses[k], {name: float(features[k, i]) for i, name in added}, float(totals[k]))
+            for k in np.argsort(-totals, kind="stable")
+        ]
+
+    def dev_set(self, job: Job, scores: ScoreFile, metric: CorpusMetric) -> DevSet:
+        """Features and statistics of all hypotheses of a job with references; where there is none, of an empty one."""
+        features, statistics = [], []
+        bar = tqdm(job, f"comparing {job.lists.name}", job.sentences, unit=" sentences", leave=False, disable=None)
+        for nbest, by_model, reference in zip(bar, scores, job.references or (), strict=True):
+            hypotheses = nbest.hypotheses or [Hypothesis("", "", 0.0)]
+            by_model = by_model if nbest.hypotheses else {name: [0.0] for name in by_model}
+            features.append(self.features(hypotheses, by_model))
+            statistics.append(metric.statistics([h.output for h in hypotheses], reference))
+        return DevSet.of(features, statistics)

@@ -1,0 +1,121 @@
+"""Regular expressions: what they accept, as Python's own say; every bad one; sizes."""
+
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from automata import string_weights
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_llrnn.automata.automaton import Automaton
+from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+
+NAMES = ("a", "b", "c", "?", 'x"y', "#1")
+WORDS = WordList((*SPECIALS, *NAMES), np.array([0] * 4 + [5] * 6))
+
+
+def read(tmp_path: Path, text: str, unknown: str = "error") -> Automaton:
+    file = tmp_path / "some.regex"
+    file.write_text(text, encoding="utf-8")
+    return read_automaton(file, WORDS, unknown).automaton
+
+
+def language(automaton: Automaton, longest: int = 3, names: tuple[str, ...] = ("a", "b", "c")) -> set[str]:
+    strings = [" ".join(s) for n in range(longest + 1) for s in itertools.product(names, repeat=n)]
+    found = string_weights(automaton, NAMES, 4, 0, strings)
+    assert set(found.values()) <= {1.0}
+    return set(found)
+
+
+EXPRESSIONS = st.recursive(
+    st.sampled_from(["a", "b", "c", "[a b]", "[^a]", ".", "()"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(" ".join),
+        st.tuples(inner, inner).map(lambda pair: f"({pair[0]} | {pair[1]})"),
+        st.tuples(inner, st.sampled_from(["?", "*", "+", "{2}", "{1,}", "{0,2}", "{2,3}"])).map(
+            lambda pair: f"({pair[0]}){pair[1]}"
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+@given(EXPRESSIONS)
+@settings(max_examples=100, deadline=None)
+def test_accepts_what_pythons_own_accept(tmp_path_factory: pytest.TempPathFactory, expression: str) -> None:
+    file = tmp_path_factory.mktemp("regex") / "some.regex"
+    file.write_text(expression)
+    words = WordList((*SPECIALS, "a", "b", "c"), np.array([0] * 4 + [5] * 3))
+    automaton = read_automaton(file, words).automaton
+    pattern = re.compile(expression.replace(" ", ""))
+    strings = [" ".join(s) for n in range(5) for s in itertools.product("abc", repeat=n)]
+    expected = {s for s in strings if pattern.fullmatch(s.replace(" ", ""))}
+    assert set(string_weights(automaton, ("a", "b", "c"), 4, 4)) == expected
+
+
+def test_words_with_operators_and_comments(tmp_path: Path) -> None:
+    automaton = read(tmp_path, 'a # first\n ("?" | "x\\"y"  # then\n | "#1")\n')
+    assert language(automaton, 2, NAMES) == {"a ?", 'a x"y', "a #1"}
+
+
+def test_any_word_leaves_out_ends_and_unknown_words(tmp_path: Path) -> None:
+    automaton = read(tmp_path, ".")
+    assert sorted(automaton.row(0)) == list(range(4, len(WORDS)))
+    assert sorted(read(tmp_path, "[^a c]").row(0)) == [5, 7, 8, 9]
+    assert sorted(read(tmp_path, "<unk>").row(0)) == [3]
+
+
+def test_unknown_symbols(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="some.regex, line 2, column 3: symbol 'z' is not in the dictionary"):
+        read(tmp_path, "a\n| z b\n")
+    assert language(read(tmp_path, "a\n| z b\n", "drop")) == {"a"}
+    assert language(read(tmp_path, "[a z] b", "drop")) == {"a b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(a b", r"some.regex: expected `\)`, found 'the end'; mend the expression"),
+        ("a )", r"line 1, column 3: expected an operator or a word, found '\)'"),
+        ("* a", r"line 1, column 1: expected an operator or a word, found '\*'"),
+        ("[a", "expected words and `]`, found 'the end'"),
+        ("[a | b]", r"line 1, column 4: expected words and `]`, found '\|'"),
+        ("a{3,2}", "line 1, column 2: expected .least,most. with least ≤ most, found '.3,2.'"),
+        ("a{x}", "line 1, column 2: expected words and operators, found '.x.'"),
+        ('a "b', "line 1, column 3: expected words and operators, found "),
+        ("(" * 120 + "a" + ")" * 120, "expected at most 100 groups inside each other"),
+        ("[]", "accepts no string"),
+        ("</s>", "</s> is written by final states alone"),
+        ("(((a{1000}){1000}){1000})*", "at most 5,000,000 arcs, found one of 3,00.* when its repetitions are written"),
+    ],
+)
+def test_bad_expressions(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(tmp_path, text)
+
+
+def test_an_empty_expression_is_the_empty_string(tmp_path: Path) -> None:
+    assert language(read(tmp_path, "# nothing\n")) == {""}
+
+
+def test_catastrophic_sizes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairseq_llrnn.automata.nondeterministic.MOST_STATES", 500)
+    with pytest.raises(DataError, match="the automaton has more than 500 states when no two paths may have the same"):
+        read(tmp_path, "(a | b)* a (a | b){15}")
+
+
+def test_repetitions_around_each_other_are_not_written_out(tmp_path: Path) -> None:
+    """Each `+` once stood for two copies of what it repeats: twenty of them for a million."""
+    many = read(tmp_path, "(" * 40 + "a" + "+ b?)" * 40)
+    assert language(many) == language(read(tmp_path, "a+ b* (a | b)*")) - {"", "b"} | {"a"}
+    assert language(read(tmp_path, "a" + "+" * 60)) == {"a", "a a", "a a a"}
+
+
+def test_more_repetitions_than_can_be_followed(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected a few groups and repetitions around each other, found more than can"):
+        read(tmp_path, "a" + "+" * 3000)

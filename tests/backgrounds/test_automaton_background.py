@@ -1,0 +1,307 @@
+"""The background of an automaton: laws, brute force, limits, extremes of weight, precision."""
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import laws
+import numpy as np
+import pytest
+import torch
+from automata import WORDS, log_weight_by_hand, ngram_like, random_automaton, random_root
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
+from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
+from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.base import Background, class_log_sums
+from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+from fairseq_llrnn.ngrams.folds import folds_of
+from fairseq_llrnn.ngrams.sentences import Sentences
+
+CLASSES = 6
+Make = Callable[[int], tuple[Automaton, np.ndarray]]
+MAKERS = pytest.mark.parametrize("make", [random_automaton, ngram_like])
+
+
+def classes(seed: int, num_words: int) -> torch.Tensor:
+    """Class 5 has no member, some others one."""
+    return torch.randint(0, CLASSES - 1, (num_words,), generator=torch.Generator().manual_seed(seed))
+
+
+def background_of(
+    automaton: Automaton, root: np.ndarray, seed: int = 0, dtype: torch.dtype = torch.float64
+) -> AutomatonBackground:
+    class_of = classes(seed, automaton.num_symbols)
+    return AutomatonBackground(class_of, CLASSES, torch.from_numpy(root).to(dtype), automaton)
+
+
+def all_states(background: AutomatonBackground) -> torch.Tensor:
+    return torch.arange(len(background.chain)).unsqueeze(1)
+
+
+def weights_by_hand(automaton: Automaton, root: np.ndarray) -> torch.Tensor:
+    """log b of every state and word: (Q, V)."""
+    pairs = itertools.product(range(automaton.num_states), range(automaton.num_symbols))
+    flat = [log_weight_by_hand(automaton, root, q, x)[0] for q, x in pairs]
+    return torch.tensor(flat, dtype=torch.float64).view(automaton.num_states, -1)
+
+
+@MAKERS
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=10, deadline=None)
+def test_obeys_the_laws(make: Make, seed: int) -> None:
+    automaton, root = make(seed)
+    for dtype in (torch.float64, torch.float32):
+        laws.check_background(background_of(automaton, root, seed, dtype), automaton.num_symbols, seed)
+
+
+@MAKERS
+@pytest.mark.parametrize("seed", range(8))
+def test_weights_and_steps_are_those_of_the_definition(make: Make, seed: int) -> None:
+    automaton, root = make(seed)
+    background = background_of(automaton, root, seed)
+    expected = weights_by_hand(automaton, root)
+    torch.testing.assert_close(background.log_weights(all_states(background)), expected)
+    mass = class_log_sums(expected, background.class_of, CLASSES)
+    torch.testing.assert_close(background.log_mass(all_states(background)), mass)
+    for state, word in itertools.product(range(automaton.num_states), range(automaton.num_symbols)):
+        weight, after = log_weight_by_hand(automaton, root, state, word)
+        moved = background.advance(torch.tensor([[state]]), torch.tensor([word]))
+        assert moved.tolist() == [[after]]
+        share = background.log_share(torch.tensor([[state]]), torch.tensor([word])).item()
+        if math.isinf(weight):
+            assert share == -math.inf
+        else:
+            assert share == pytest.approx(weight - mass[state, background.class_of[word]].item(), abs=1e-9)
+
+
+@MAKERS
+@pytest.mark.parametrize("seed", range(8))
+def test_members_are_those_of_the_slow_defaults(make: Make, seed: int) -> None:
+    automaton, root = make(seed)
+    background = background_of(automaton, root, seed)
+    state = all_states(background)
+    generator = torch.Generator().manual_seed(seed)
+    for remaining in (None, 1, 2, 3):
+        limited = background if remaining is None else background.within(remaining)
+        torch.testing.assert_close(limited.best_share(state), Background.best_share(limited, state))
+        asked = torch.randint(0, CLASSES, (len(state), 3), generator=generator)
+        for k in (1, 2, 20):
+            values, tokens = limited.best_members(state, asked, k)
+            expected, _ = Background.best_members(limited, state, asked, k)
+            torch.testing.assert_close(values, expected)
+            each = limited.log_shares(state).unsqueeze(1).expand(-1, 3, -1).gather(2, tokens)
+            torch.testing.assert_close(torch.where(values.isneginf(), values, each), values)
+    words = torch.stack([torch.randperm(automaton.num_symbols, generator=generator)[:5] for _ in state])
+    for taken in (torch.rand(words.shape, generator=generator) < 0.5, torch.ones_like(words, dtype=torch.bool)):
+        found = background.log_mass_without(state, words, taken)
+        torch.testing.assert_close(found, Background.log_mass_without(background, state, words, taken))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_memory_gives_the_states_that_steps_give(seed: int) -> None:
+    automaton, root = ngram_like(seed)
+    background = background_of(automaton, root, seed)
+    generator = torch.Generator().manual_seed(seed)
+    previous = torch.randint(1, automaton.num_symbols, (7, 12), generator=generator)  # with </s> and <pad> inside
+    assert background.memory == 2
+    expected = Background.states_along(background, previous)
+    assert torch.equal(torch.stack(expected), torch.stack(background.states_along(previous)))
+    background.memory = None
+    assert torch.equal(torch.stack(expected), torch.stack(background.states_along(previous)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_distance_to_the_end_by_search(seed: int) -> None:
+    automaton, root = random_automaton(seed)
+    steps = [NO_END] * automaton.num_states
+    step = [[log_weight_by_hand(automaton, root, q, x) for x in range(WORDS)] for q in range(automaton.num_states)]
+    for _ in range(automaton.num_states):
+        for q, row in enumerate(step):
+            possible = [(x, after) for x, (weight, after) in enumerate(row) if weight > -math.inf]
+            lengths = [1 if x == END else steps[after] + 1 for x, after in possible]
+            steps[q] = min([*lengths, NO_END])
+    assert steps_to_end(automaton, root).tolist() == steps
+    background = background_of(automaton, root)
+    assert background.steps_to_end(all_states(background)).tolist() == steps
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_limit_leaves_what_can_end_in_time(seed: int) -> None:
+    """Brute force over all strings: a word stays if and only if some string within the limit begins with it."""
+    automaton, root = random_automaton(seed, num_words=6, num_states=6)
+    background = background_of(automaton, root)
+
+    def can_end(state: int, remaining: int) -> bool:
+        return remaining > 0 and any(going_on(state, x, remaining) for x in range(6))
+
+    def going_on(state: int, word: int, remaining: int) -> bool:
+        weight, after = log_weight_by_hand(automaton, root, state, word)
+        return not math.isinf(weight) and (word == END or can_end(after, remaining - 1))
+
+    for remaining in range(1, 5):
+        shares = background.within(remaining).log_shares(all_states(background))
+        expected = [[going_on(q, x, remaining) for x in range(6)] for q in range(automaton.num_states)]
+        assert (~shares.isneginf()).tolist() == expected
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=10, deadline=None)
+def test_folds_obey_the_laws(seed: int) -> None:
+    automaton, root = random_automaton(seed, blocks=3)
+    automaton.check(root)
+    background = background_of(automaton, root, seed)
+    laws.check_background(background, WORDS, seed)
+    assert len(background.chain) == 3 and len(background._all_models.chain) == 9
+    # what is not held out is as if there were no folds
+    alone = background_of(automaton.in_use, root, seed)
+    assert torch.equal(background.log_shares(all_states(alone)), alone.log_shares(all_states(alone)))
+
+
+def test_held_out_sentences_begin_in_their_folds() -> None:
+    """Each sentence of a row is read from the start of its fold, by its own words alone."""
+    automaton, root = random_automaton(3, blocks=3)
+    background = background_of(automaton, root)
+    generator = torch.Generator().manual_seed(1)
+    previous = torch.randint(2, WORDS, (20, 12), generator=generator)
+    previous[:, 0] = END
+    previous[::2, 6] = END
+    held_out = background.held_out(previous)
+    found = torch.stack(held_out.states_along(previous), dim=1).squeeze(2)
+    assert torch.equal(held_out.start(20).squeeze(1), found[:, 0])
+    used = set()
+    for row, words in enumerate(previous.tolist()):
+        cuts = [i for i, x in enumerate(words) if x == END]
+        for begin, end in zip(cuts, [*cuts[1:], len(words)], strict=True):
+            sentence = words[begin + 1 : end]
+            fold = int(folds_of(Sentences.of([sentence]), 2)[0])
+            used.add(fold)
+            state = int(automaton.starts[1 + fold])
+            for place, word in enumerate([*sentence, None]):
+                assert found[row, begin + place] == state
+                if word is not None:
+                    state = log_weight_by_hand(automaton, root, state, word)[1]
+    assert used == {0, 1}
+
+
+def test_held_out_states_are_the_same_with_a_memory() -> None:
+    one, root = ngram_like(2)
+    # the same model in three blocks, as folds have it
+    many = Automaton(
+        one.num_symbols,
+        np.array([one.starts[0] + k * one.num_states for k in range(3)]),
+        np.concatenate([[0], np.tile(np.diff(one.offsets), 3).cumsum()]),
+        np.tile(one.tokens, 3),
+        np.concatenate([np.where(one.tokens == END, one.starts[0], one.nexts + k * one.num_states) for k in range(3)]),
+        np.tile(one.log_weights, 3),
+        np.concatenate([np.where(one.fail >= 0, one.fail + k * one.num_states, one.fail) for k in range(3)]),
+        np.tile(one.back_off, 3),
+        one.root_next,
+        one.memory,
+    )
+    many.check(root)
+    background, single = background_of(many, root), background_of(one, root)
+    previous = torch.randint(2, one.num_symbols, (9, 10), generator=torch.Generator().manual_seed(0))
+    held_out = background.held_out(previous)
+    states = held_out.flat_states(previous)
+    assert torch.equal(states % one.num_states, single.flat_states(previous))
+    assert (states >= one.num_states).all()
+    held_out.memory = None
+    assert torch.equal(states, held_out.flat_states(previous))
+    assert single.held_out(previous) is single
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shortest"),
+    [
+        ("a.grammar", '%depth 5\nS -> "w4" S "w5" | "w6"', 2),
+        ("b.grammar", '%depth 6\nS -> "w4" S "w5" S [0.5] | "w6" [0.25] | "w7" S [0.25]', 2),
+        ("c.regex", "(w4 w5{3} | . w7)+ [^w4 w5]", 4),
+        ("d.txt", "0 1 w4 0.5\n1 0 w5 0.5\n1 1 w6 1\n1 2 w7\n2 0.1\n", 3),
+        ("e.txt", "weights probabilities\n0 1 w4 0.5\nfail 0 root 0.1\nfail 1 0 0.5\n1 0 w5\n", 1),
+    ],
+)
+def test_automata_from_files_and_searches_that_end(tmp_path: Path, name: str, text: str, shortest: int) -> None:
+    """The laws; and whoever writes words that are left by `within` ends with a whole string, at random."""
+    words = WordList((*SPECIALS, *(f"w{i}" for i in range(4, WORDS))), np.array([0] * 4 + [5] * (WORDS - 4)))
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    root = random_root(0)
+    background = background_of(read_automaton(tmp_path / name, words, log_weights=root).automaton, root)
+    laws.check_background(background, WORDS)
+    generator = torch.Generator().manual_seed(0)
+    assert background.steps_to_end(background.start(1)).tolist() == [shortest]
+    state, done = background.start(50), torch.zeros(50, dtype=torch.bool)
+    for remaining in range(7, 0, -1):
+        limited = background.within(remaining)
+        mass = limited.log_mass(state).expand(50, -1)[:, background.class_of]
+        log_probs = torch.where(limited.log_shares(state).isneginf(), -math.inf, limited.log_shares(state) + mass)
+        log_probs[done, END] = 0.0  # whatever: these have ended
+        word = torch.multinomial(log_probs.softmax(1), 1, generator=generator).squeeze(1)
+        assert not log_probs.gather(1, word.unsqueeze(1)).isneginf().any()
+        done |= word == END
+        state = limited.advance(state, word)
+    assert done.all()
+
+
+def test_a_limit_far_away_costs_nothing() -> None:
+    automaton, root = ngram_like(0)
+    background = background_of(automaton, root)
+    assert background.within(2) is background
+    assert background.within(1) is not background
+
+
+def test_nothing_is_left_of_a_class_that_arcs_nearly_empty() -> None:
+    """Of a class with nearly all of its weight on an arc, what is left keeps its digits."""
+    root = np.array([-np.inf, -np.inf, 0.0, 0.0, -40.0, -np.inf])
+    class_of = torch.tensor([0, 0, 1, 2, 2, 2])
+    states = [{3: (-60.0, 0)}, {3: (-90.0, 0)}]
+    automaton = Automaton.from_states(
+        states, 6, fail=[ROOT, 0], back_off=[-1.0, -2.0], root_next=[-1, -1, 0, 0, 0, -1]
+    )
+    automaton.check(root)
+    background = AutomatonBackground(class_of, 3, torch.from_numpy(root), automaton)
+    mass = background.log_mass(all_states(background))[:, 2]
+    # exp(−60) + exp(−1 − 40), and exp(−90) + exp(−3 − 40)
+    torch.testing.assert_close(mass, torch.tensor([-41 + 5.6e-9, -43.0], dtype=torch.float64), rtol=0, atol=1e-9)
+
+
+def test_extreme_weights_neither_overflow_nor_vanish() -> None:
+    root = np.array([-np.inf, -np.inf, -800.0, 700.0, -700.0, 5.0])
+    states = [{3: (-800.0, 0), 4: (900.0, 0)}, {2: (0.0, 0), 3: (1000.0, 0), 4: (1000.0, 0), 5: (-1000.0, 0)}]
+    automaton = Automaton.from_states(
+        states, 6, fail=[ROOT, 0], back_off=[500.0, -500.0], root_next=[-1, -1, 0, 0, 0, 0]
+    )
+    class_of = torch.tensor([0, 0, 0, 1, 1, 1])
+    background = AutomatonBackground(class_of, 2, torch.from_numpy(root), automaton)
+    expected = class_log_sums(weights_by_hand(automaton, root), class_of, 2)
+    torch.testing.assert_close(background.log_mass(all_states(background)), expected)
+    assert torch.isfinite(expected).all()
+
+
+def test_an_automaton_that_only_fails_is_its_root() -> None:
+    _, root = random_automaton(1)
+    after = [-1, -1, *[0] * (WORDS - 2)]
+    automaton = Automaton.from_states([{}], WORDS, fail=[ROOT], root_next=after, memory=0)
+    background = background_of(automaton, root)
+    static = StaticBackground(background.class_of, CLASSES, torch.from_numpy(root))
+    state = background.start(3)
+    previous = torch.tensor([[2, 4, 2, 5]])
+    assert torch.equal(background.log_mass(state), static.log_mass(state).expand(3, -1))
+    assert torch.equal(background.best_share(state), static.best_share(state).expand(3, -1))
+    torch.testing.assert_close(background.log_shares(state), static.log_shares(state).expand(3, -1))
+    assert torch.equal(background.flat_states(previous), torch.zeros(4, 1, dtype=torch.long))
+
+
+def test_half_precision_does_not_touch_the_tables() -> None:
+    automaton, root = ngram_like(3)
+    background = background_of(automaton, root, dtype=torch.float32)
+    mass, best = background.log_mass(all_states(background)), background.best_share(all_states(background))
+    background.half()
+    assert background.added.dtype == background.root.class_log_mass.dtype == torch.float32
+    assert torch.equal(background.log_mass(all_states(background)), mass)
+    assert torch.equal(background.best_share(all_states(background)), best)

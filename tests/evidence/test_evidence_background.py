@@ -1,0 +1,243 @@
+"""The background of evidence: equal to its formula over every background; lawful; exact search over V + slots."""
+
+import math
+
+import pytest
+import torch
+from dynamic_prior import AfterLastWord
+from few_words import (
+    CLASS_OF,
+    EOS,
+    NUM_CLASSES,
+    PAD,
+    PRIOR,
+    RULES,
+    SENTENCES,
+    SOURCE_WORDS,
+    TARGET_WORDS,
+    UNK,
+    base,
+    encode,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_llrnn.evidence.background import LOG_UNK_KEEPS, EvidenceBackground, EvidenceMixture
+from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+
+
+def make(
+    kind: str, lines: tuple[str, ...] = SENTENCES, seed: int = 0
+) -> tuple[EvidenceBackground, EvidenceMixture, Tensor]:
+    table = EvidenceTable(PRIOR)  # type: ignore[arg-type]
+    background = EvidenceBackground(base(kind, seed), table, PAD, UNK, UNK)
+    source = encode(table, lines)
+    bound = background.given(source)
+    assert isinstance(bound, EvidenceMixture)
+    return background, bound, source
+
+
+def strings_of(line: str) -> dict[str, bool]:
+    """By hand: the slots' strings of a sentence, and whether they are of unknown words."""
+    found: dict[str, bool] = {}
+    for word in line.split():
+        evidence = RULES.find(word, SOURCE_WORDS)
+        for string in evidence.words if evidence else ():
+            found.setdefault(string, word not in SOURCE_WORDS)
+    return found
+
+
+def plain(
+    background: EvidenceBackground, source: Tensor, state: Tensor, lines: tuple[str, ...] = SENTENCES
+) -> list[dict[str, Tensor]]:
+    """b(C; x) by the formula: of every hypothesis, by string. `state`: of the base, one hypothesis per sentence."""
+    known = source.masked_fill(source >= len(SOURCE_WORDS), UNK)
+    first = background.base.given(known).log_weights(state).expand(len(lines), -1).exp()
+    answers = []
+    for row, line in zip(first, lines, strict=True):
+        weights = dict(zip(TARGET_WORDS, row, strict=True))
+        slots = strings_of(line)
+        if any(slots.values()):
+            weights["<unk>"] = weights["<unk>"] * math.exp(LOG_UNK_KEEPS)
+        for string in slots:
+            weights[string] = weights.get(string, torch.tensor(0.0)) + RULES.weight / len(slots)
+        answers.append(weights)
+    return answers
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton"])
+def test_weights_masses_and_shares_are_those_of_the_formula(kind: str) -> None:
+    background, bound, source = make(kind)
+    history = torch.randint(4, len(TARGET_WORDS), (5, 3), generator=torch.Generator().manual_seed(1))
+    for state in bound.states_along(history):
+        expected = plain(background, source, bound._base(state))
+        columns, found = bound.columns(state), bound.log_weights(state).exp()
+        mass, shares = bound.log_mass(state), bound.log_shares(state)
+        for i, line in enumerate(SENTENCES):
+            strings = list(strings_of(line))
+            by_class: dict[int, float] = {}
+            for column, token in enumerate(columns[i].tolist()):
+                string = background.table.target.symbols[token]
+                if column >= len(TARGET_WORDS) and (string in TARGET_WORDS or string not in strings):
+                    assert torch.isneginf(shares[i, column])
+                    continue
+                weight = float(expected[i][string])
+                assert float(found[i, column]) == pytest.approx(weight, rel=1e-5), (line, string)
+                signature = int(bound.classes(state[i : i + 1], columns[i, column : column + 1]))
+                slot = bound.slots.words[i].tolist().index(token) if string in strings else -1
+                assert signature == (NUM_CLASSES + slot if slot >= 0 else int(CLASS_OF[token]))
+                by_class[signature] = by_class.get(signature, 0.0) + weight
+                share = bound.log_share(state[i : i + 1], columns[i, column : column + 1])
+                assert float(share) == pytest.approx(float(shares[i, column]), abs=1e-5)
+                assert math.exp(float(share + mass[i, signature])) == pytest.approx(weight, rel=1e-5), (line, string)
+            for signature in range(bound.num_classes):
+                assert math.exp(float(mass[i, signature])) == pytest.approx(by_class.get(signature, 0.0), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton"])
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_search_finds_the_best_of_all_words_and_slots(kind: str, seed: int) -> None:
+    _, bound, _ = make(kind, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    history = torch.randint(4, len(TARGET_WORDS), (5, 2), generator=generator)
+    state = bound.states_along(history)[-1]
+    output = LogLinearOutput(PRIOR.output.features, CLASS_OF, 4).double()
+    scores = torch.randn(5, bound.num_classes, generator=generator, dtype=torch.float64) * 2
+    classes = output.class_log_probs(scores, bound.log_mass(state))
+    everything = bound.word_log_probs(classes, state)
+    torch.testing.assert_close(everything.exp().sum(1), torch.ones(5, dtype=torch.float64))
+    k = 4
+    values, tokens = output.top_k(classes, bound, state, k)
+    torch.testing.assert_close(values, everything.topk(k, dim=1).values)
+    for i in range(5):
+        of_token = dict(zip(bound.columns(state)[i].tolist()[::-1], everything[i].tolist()[::-1], strict=True))
+        for value, token in zip(values[i].tolist(), tokens[i].tolist(), strict=True):
+            assert of_token[token] == pytest.approx(value)
+        share = bound.log_share(state[i].expand(k, -1), tokens[i])
+        of_class = classes[i][bound.classes(state[i].expand(k, -1), tokens[i])]
+        torch.testing.assert_close(share + of_class, values[i])
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton"])
+def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
+    _, bound, _ = make(kind)
+    strings = bound.slots.words[:, :1].clamp_min(4)
+    history = torch.cat([torch.full((5, 1), EOS), strings, torch.randint(4, 14, (5, 2))], dim=1)
+    targets = history.roll(-1, 1)
+    mass = bound.log_mass_along(history).expand(5, 4, -1)
+    share = bound.log_share_along(history, targets)
+    classes = bound.classes_along(targets)
+    order = torch.tensor([3, 3, 0, 4, 1])
+    for t, state in enumerate(bound.states_along(history)):
+        torch.testing.assert_close(mass[:, t], bound.log_mass(state))
+        torch.testing.assert_close(share[:, t], bound.log_share(state, targets[:, t]))
+        assert torch.equal(classes[:, t], bound.classes(state, targets[:, t]))
+        torch.testing.assert_close(bound.log_mass(state[order]), bound.log_mass(state)[order])
+        assert torch.equal(bound.readable(history, state), bound.readable(history))
+
+
+@pytest.mark.parametrize("remaining", [1, 2, 3, 20])
+def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int) -> None:
+    background, bound, _ = make("automaton")
+    assert background.within(remaining).log_shares(background.start(1)).equal(
+        background.base.within(remaining).log_shares(background.start(1))
+    )
+    assert background.within(10**6) is background
+    limited = bound.within(remaining)
+    history = torch.randint(4, 13, (5, 3), generator=torch.Generator().manual_seed(1))
+    lost_slots = 0
+    for state in bound.states_along(history):
+        torch.testing.assert_close(limited.log_mass(state), bound.log_mass(state))
+        shares, columns = bound.log_shares(state), bound.columns(state)
+        expected = shares.clone()
+        for column in range(columns.size(1)):
+            steps = bound.steps_to_end(bound.advance(state, columns[:, column]))
+            out = (steps >= remaining) & (columns[:, column] != EOS)
+            expected[:, column] = expected[:, column].masked_fill(out, -math.inf)
+            lost_slots += int((out & ~shares[:, column].isneginf()).sum()) if column >= len(TARGET_WORDS) else 0
+            one = limited.log_share(state, columns[:, column])
+            possible = ~shares[:, column].isneginf()
+            torch.testing.assert_close(one[possible], expected[possible, column])
+        torch.testing.assert_close(limited.log_shares(state), expected)
+        words = limited.word_log_probs(bound.log_mass(state), state)
+        torch.testing.assert_close(words.isneginf(), expected.isneginf())
+        classes = torch.arange(bound.num_classes).expand(5, -1)
+        values, tokens = limited.best_members(state, classes, 3)
+        torch.testing.assert_close(limited.best_share(state), values[:, :, 0])
+        for row, column in ((values > -math.inf) & (tokens > -1)).any(2).nonzero().tolist():
+            own = limited.log_share(state[row].expand(3, -1), tokens[row, column])
+            assert ((own == values[row, column]) | values[row, column].isneginf()).all()
+    assert lost_slots > 0 or remaining > 1, "strings outside the vocabulary that lead too far are lost, too"
+    assert bound.within(10**6) is bound
+
+
+def test_what_is_held_out_of_the_base_is_held_out_of_the_mixture() -> None:
+    _, bound, _ = make("automaton")
+    previous = torch.full((5, 3), EOS)
+    assert bound.held_out(previous) is bound, "it has no folds"
+    other = AfterLastWord(CLASS_OF, NUM_CLASSES, torch.zeros(14, 14), EOS)
+    seen = []
+
+    def held_out(tokens: Tensor) -> AfterLastWord:
+        seen.append(tokens)
+        return other
+
+    bound.base.held_out = held_out
+    previous[0, 1] = 99  # a string outside the dictionary is <unk> for the base
+    held = bound.held_out(previous)
+    assert isinstance(held, EvidenceMixture) and held.base is other and held.slots is bound.slots
+    assert seen[0][0].tolist() == [EOS, UNK, EOS]
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical"])
+def test_the_loss_over_slots_is_the_definition_in_value_and_gradient(kind: str) -> None:
+    """−log of b exp(aᵀφ) over their sum, string by string, and its gradients in h, W, c, the slots' rows and λ."""
+    background, bound, _ = make(kind)
+    generator = torch.Generator().manual_seed(4)
+    output = LogLinearOutput(PRIOR.output.features, CLASS_OF, 3).double()
+    torch.nn.init.normal_(output.weight, generator=generator)
+    torch.nn.init.normal_(output.bias, generator=generator)
+    targets = torch.stack([bound.slots.words[:, 0].clamp_min(5), torch.tensor([9, 10, 9, 6, 2])], dim=1)
+    previous = torch.full((5, 2), EOS)
+    hidden = torch.randn(5, 2, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    leaves = (hidden, output.weight, output.bias, *background.parameters())
+
+    def fast() -> Tensor:
+        scores = hidden @ bound.slots.compose(output.weight).transpose(1, 2)
+        scores = scores + bound.slots.compose(output.bias.unsqueeze(1)).squeeze(2).unsqueeze(1)
+        mass = bound.log_mass_along(previous).expand(5, 2, -1).flatten(0, 1)
+        slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:], bound.classes_along(targets).flatten())
+        share = bound.log_share_along(previous, targets).flatten()
+        return output.target_log_prob(
+            hidden.flatten(0, 1), targets.flatten(), mass[:, :NUM_CLASSES], share, slots=slots
+        ).view(5, 2)
+
+    def slow() -> Tensor:
+        weights = bound.log_weights(bound.start(5))  # shape: (B, V + J), by column
+        columns = bound.columns(bound.start(5))
+        dense = torch.from_numpy(PRIOR.output.features.dense()).double()[CLASS_OF]
+        rows = []
+        for i in range(5):
+            features = []
+            for column, token in enumerate(columns[i].tolist()):
+                own = (bound.slots.words[i] == token).nonzero().flatten().tolist()
+                if own:
+                    row, s = torch.zeros(dense.size(1), dtype=torch.float64), bound.slots
+                    span = slice(int(s.row_starts[s.row[i, own[0]]]), int(s.row_starts[s.row[i, own[0]] + 1]))
+                    features.append(row.index_put((s.features[span],), s.values[span].double()))
+                else:
+                    features.append(dense[min(column, len(dense) - 1)])
+            adaptor = hidden[i] @ output.weight.T + output.bias  # shape: (T, F)
+            logits = (adaptor @ torch.stack(features).T + weights[i]).log_softmax(-1)
+            rows.append(logits.gather(1, bound.column_of(targets)[i].unsqueeze(1)).squeeze(1))
+        return torch.stack(rows)
+
+    torch.testing.assert_close(fast(), slow())
+    direction = torch.randn(5, 2, generator=generator, dtype=torch.float64)
+    found = torch.autograd.grad((fast() * direction).sum(), leaves, retain_graph=True)
+    expected = torch.autograd.grad((slow() * direction).sum(), leaves)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)

@@ -1,0 +1,305 @@
+"""Priors with evidence: what they hold, on disk and off it, and refusal of a stranger's."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_llrnn.alignment.translation_table import LexicalTable, LexicalTranslation
+from fairseq_llrnn.errors import OptionError, PriorError
+from fairseq_llrnn.evidence.features import unknown_word_features
+from fairseq_llrnn.evidence.rules import FORMED, EvidenceRules
+from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.evidence import add_evidence, discount, source_words
+from fairseq_llrnn.prior.prior import Prior, load_prior
+
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+WORDS = "le la maison raison saison 12 1998 3/4/2012 B-52 Lyon Bob www.a.fr"
+SYMBOLS = (*SPECIAL, *WORDS.split(), "madeupword0000")
+COUNTS = np.array([0, 0, 5, 2, 9, 8, 3, 2, 2, 4, 1, 1, 1, 2, 1, 1, 0])
+DICTIONARY = WordList(SYMBOLS, COUNTS)
+SOURCE = (*SPECIAL, "the", "house", "12", "1998", "Lyon", "1,000")
+PATTERNS = {"ends": ".*on", "odd": "q+"}
+RULES = EvidenceRules(("numbers", "names", "copies"), {}, {})
+
+
+def build(settings: PriorSettings | None = None, patterns: UserPatterns | None = None) -> Prior:
+    settings = settings or PriorSettings(top_words=2)
+    return build_prior(DICTIONARY, COUNTS, Lexicon(), settings, patterns, unused_patterns=True)[0]
+
+
+def evident(rules: EvidenceRules = RULES, prior: Prior | None = None) -> Prior:
+    return add_evidence(prior or build(), rules, SOURCE)
+
+
+def translated(prior: Prior) -> Prior:
+    table = LexicalTable.from_pairs(np.array([5]), np.array([6]), np.array([1.0]), len(SOURCE), 10)
+    return replace(prior, source_symbols=SOURCE, lexical=LexicalTranslation(table, 0.5, False, "none"))
+
+
+# ---- features -------------------------------------------------------------------------------------------------------
+
+
+def test_slots_have_features_that_no_word_has() -> None:
+    prior, plain = evident(), build()
+    more = ("Evidence:Number", "Evidence:Name", "Evidence:Copy", "Evidence:Unknown")
+    assert prior.output.features.names == (*plain.output.features.names, *more)
+    assert prior.input is prior.output
+    for name in ("offsets", "indices", "values"):
+        assert np.array_equal(getattr(prior.output.features, name), getattr(plain.output.features, name))
+    assert np.array_equal(prior.output.class_of, plain.output.class_of)
+    assert prior.source_symbols == SOURCE
+
+
+def test_what_the_network_reads_stays() -> None:
+    plain = build(PriorSettings(top_words=2, input_top_words=3))
+    assert evident(prior=plain).input is plain.input
+
+
+def test_a_prior_in_which_every_word_has_an_identity() -> None:
+    """Unknown strings have none."""
+    names = evident(prior=build(PriorSettings(top_words="all"))).output.features.names
+    assert names[-5:] == ("NOTTOP", "Evidence:Number", "Evidence:Name", "Evidence:Copy", "Evidence:Unknown")
+
+
+def test_a_pattern_for_the_source_alone_is_a_feature() -> None:
+    rules = EvidenceRules(("patterns",), {}, PATTERNS)
+    prior = evident(rules, build(patterns=UserPatterns(PATTERNS, "p.toml")))
+    assert prior.output.features.names[-3:] == ("Pattern:odd", "Evidence:Pattern", "Evidence:Unknown")
+    assert unknown_word_features("qq", prior) == {"NOTTOP": 1.0, "Pattern:odd": 1.0}
+
+
+def test_an_unknown_word() -> None:
+    settings = PriorSettings(top_words=2, shapes=True, suffix_floor=3)
+    prior = evident(replace(RULES, patterns=PATTERNS), build(settings, UserPatterns(PATTERNS, "p.toml")))
+    assert unknown_word_features("Toison", prior) == {
+        "NOTTOP": 1.0, "Suffix:on": 1.0, "Suffix:son": 1.0, "Suffix:ison": 1.0, "Shape:Capitalised": 1.0,
+        "Pattern:ends": 1.0,
+    }  # fmt: skip
+    assert unknown_word_features("17", prior) == {
+        "NOTTOP": 1.0, "Shape:Number": 1.0, "Shape:SmallNumber": pytest.approx(0.83)
+    }  # fmt: skip
+    assert unknown_word_features("qqu", prior) == {"NOTTOP": 1.0}
+    plain = evident()
+    assert unknown_word_features("Toison", plain) == unknown_word_features("17", plain) == {"NOTTOP": 1.0}
+
+
+@given(st.text(max_size=8))
+def test_unknown_words_have_features_of_the_prior_only(word: str) -> None:
+    settings = PriorSettings(top_words=2, shapes=True, suffix_floor=3)
+    prior = evident(prior=build(settings))
+    assert unknown_word_features(word, prior).keys() <= set(prior.output.features.names)
+
+
+def test_a_word_of_the_dictionary_has_the_features_of_an_unknown_one() -> None:
+    """Those that its spelling shows."""
+    settings = PriorSettings(top_words=0, shapes=True, suffix_floor=3)
+    prior = evident(prior=build(settings))
+    for i, word in enumerate(SYMBOLS[4:-1], start=4):
+        row = prior.output.features.row(int(prior.output.class_of[i]))
+        assert unknown_word_features(word, prior) == pytest.approx(row)
+
+
+# ---- on disk --------------------------------------------------------------------------------------------------------
+
+
+def test_a_prior_with_translations_is_what_it_was() -> None:
+    """Checkpoints remember the fingerprint of their prior."""
+    prior = translated(build())
+    prior = replace(prior, log_weights=np.round(prior.log_weights))  # logarithms differ by machine
+    assert prior.fingerprint == "c95d53febc4c4192e679d18f9158da4f36d97eca60884609ab5175d179398c9b"
+
+
+def test_the_fingerprint_knows_the_evidence() -> None:
+    more = EvidenceRules(("numbers",), {}, {})
+    priors = [build(), evident(), evident(more), evident(replace(RULES, weight=0.5)), translated(evident())]
+    priors += [translated(build()), add_evidence(build(), RULES, (*SOURCE, "x"))]
+    priors += [evident(replace(more, patterns=PATTERNS))]
+    assert len({prior.fingerprint for prior in priors}) == len(priors)
+
+
+@pytest.mark.parametrize("more", [lambda prior: prior, translated])
+def test_round_trip(tmp_path: Path, more: Callable[[Prior], Prior]) -> None:
+    rules = EvidenceRules(("mapped", "numbers"), {"1,000": ("1", "000")}, {}, weight=0.5)
+    prior = more(evident(rules))
+    prior.save(tmp_path / "prior")
+    assert sorted(p.name for p in (tmp_path / "prior").iterdir()) == [
+        "arrays.npz", "dictionary.txt", "prior.json", "source.txt"
+    ]  # fmt: skip
+    loaded = load_prior(tmp_path / "prior")
+    assert loaded.evidence == rules
+    assert loaded.source_symbols == SOURCE
+    assert loaded.fingerprint == prior.fingerprint
+    assert loaded.counts() == prior.counts()
+    assert loaded.output.features.names == prior.output.features.names
+    before = (tmp_path / "prior" / "prior.json").read_bytes()
+    more(evident(rules)).save(tmp_path / "prior")
+    assert (tmp_path / "prior" / "prior.json").read_bytes() == before
+
+
+def test_another_source_dictionary() -> None:
+    evident().check_source_dictionary(SOURCE, "data/dict.en.txt")
+    with pytest.raises(PriorError) as caught:
+        evident().check_source_dictionary((*SOURCE[:4], "a", *SOURCE[5:]), "data/dict.en.txt")
+    assert str(caught.value) == (
+        "the prior's evidence was made for another source dictionary than data/dict.en.txt: sizes 10 and 10, first "
+        "difference at index 4 ('the' in the prior, 'a' in the dictionary); build it again with `llrnn prior` "
+        "--source-dict data/dict.en.txt"
+    )
+    with pytest.raises(PriorError, match="prior's lexical translations were made .* --lexical-translation data$"):
+        translated(evident()).check_source_dictionary(SOURCE[:-1], "data/dict.en.txt")
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    evident().save(tmp_path / "prior")
+    return tmp_path / "prior"
+
+
+def damage(directory: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    path = directory / "prior.json"
+    description = json.loads(path.read_text(encoding="utf-8"))
+    change(description)
+    path.write_text(json.dumps(description), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        (None, "the evidence is described by something else than kinds, weight, mapping, patterns"),
+        ([], "the evidence is described by something else than kinds, weight, mapping, patterns"),
+        ({"weight": 0.0}, "the evidence has the weight 0.0, which is none"),
+        ({"kinds": ["all"]}, r"the evidence is of the kinds \['all'\], expected some of mapped"),
+        ({"kinds": ["dates"]}, "the evidence has no feature Evidence:Date"),
+        ({"patterns": {"a": "("}}, "the prior's --patterns: pattern 'a' is no regular expression"),
+        ({"source_dictionary_sha256": "0"}, "the evidence was made for other source words"),
+        ({"source_dictionary_sha256": None}, "the evidence was made for other source words"),
+    ],
+)
+def test_a_strangers_description(saved: Path, entry: Any, says: str) -> None:
+    damage(saved, lambda d: d.update(evidence=d["evidence"] | entry if entry else entry))
+    with pytest.raises(PriorError, match=f"{says}.*; build it again with `llrnn prior`"):
+        load_prior(saved)
+
+
+def test_features_of_slots_that_are_missing(saved: Path) -> None:
+    damage(saved, lambda d: d.update(output_features=[f"x{name}" for name in d["output_features"]]))
+    with pytest.raises(PriorError, match="the evidence has no feature Evidence:Copy, Evidence:Name, .*, NOTTOP; build"):
+        load_prior(saved)
+
+
+@pytest.mark.parametrize("symbol", ["<pad>", "<unk>"])
+def test_a_symbol_that_shares_its_signature(tmp_path: Path, symbol: str) -> None:
+    prior = evident()
+    class_of = prior.output.class_of.copy()
+    class_of[5] = class_of[prior.symbols.index(symbol)]
+    output = replace(prior.output, class_of=class_of)
+    replace(prior, output=output, input=output).save(tmp_path / "prior")
+    with pytest.raises(PriorError, match="the evidence needs <pad> and <unk> alone in their signatures; build it"):
+        load_prior(tmp_path / "prior")
+
+
+def test_source_words_that_are_missing_or_others(saved: Path) -> None:
+    (saved / "source.txt").write_text("<s>\nx\n", encoding="utf-8")
+    with pytest.raises(PriorError, match="the evidence was made for other source words; build it again"):
+        load_prior(saved)
+    (saved / "source.txt").unlink()
+    with pytest.raises(PriorError, match="a file of the prior cannot be read"):
+        load_prior(saved)
+
+
+def test_source_words_without_unknown_ones(saved: Path) -> None:
+    words = "<s>\nthe"
+    (saved / "source.txt").write_text(words + "\n", encoding="utf-8")
+    digest = hashlib.sha256(words.encode()).hexdigest()
+    damage(saved, lambda d: d["evidence"].update(source_dictionary_sha256=digest))
+    with pytest.raises(PriorError, match="the source words of the evidence lack <unk>; build it again"):
+        load_prior(saved)
+
+
+def test_a_description_too_deep(saved: Path) -> None:
+    (saved / "prior.json").write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(PriorError, match="expected JSON, found damage"):
+        load_prior(saved)
+
+
+# ---- words that need evidence ---------------------------------------------------------------------------------------
+
+
+def weights(prior: Prior) -> dict[str, float]:
+    return dict(zip(SYMBOLS, np.exp(prior.log_weights).tolist(), strict=True))
+
+
+def test_words_without_evidence_weigh_less() -> None:
+    prior = build()
+    less, notes = discount(prior, DICTIONARY, {"numbers": 0.5, "names": 0.0, "dates": 1.0})
+    before, after = weights(prior), weights(less)
+    for special in SPECIAL:
+        assert after[special] == before[special]
+    assert after["Lyon"] == after["Bob"] == after["madeupword0000"] == 0
+    scale = after["le"] / before["le"]
+    for word in SYMBOLS[4:-1]:
+        factor = {"12": 0.5, "1998": 0.5, "Lyon": 0, "Bob": 0}.get(word, 1)
+        assert after[word] == pytest.approx(scale * factor * before[word])
+    assert sum(after.values()) == pytest.approx(1.0)
+    assert notes == {
+        "target words are numbers, weighed 0.5 times as much without evidence": 2,
+        "target words are names, impossible without evidence": 2,
+        "target words are dates, weighed 1 times as much without evidence": 1,
+    }
+    assert less.settings["unsupported"] == ["numbers=0.5", "names=0", "dates=1"]
+    assert prior.settings.keys() == less.settings.keys() - {"unsupported"}
+
+
+def test_padding_entries_are_no_codes() -> None:
+    _, notes = discount(build(), DICTIONARY, {"codes": 0.0})
+    assert notes == {"target words are codes, impossible without evidence": 1}
+
+
+def test_words_that_are_forbidden_stay_so(tmp_path: Path) -> None:
+    path = tmp_path / "weights.tsv"
+    path.write_text("le\t3\n12\t1\n", encoding="utf-8")
+    prior = build(PriorSettings(top_words=2, background=str(path)))
+    less, notes = discount(prior, DICTIONARY, {"numbers": 1 / 3})
+    assert {word: weight for word, weight in weights(less).items() if weight} == pytest.approx({"le": 0.9, "12": 0.1})
+    assert list(notes.values()) == [1]
+
+
+def test_no_word_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "weights.tsv"
+    path.write_text("12\t3\nBob\t2\n</s>\t1\n", encoding="utf-8")
+    prior = build(PriorSettings(top_words=2, background=str(path)))
+    with pytest.raises(OptionError) as caught:
+        discount(prior, DICTIONARY, {"numbers": 0.0, "names": 0.0})
+    assert str(caught.value) == (
+        "--unsupported numbers=0 names=0: expected some word that remains possible without evidence, found none; leave "
+        "a kind out"
+    )
+
+
+@given(st.dictionaries(st.sampled_from(FORMED), st.floats(0, 1)))
+def test_a_background_stays_a_distribution(factors: dict[str, float]) -> None:
+    prior = build()
+    less = weights(discount(prior, DICTIONARY, factors)[0])
+    assert sum(less.values()) == pytest.approx(1.0)
+    assert less["<unk>"] == weights(prior)["<unk>"] and less["</s>"] == weights(prior)["</s>"]
+    assert less["le"] >= weights(prior)["le"] * (1 - 1e-12)
+
+
+def test_source_words_by_kind() -> None:
+    padded = add_evidence(build(), EvidenceRules(("codes",), {}, {}), (*SOURCE, "B-52", "madeupword0000"))
+    assert source_words(padded) == {"codes": 1}
+    assert source_words(build()) == {}
+    assert source_words(evident()) == {"numbers": 3, "names": 1, "copies": 0}
+    mapped = EvidenceRules(("mapped", "numbers", "dates"), {"1,000": ("1", "000"), "2,000": ("2", "000")}, {})
+    assert source_words(evident(mapped)) == {"mapped": 1, "numbers": 2, "dates": 0}

@@ -1,0 +1,449 @@
+"""The bilingual corpus: same seed same bytes, English and French of one structure, gold facts that hold."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
+from toy_french import closed
+from toy_french.bilingual import Agreement, Bitext, Copy, Pair, english, evidence, make_bitext, summary, write_bitext
+from toy_french.bilingual.facts import agreements, copies
+from toy_french.bilingual.glossary import CLOSED, DETERMINERS, EXONYMS, ordinary_glosses
+from toy_french.bilingual.rendering import Renderer
+from toy_french.bilingual.stock import make_bilingual_stock
+from toy_french.trees import Node, tokens
+from toy_french.words import Word, adjective, noun, verb
+
+SPLITS = ("train", "valid", "test")
+# of make_bitext(200, seed=3), on any machine; a wanted change of the language needs a new one
+DIGEST = "a1d009dc9a0874be5777f16f75c36e1ae75e6dea187d4affb158fc614e2ea471"
+
+
+@pytest.fixture(scope="module")
+def bitext() -> Bitext:
+    return make_bitext(pairs=2000, seed=7)
+
+
+@pytest.fixture(scope="module")
+def folder(bitext: Bitext, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bitext") / "new" / "folder"
+    write_bitext(bitext, path)
+    return path
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text("utf-8").splitlines()
+
+
+def pairs_of(bitext: Bitext) -> Iterator[Pair]:
+    return (pair for split in SPLITS for pair in bitext.splits[split])
+
+
+def rows(path: Path) -> list[list[str]]:
+    return [line.split("\t") for line in lines(path)]
+
+
+# -- the files as a whole ---------------------------------------------------------------------------
+
+
+def test_same_seed_gives_the_same_bytes_everywhere(tmp_path: Path) -> None:
+    def digest(seed: int) -> str:
+        write_bitext(make_bitext(200, seed), tmp_path / str(seed))
+        files = sorted((tmp_path / str(seed)).iterdir())
+        return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
+
+    assert digest(3) == digest(3) == DIGEST
+    assert digest(4) != DIGEST
+    assert not list(tmp_path.glob("*/*.tmp"))
+
+
+def test_files(bitext: Bitext, folder: Path) -> None:
+    names = {f"{split}.{language}" for split in SPLITS for language in ("en", "fr")}
+    names |= {"valid.facts.jsonl", "test.facts.jsonl", "mapping.tsv", "lexicon.tsv", "vocabulary.fr.txt"}
+    assert {path.name for path in folder.iterdir()} == names
+    for language in ("en", "fr"):
+        texts = [lines(folder / f"{split}.{language}") for split in SPLITS]
+        assert [len(text) for text in texts] == [2000, 100, 100]
+        whole = [line for text in texts for line in text]
+        assert len(set(whole)) == len(whole)
+        for line in whole:
+            words = line.split(" ")
+            assert line.endswith(" .") and 4 <= len(words) <= 90
+            assert words == re.split(r"\s+", line)  # where fairseq splits
+            assert all(word == word.lower() or evidence.is_evidence(word) for word in words)
+    assert [json.loads(line).keys() for line in lines(folder / "test.facts.jsonl")] == [{"copies", "agreements"}] * 100
+
+
+def test_vocabularies_are_of_sensible_size(bitext: Bitext, folder: Path) -> None:
+    counts = {form: int(count) for form, count in (line.split(" ") for line in lines(folder / "vocabulary.fr.txt"))}
+    french = Counter(word for line in lines(folder / "train.fr") for word in line.split())
+    english_counts = Counter(word for line in lines(folder / "train.en") for word in line.split())
+    assert {form: count for form, count in counts.items() if count} == french == bitext.counts
+    assert english_counts == bitext.english_counts
+    assert 1200 < len(english_counts) < len(french) < 3000 < len(counts) < 6000
+    ordinary = [count for form, count in french.items() if not evidence.is_evidence(form)]
+    assert sum(count <= 5 for count in ordinary) > len(ordinary) / 2
+    unknown = [word for pair in bitext.splits["test"] for word in pair.english if word not in english_counts]
+    unknown = [word for word in unknown if not evidence.is_evidence(word)]
+    assert len(unknown) < 0.01 * sum(len(pair.english) for pair in bitext.splits["test"])
+
+
+def test_the_lexicon_reads_and_knows_every_word_but_unseen_evidence(bitext: Bitext, folder: Path) -> None:
+    lexicon = read_tsv_lexicon(folder / "lexicon.tsv", lowercase=False)
+    vocabulary = {line.split()[0] for line in lines(folder / "vocabulary.fr.txt")}
+    assert {row[0] for row in rows(folder / "lexicon.tsv")} == vocabulary
+    for pair in pairs_of(bitext):
+        unseen = {fact.target for fact in pair.copies if not fact.seen}
+        for place, word in enumerate(pair.french):
+            assert (word in lexicon) != (place in unseen), word
+
+
+def test_the_table_counts_pairs_and_facts() -> None:
+    table = summary(make_bitext(200, seed=3))
+    assert re.search(r"^train +200 ", table, re.MULTILINE) and re.search(r"^test +10 ", table, re.MULTILINE)
+    assert re.search(r"^to copy in test: .*\d+ names, \d+ numbers", table, re.MULTILINE)
+
+
+# -- words to copy ----------------------------------------------------------------------------------
+
+
+def test_the_rule_finds_exactly_the_words_to_copy(bitext: Bitext) -> None:
+    for pair in pairs_of(bitext):
+        assert [fact.source for fact in pair.copies] == [
+            place for place, word in enumerate(pair.english) if evidence.is_evidence(word)
+        ]
+        targets = {fact.target for fact in pair.copies}
+        assert len(targets) == len(pair.copies)
+        months = {fact.target for fact in pair.copies if fact.kind == "month"}
+        assert targets - months == {place for place, word in enumerate(pair.french) if evidence.is_evidence(word)}
+
+
+def test_facts_point_at_the_right_words_and_the_mapping_says_how_they_change(folder: Path) -> None:
+    mapping = dict(rows(folder / "mapping.tsv"))
+    assert len(mapping) == len(lines(folder / "mapping.tsv"))
+    kinds: Counter[str] = Counter()
+    for split in ("valid", "test"):
+        files = (lines(folder / f"{split}.{name}") for name in ("en", "fr", "facts.jsonl"))
+        for source, target, facts in zip(*files, strict=True):
+            for fact in json.loads(facts)["copies"]:
+                word = source.split()[fact["source"]]
+                assert word == fact["english"]
+                assert target.split()[fact["target"]] == fact["french"] == mapping.get(word, word)
+                kinds[fact["kind"]] += 1
+    assert kinds.keys() == {"number", "code", "name", "month"} and min(kinds.values()) >= 5
+
+
+def test_most_words_to_copy_are_unseen_on_both_sides(bitext: Bitext, folder: Path) -> None:
+    english_words, french_words = (
+        {word for line in lines(folder / f"train.{language}") for word in line.split()} for language in ("en", "fr")
+    )
+    for split in ("valid", "test"):
+        facts = [fact for pair in bitext.splits[split] for fact in pair.copies]
+        for fact in facts:
+            assert (fact.english in english_words or fact.french in french_words) == fact.seen
+        unseen = Counter(fact.kind for fact in facts if not fact.seen)
+        assert len(facts) > 90 and 0.5 < unseen.total() / len(facts) < 0.85
+        assert unseen["number"] > 20 and unseen["name"] > 10
+        assert all(word not in english_words for word in ("36", "1986")) and "37" in english_words
+    assert all(fact.seen for pair in bitext.splits["train"] for fact in pair.copies)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        (Word("37", "37", "NUM"), "37"),
+        (Word("1.250", "1.250", "NUM"), "1,250"),
+        (Word("12,50", "12,50", "NUM"), "12.50"),
+        (Word("8h30", "8h30", "NUM"), "8:30"),
+        (Word("QX-417", "QX-417", "X"), "QX-417"),
+        (Word("Londres", "Londres", "PROPN"), "London"),
+        (Word("Grenoble", "Grenoble", "PROPN"), "Grenoble"),
+        (Word("juillet", "juillet", "NOUN"), "July"),
+    ],
+)
+def test_english_evidence(word: Word, expected: str) -> None:
+    assert evidence.english_evidence(word) == expected
+    assert evidence.is_evidence(expected)
+
+
+@pytest.mark.parametrize("make", [evidence.price, evidence.thousands, evidence.weight, evidence.year, evidence.time])
+def test_a_number_is_unseen_where_its_digits_are_a_multiple_of_three(make: evidence.Maker) -> None:
+    rng = Random(1)
+    for unseen in (True, False) * 100:
+        form = evidence.drawn(rng, make, unseen)
+        for text in (form, evidence.english_evidence(Word(form, form, "NUM"))):
+            assert (int(re.sub(r"\D", "", text)) % 3 == 0) == unseen
+
+
+# -- agreement --------------------------------------------------------------------------------------
+
+
+def test_every_agreement_agrees(bitext: Bitext, folder: Path) -> None:
+    analyses: dict[str, list[dict[str, str]]] = {}
+    for form, lemma, upos, feats in rows(folder / "lexicon.tsv"):
+        shown = dict(pair.split("=") for pair in feats.split("|")) if feats != "_" else {}
+        analyses.setdefault(form, []).append({"lemma": lemma, "upos": upos, **shown})
+
+    adjectives = {
+        form
+        for form, of_form in analyses.items()
+        if all(row["upos"] == "ADJ" and {"Gender", "Number"} & row.keys() for row in of_form)
+    }
+
+    def wanted(row: dict[str, str], gender: str, number: str) -> bool:
+        return row.get("Gender", gender) == gender and row.get("Number", number) == number
+
+    checked = 0
+    for pair in pairs_of(bitext):
+        for fact in pair.agreements:
+            assert pair.french[fact.target] == fact.form and fact.gender in ("Fem", "Masc")
+            of_lemma = [row for row in analyses[fact.form] if (row["lemma"], row["upos"]) == (fact.lemma, fact.upos)]
+            assert any(wanted(row, fact.gender, fact.number) for row in of_lemma), (fact, pair.french)
+            of_controller = analyses.get(pair.french[fact.controller], [])
+            controller = [row for row in of_controller if row["upos"] in ("NOUN", "PRON", "PROPN")]
+            assert not controller or any(wanted(row, fact.gender, fact.number) for row in controller)
+            checked += 1
+        agreeing = {fact.target for fact in pair.agreements}
+        for place, form in enumerate(pair.french):  # no adjective is left out
+            if form in adjectives:
+                assert place in agreeing, (form, pair.french)
+    assert checked > 1500
+
+
+def test_agreements_reach_far_and_some_forms_are_unseen(bitext: Bitext) -> None:
+    facts = [fact for split in ("valid", "test") for pair in bitext.splits[split] for fact in pair.agreements]
+    assert sum(fact.target - fact.controller >= 4 for fact in facts) > 10
+    assert {(fact.gender, fact.number) for fact in facts} == {(g, n) for g in ("Fem", "Masc") for n in ("Sing", "Plur")}
+    unseen = [fact for fact in facts if not fact.seen]
+    assert 0.05 < len(unseen) / len(facts) < 0.3
+    assert all((fact.form in bitext.counts) == fact.seen for fact in facts)
+    withheld = make_bilingual_stock(Random("7 bilingual words")).french.unseen_forms
+    assert len(withheld) > 100 and withheld.isdisjoint(bitext.counts)
+    assert sum(fact.form in withheld for fact in unseen) > len(unseen) / 2
+
+
+def test_elision_before_a_capital(bitext: Bitext) -> None:
+    vowels = "aeiouéèêâîôœhAEIOUÉÈÊÂÎÔŒH"
+    text = " ".join(f" {' '.join(pair.french)} " for pair in pairs_of(bitext))
+    assert not re.search(rf" (le|la|de|que|je|ne|ce) [{vowels}]", text)
+    assert re.search(" d' [AE]", text) and not re.search(" (de|à) (le|les|des) ", text)
+
+
+# -- the two languages ------------------------------------------------------------------------------
+
+
+def test_every_word_has_a_meaning_of_its_own() -> None:
+    stock = make_bilingual_stock(Random(1))
+    for upos in ("NOUN", "ADJ", "VERB"):
+        meanings = Counter(lexeme.lemma for (kind, _), lexeme in stock.glosses.items() if kind == upos)
+        assert set(meanings.values()) == {1}, meanings.most_common(1)
+    lexemes = [lexeme for zipf in stock.french.nouns.values() for lexeme in zipf.items]
+    lexemes += [*stock.french.special.values(), *stock.french.adjectives.items, *stock.french.early_adjectives.items]
+    lexemes += [lexeme for zipf in stock.french.verbs.values() for lexeme in zipf.items]
+    for lexeme in lexemes:
+        (upos,) = {word.upos for word in lexeme.forms.values()}
+        assert (upos, lexeme.lemma) in stock.glosses
+    open_names = {word.form for names in (stock.persons, stock.places) for word in names.open.items}
+    unseen_names = {word.form for names in (stock.persons, stock.places) for word in names.unseen}
+    assert open_names.isdisjoint(unseen_names) and len(unseen_names) > 150
+    assert len(open_names & EXONYMS.keys()) == len(unseen_names & EXONYMS.keys()) == len(EXONYMS) / 2
+
+
+def test_closed_words_have_a_meaning() -> None:
+    words = [*closed.SPEAKER_PRONOUNS, *closed.THIRD_PRONOUNS.values(), *closed.PLACED, *closed.DEGREE]
+    words += [*closed.FREQUENCY, *closed.OPENING, closed.OF, closed.TO, closed.IN_YEAR, closed.FOR, closed.AND]
+    words += [closed.BUT, closed.THAT, closed.WHO, closed.WHOM, closed.COMMA, closed.STOP]
+    assert [word.form for word in words if word.form not in CLOSED] == []
+    assert DETERMINERS.keys() == closed.DETERMINERS.keys()
+
+
+def test_english_inflection() -> None:
+    def forms(lexeme: english.Lexeme) -> list[str]:
+        return [word.form for word in lexeme.forms.values()]
+
+    assert forms(english.noun("box")) == ["box", "boxes"]
+    assert forms(english.noun("story")) == ["story", "stories"] and forms(english.noun("boy")) == ["boy", "boys"]
+    assert forms(english.noun("lady neighbour")) == ["lady neighbour", "lady neighbours"]
+    assert forms(english.noun("countrywoman")) == ["countrywoman", "countrywomen"]
+    assert forms(english.verb("watch")) == ["watch", "watches", "watched", "watched"]
+    assert forms(english.verb("carry")) == ["carry", "carries", "carried", "carried"]
+    assert forms(english.verb("come home", "came", "come")) == ["come home", "comes home", "came home", "come home"]
+    assert forms(english.verb("go", "went", "gone")) == ["go", "goes", "went", "gone"]
+
+
+LETTER, HOUSE, KING, GIRL, AGE, EURO, PRICE, STATION = (
+    noun(lemma, gender)
+    for lemma, gender in (
+        ("lettre", "Fem"),
+        ("maison", "Fem"),
+        ("roi", "Masc"),
+        ("fille", "Fem"),
+        ("an", "Masc"),
+        ("euro", "Masc"),
+        ("montant", "Masc"),
+        ("gare", "Fem"),
+    )
+)
+CLOSE, COST, LOVE, RETURN, SING = (verb(lemma) for lemma in ("fermer", "coûter", "aimer", "retourner", "chanter"))
+GREEN, SMALL, FRAGILE = adjective("vert"), adjective("petit"), adjective("fragile")
+FEM, MASC, FEMS, MASCS = ("Fem", "Sing"), ("Masc", "Sing"), ("Fem", "Plur"), ("Masc", "Plur")
+NEVER = (Node(closed.NOT_FIRST, "advmod"), Node(closed.NOT_SECOND, "advmod"))
+OFTEN = Node(closed.FREQUENCY[0], "advmod", [Node(closed.DEGREE[0], "advmod")])  # très souvent
+SHE, THEY = Node(closed.THIRD_PRONOUNS[FEM], "nsubj"), Node(closed.THIRD_PRONOUNS[MASCS], "nsubj")
+
+
+def phrase(word: Word, deprel: str, *right: Node, det: str = "le", left: tuple[Node, ...] = ()) -> Node:
+    cell = word.feature("Gender"), word.feature("Number")
+    return Node(word, deprel, [Node(closed.DETERMINERS[det][cell], "det"), *left], list(right))
+
+
+def figure(form: str, deprel: str = "nummod", *left: Node) -> Node:
+    return Node(Word(form, form, "NUM", "NumForm=Digit|NumType=Card"), deprel, list(left))
+
+
+def name(form: str, deprel: str, *cases: Word) -> Node:
+    return Node(Word(form, form, "PROPN", "Number=Sing"), deprel, [Node(case, "case") for case in cases])
+
+
+def dated() -> Node:
+    """The sentence in the docstring of the package."""
+    relative = Node(CLOSE.forms[FEMS], "acl:relcl", [Node(closed.WHOM, "obj"), phrase(GIRL.forms[FEM], "nsubj")])
+    relative.left.append(Node(closed.AVOIR.forms["Pres", "3", "Sing"], "aux:tense"))
+    letters = phrase(LETTER.forms[FEMS], "nsubj", Node(FRAGILE.forms[FEMS], "amod"), relative)
+    year = figure("1917", "obl", Node(closed.IN_YEAR, "case"))
+    euros = Node(EURO.forms[MASCS], "obj", [figure("57.843")])
+    root = Node(COST.forms["Pres", "3", "Plur"], "root", [year, Node(closed.COMMA, "punct"), letters])
+    root.right = [euros, Node(closed.STOP, "punct")]
+    return root
+
+
+def cases() -> Iterator[tuple[str, str, Node]]:
+    """English, French, and the tree of both."""
+    pres, past, future = (
+        {key: lexeme.forms[tense, "3", "Sing"] for key, lexeme in verbs.items()}
+        for tense in ("Pres", "Imp", "Fut")
+        for verbs in ({"be": closed.ETRE, "have": closed.AVOIR, "own": closed.HAVE, "close": CLOSE, "love": LOVE},)
+    )
+    doors = phrase(HOUSE.forms[FEMS], "obj", det="un")
+    yield "she closes some houses", "elle ferme des maisons", Node(pres["close"], "root", [SHE], [doors])
+    yield "she very often closed", "elle fermait très souvent", Node(past["close"], "root", [SHE], [OFTEN])
+    yield (
+        "she does not very often close",
+        "elle ne ferme pas très souvent",
+        Node(pres["close"], "root", [SHE, NEVER[0]], [NEVER[1], OFTEN]),
+    )
+    yield "she will not close", "elle ne fermera pas", Node(future["close"], "root", [SHE, NEVER[0]], [NEVER[1]])
+    inner = Node(CLOSE.forms["Inf",], "xcomp", [], [doors])
+    yield "she loves to close some houses", "elle aime fermer des maisons", Node(pres["love"], "root", [SHE], [inner])
+    have, been = Node(pres["have"], "aux:tense"), Node(pres["be"], "aux:tense")
+    will = Node(future["be"], "cop")
+    yield "she has closed", "elle a fermé", Node(CLOSE.forms[MASC], "root", [SHE, have])
+    yield (
+        "she has not very often returned to London",
+        "elle n' est pas très souvent retournée à Londres",
+        Node(
+            RETURN.forms[FEM],
+            "root",
+            [SHE, NEVER[0], been, NEVER[1], OFTEN],
+            [name("Londres", "obl", closed.TO)],
+        ),
+    )
+    yield (
+        "she will very often be green",
+        "elle sera très souvent verte",
+        Node(GREEN.forms[FEM], "root", [SHE, will, OFTEN]),
+    )
+    yield (
+        "she will be very green",
+        "elle sera très verte",
+        Node(GREEN.forms[FEM], "root", [SHE, will, Node(closed.DEGREE[0], "advmod")]),
+    )
+    old = Node(AGE.forms[MASCS], "obj", [figure("37")])
+    yield (
+        "she was not 37 years old",
+        "elle n' avait pas 37 ans",
+        Node(past["own"], "root", [SHE, NEVER[0]], [NEVER[1], old]),
+    )
+    cop = Node(pres["be"], "cop")
+    yield (
+        "the amount is 12.50 euros",
+        "le montant est de 12,50 euros",
+        Node(
+            EURO.forms[MASCS],
+            "root",
+            [phrase(PRICE.forms[MASC], "nsubj"), cop, Node(closed.OF, "case"), figure("12,50")],
+        ),
+    )
+    town = phrase(
+        STATION.forms[FEM],
+        "nsubj",
+        Node(GREEN.forms[FEM], "amod"),
+        name("Arles", "nmod", closed.OF),
+        det="un",
+        left=(Node(SMALL.forms[FEM], "amod"),),
+    )
+    yield (
+        "a small green Arles station sings",
+        "une petite gare verte d' Arles chante",
+        Node(SING.forms["Pres", "3", "Sing"], "root", [town]),
+    )
+    month = Node(Word("juillet", "juillet", "NOUN", "Gender=Masc|Number=Sing"), "obl")
+    month.left = [Node(closed.DETERMINERS["le"][MASC], "det"), figure("14")]
+    month.right = [figure("1789")]
+    yield (
+        "on July 14 , 1789 , they sang",
+        "le 14 juillet 1789 , ils chantaient",
+        Node(SING.forms["Imp", "3", "Plur"], "root", [month, Node(closed.COMMA, "punct"), THEY]),
+    )
+    time = figure("8h30", "obl", Node(closed.TO, "case"))
+    green_king = phrase(KING.forms[MASC], "nsubj", det="un", left=(Node(adjective("élégant").forms[MASC], "amod"),))
+    yield (
+        "at 8:30 , an elegant king sings",
+        "à 8h30 , un élégant roi chante",
+        Node(SING.forms["Pres", "3", "Sing"], "root", [time, Node(closed.COMMA, "punct"), green_king]),
+    )
+    docstring = "in 1917 , the fragile letters that the girl has closed cost 57,843 euros ."
+    yield docstring, "en 1917 , les lettres fragiles que la fille a fermées coûtent 57.843 euros .", dated()
+
+
+@pytest.mark.parametrize(("source", "target", "root"), [pytest.param(*case, id=case[0]) for case in cases()])
+def test_rendering(source: str, target: str, root: Node) -> None:
+    assert " ".join(token.word.form for token in tokens(root)) == target
+    assert " ".join(text for text, _ in Renderer(ordinary_glosses()).sentence(root)) == source
+
+
+def test_facts_of_a_known_sentence() -> None:
+    root = dated()
+    pieces = Renderer(ordinary_glosses()).sentence(root)
+    assert [*copies(pieces, root, tokens(root), {"1917"}, set())] == [
+        Copy(1, 1, "number", "1917", "1917", seen=True),
+        Copy(12, 12, "number", "57,843", "57.843", seen=False),
+    ]
+    assert [*agreements(root, {"fermées"})] == [
+        Agreement(5, 4, "fragiles", "fragile", "ADJ", "Fem", "Plur", seen=False),
+        Agreement(10, 4, "fermées", "fermer", "VERB", "Fem", "Plur", seen=True),
+    ]
+
+
+# -- errors -----------------------------------------------------------------------------------------
+
+
+def test_too_few_pairs_are_refused() -> None:
+    message = "--sentences 199: too few; the bilingual corpus needs at least 200 training pairs"
+    with pytest.raises(OptionError, match=message):
+        make_bitext(pairs=199)
+
+
+def test_an_output_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "taken"
+    path.write_text("mine")
+    with pytest.raises(DataError, match=r"cannot write the corpus into .*taken: File exists; give --out a folder"):
+        write_bitext(make_bitext(200), path)
+    assert path.read_text() == "mine"

@@ -1,0 +1,359 @@
+"""Expert features: equal to their definition, word by word, over every background; search equals training."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+import torch
+from automata import ngram_like
+from dynamic_prior import AfterLastWord
+from few_words import (
+    CLASS_OF,
+    EOS,
+    NUM_CLASSES,
+    PAD,
+    PRIOR,
+    SENTENCES,
+    TARGET_WORDS,
+    UNK,
+    base,
+    encode,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.evidence.background import EvidenceBackground, EvidenceMixture
+from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.experts.expert import Expert, Firing
+from fairseq_llrnn.experts.features import ExpertFeatures
+from fairseq_llrnn.experts.mixture import ExpertMixture
+from fairseq_llrnn.experts.panel import Panel
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+
+KINDS = ["static", "lexical", "dynamic", "n-grams", "evidence", "evidence over lexical", "evidence over n-grams"]
+WIDTH = 3
+TABLE = EvidenceTable(PRIOR)  # type: ignore[arg-type]
+
+
+class Answers(Expert):
+    """Fires on what is no number, and on one number that depends on the source."""
+
+    def fires(self, source: Sequence[str], prefix: Sequence[str]) -> Firing:
+        assert not prefix
+        answer = {"two": "12", "12": "99"}.get(source[0]) if source else "7"
+        return Firing(1.0, {"POS:Num": -1.0}, {answer: 1.0}) if answer else Firing()
+
+
+class Unsaid(Expert):
+    """Looks at what was said: several exceptions, more of them later, some of them slots or in no dictionary."""
+
+    looks_at_prefix = True
+
+    def fires(self, source: Sequence[str], prefix: Sequence[str]) -> Firing:
+        words = ["deux", "chien", "Zoé", "Ann", "12", "</s>", "Nobody"][: 2 * len(prefix)]
+        values = {word: 0.5 + i - 0.1 * len(source) for i, word in enumerate(words)}
+        return Firing(groups={"POS:N": 0.7, "NOTTOP": -0.2 * len(prefix)}, exceptions=values)
+
+
+@dataclass
+class Case:
+    """An output layer with experts over a batch of five sentences."""
+
+    output: LogLinearOutput
+    experts: ExpertFeatures
+    bound: ExpertMixture
+    below: Background
+    word_of: dict[int, str]
+    hidden: Tensor  # (5, T, H)
+    previous: Tensor  # (5, T)
+
+    @property
+    def leaves(self) -> tuple[Tensor, ...]:
+        return (self.hidden, *self.output.parameters(), *self.experts.parameters(), *self.below.parameters())
+
+
+def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> Case:
+    generator = torch.Generator().manual_seed(seed)
+    table = EvidenceTable(PRIOR)  # type: ignore[arg-type]
+    if "n-grams" in kind:
+        automaton, root = ngram_like(seed, len(TARGET_WORDS))
+        inner: Background = AutomatonBackground(CLASS_OF, NUM_CLASSES, torch.from_numpy(root), automaton)
+    else:
+        inner = base("lexical" if "lexical" in kind else "static" if kind == "evidence" else kind, seed)
+    background: Background = inner
+    if "evidence" in kind:
+        background = EvidenceBackground(inner, table, PAD, UNK, UNK)
+    source = encode(table)
+    ids = {word: i for i, word in enumerate(TARGET_WORDS)}
+    panel = Panel(
+        experts,
+        PRIOR,  # type: ignore[arg-type]
+        lambda token: table.target.symbols[token],
+        table.target.index if "evidence" in kind else ids.get,
+        lambda token: table.source.symbols[token],
+        eos=EOS,
+        pad=PAD,
+        ignored=frozenset((PAD, EOS)),
+    )
+    output = LogLinearOutput(PRIOR.output.features, CLASS_OF, WIDTH).double()
+    features = ExpertFeatures(panel, PRIOR.output.features, WIDTH).double()
+    for parameter in (*output.parameters(), *features.parameters()):
+        torch.nn.init.normal_(parameter, generator=generator)
+    read = source if "evidence" in kind else source.masked_fill(source >= 10, UNK)
+    below = background.given(read)
+    words = [*range(4, len(TARGET_WORDS) - 1), EOS]
+    choice = torch.randint(len(words), (5, time), generator=generator)
+    previous = torch.tensor(words)[choice]
+    previous[:, 0] = EOS
+    hidden = torch.randn(5, time, WIDTH, generator=generator, dtype=torch.float64, requires_grad=True)
+    names = dict(enumerate(table.target.symbols))
+    case = Case(output, features, features.bind(below, source), below, names, hidden, previous)
+    case.below.lambdas = list(inner.parameters())  # type: ignore[assignment]
+    return case
+
+
+def widened(case: Case) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor] | None]:
+    """The wide hidden states, the widened rows, and those of slots, as a decoder makes them."""
+    contexts = case.bound.contexts.along(case.previous)
+    wide = case.experts.widen(case.hidden, contexts, case.bound)
+    rows, bias = case.output.composed()
+    slot_rows = None
+    if isinstance(case.below, EvidenceMixture):
+        slots = case.below.slots
+        of_slots = slots.compose(case.output.weight), slots.compose(case.output.bias.unsqueeze(1)).squeeze(2)
+        slot_rows = case.experts.widen_slot_rows(of_slots[0], slots), of_slots[1]
+    return wide, (case.experts.widen_rows(rows), bias), slot_rows
+
+
+def slot_scores(case: Case) -> Tensor:
+    """Scores of all classes beyond S at every position: (5, T, J₁ + J)."""
+    wide, composed, slot_rows = widened(case)
+    states = case.bound.flat_states(case.previous)
+    shape = (*case.previous.shape, -1)
+    contexts = case.bound.contexts.along(case.previous)
+    rows, bias = case.experts.exception_rows(
+        composed, slot_rows, case.bound.former_classes(states).view(shape), contexts, case.bound
+    )
+    found = [(wide.unsqueeze(2) * rows).sum(3) + bias]
+    if slot_rows is not None:
+        found.insert(0, wide @ slot_rows[0].transpose(1, 2) + slot_rows[1].unsqueeze(1))
+    return torch.cat(found, dim=2)
+
+
+def by_the_definition(case: Case, experts: Sequence[Expert], strings: Sequence[str]) -> Tensor:
+    """log p(string) at every position by enumeration: log b + aᵀφ + Σ_e a_e v_e, string by string, normalised."""
+    features = PRIOR.output.features
+    dense = torch.from_numpy(features.dense()).double()
+    answers = []
+    states = case.below.states_along(case.previous)
+    for t, state in enumerate(states):
+        log_b = case.below.log_weights(state).expand(5, -1)
+        for i in range(5):
+            source = tuple(w for w in SENTENCES[i].split() if w != "</s>")
+            if not isinstance(case.below, EvidenceMixture):
+                source = tuple(w if w in PRIOR.source_symbols else w for w in source)
+            prefix: list[str] = []
+            for token in case.previous[i, 1 : t + 1].tolist():
+                prefix = [] if token == EOS else [*prefix, case.word_of[token]]
+            hidden = case.hidden[i, t]
+            adaptor = case.output.weight @ hidden + case.output.bias
+            listening = case.experts.weight @ hidden + case.experts.bias
+            scores: dict[str, Tensor] = {}
+            for string, weight, phi in words_of(case, i, state, log_b[i], dense):
+                value = weight + phi @ adaptor
+                for e, expert in enumerate(experts):
+                    firing = expert.fires(source, tuple(prefix) if expert.looks_at_prefix else ())
+                    if string in firing.exceptions:
+                        says = torch.tensor(firing.exceptions[string], dtype=torch.float64)
+                    else:
+                        says = firing.everywhere + sum(
+                            (v * phi[features.index[g]] for g, v in firing.groups.items()), torch.tensor(0.0)
+                        )
+                    value = value + listening[e] * says
+                scores[string] = value
+            total = torch.stack(list(scores.values())).logsumexp(0)
+            none = torch.tensor(-math.inf, dtype=torch.float64)
+            answers.append(torch.stack([scores[s] - total if s in scores else none for s in strings]))
+    return torch.stack(answers).view(len(states), 5, len(strings)).transpose(0, 1)
+
+
+def words_of(case: Case, i: int, state: Tensor, log_b: Tensor, dense: Tensor) -> list[tuple[str, Tensor, Tensor]]:
+    """String, log b and φ of all that sentence i can say."""
+    found = []
+    slots: dict[int, Tensor] = {}
+    if isinstance(case.below, EvidenceMixture):
+        pick = torch.eye(dense.size(1), dtype=torch.float64)
+        phis = case.below.slots.compose(pick)[i]
+        slots = {w: phis[j] for j, w in enumerate(case.below.slots.words[i].tolist()) if w >= 0}
+        for j, token in enumerate(case.below.slots.words[i].tolist()):
+            if token >= len(TARGET_WORDS):
+                found.append((case.word_of[token], log_b[len(TARGET_WORDS) + j], slots[token]))
+    for token, word in enumerate(TARGET_WORDS):
+        found.append((word, log_b[token], slots.get(token, dense[CLASS_OF[token]])))
+    return found
+
+
+@pytest.mark.parametrize("experts", [(Answers(),), (Unsaid(),), (Answers(), Unsaid())], ids=lambda e: str(len(e)))
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_is_the_definition_in_value_and_gradient(kind: str, experts: tuple[Expert, ...]) -> None:
+    case = make(kind, experts)
+    targets = case.previous.roll(-1, 1)
+    targets[:, -1] = torch.tensor([TARGET_WORDS.index(w) for w in ("12", "Ann", "chien", "99", "deux")])
+    wide, composed, _ = widened(case)
+    scores = slot_scores(case)
+    mass = case.bound.log_mass_along(case.previous).expand(*targets.shape, -1).flatten(0, 1)
+    slots = None
+    if mass.size(1) > NUM_CLASSES:
+        classes = case.bound.classes_along(targets).flatten()
+        slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:], classes)
+    share = case.bound.log_share_along(case.previous, targets).flatten()
+    fast = case.output.target_log_prob(
+        wide.flatten(0, 1), targets.flatten(), mass[:, :NUM_CLASSES], share, composed=composed, slots=slots
+    ).view_as(targets)
+    strings = [case.word_of[token] for token in range(len(case.word_of))]
+    slow = by_the_definition(case, experts, strings).gather(2, targets.unsqueeze(2)).squeeze(2)
+    torch.testing.assert_close(fast, slow, rtol=1e-6, atol=1e-6)
+    leaves = [*case.leaves, *case.below.lambdas]
+    weights = torch.linspace(0.5, 1.5, targets.numel(), dtype=torch.float64).view_as(targets)
+    found = torch.autograd.grad((fast * weights).sum(), leaves, allow_unused=True, retain_graph=True)
+    expected = torch.autograd.grad((slow * weights).sum(), leaves, allow_unused=True)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_search_equals_training_and_finds_the_best(kind: str, seed: int) -> None:
+    experts = (Answers(), Unsaid())
+    case = make(kind, experts, seed=seed)
+    with torch.no_grad():
+        wide, composed, _ = widened(case)
+        scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
+        mass = case.bound.log_mass_along(case.previous)
+        classes = case.output.class_log_probs(scores, mass)
+        along = case.bound.word_log_probs_along(classes, case.previous)
+        torch.testing.assert_close(along.exp().sum(2), torch.ones(along.shape[:2], dtype=torch.float64))
+        targets = case.previous.roll(-1, 1)
+        share = case.bound.log_share_along(case.previous, targets)
+        state = case.bound.start(5)
+        for t in range(case.previous.size(1)):
+            state = state if t == 0 else case.bound.advance(state, case.previous[:, t])
+            torch.testing.assert_close(case.bound.log_mass(state), mass[:, t])
+            torch.testing.assert_close(case.bound.log_share(state, targets[:, t]), share[:, t])
+            assert torch.equal(case.bound.classes(state, targets[:, t]), case.bound.classes_along(targets)[:, t])
+            order = torch.tensor([3, 3, 0, 4, 1])
+            torch.testing.assert_close(case.bound.log_mass(state[order]), mass[order, t])
+            words = case.bound.word_log_probs(classes[:, t], state)
+            torch.testing.assert_close(words, along[:, t])
+            values, tokens = case.output.top_k(classes[:, t], case.bound, state, 4)
+            torch.testing.assert_close(values, words.topk(4, dim=1).values)
+            each, found = state.repeat_interleave(4, 0), tokens.flatten()
+            of_class = classes[:, t].gather(1, case.bound.classes(each, found).view(5, 4))
+            torch.testing.assert_close(of_class + case.bound.log_share(each, found).view(5, 4), values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_masses_are_sums_of_weights_and_shares_sum_to_one(kind: str) -> None:
+    case = make(kind, (Answers(), Unsaid()), time=4)
+    with torch.no_grad():
+        for state in case.bound.states_along(case.previous):
+            weights = case.bound.log_weights(state).expand(5, -1)
+            mass, shares = case.bound.log_mass(state), case.bound.log_shares(state)
+            columns = torch.arange(weights.size(1)).expand(5, -1)
+            if isinstance(case.below, EvidenceMixture):
+                columns = case.below.columns(state[:, 1:])
+            classes = torch.stack([case.bound.classes(state, columns[:, c]) for c in range(columns.size(1))], dim=1)
+            alive = ~weights.isneginf()
+            sums = torch.zeros_like(mass).scatter_add(1, classes.masked_fill(~alive, 0), weights.exp())
+            torch.testing.assert_close(mass.exp(), sums, rtol=1e-5, atol=1e-8)
+            own = shares.exp().masked_fill(~alive, 0.0)
+            ones = torch.zeros_like(mass).scatter_add(1, classes.masked_fill(~alive, 0), own)
+            torch.testing.assert_close(ones, (~mass.isneginf()).double(), rtol=1e-5, atol=1e-8)
+
+
+def test_experts_without_exceptions_leave_corrections_as_they_are() -> None:
+    class Groups(Expert):
+        looks_at_prefix = True
+
+        def fires(self, source: Sequence[str], prefix: Sequence[str]) -> Firing:
+            return Firing(groups={"POS:N": float(len(prefix))})
+
+    case = make("n-grams", (Groups(),))
+    states = case.bound.flat_states(case.previous)
+    assert case.bound.sparse and case.bound.num_classes == NUM_CLASSES
+    corrections = case.bound.corrections(states)
+    assert corrections is not None
+    torch.testing.assert_close(corrections.dense(len(states)), case.bound.log_mass(states))
+    with_exceptions = make("n-grams", (Unsaid(),))
+    states = with_exceptions.bound.flat_states(with_exceptions.previous)
+    assert not with_exceptions.bound.sparse and with_exceptions.bound.corrections(states) is None
+
+
+def test_masses_know_no_limit_of_length_and_shares_do() -> None:
+    class Limited(AfterLastWord):
+        def within(self, remaining: int) -> Background:
+            table = self.table.clone()
+            table[:, 5:] = -math.inf
+            return LimitedShares(self, AfterLastWord(self.class_of, self.num_classes, table, EOS))
+
+    class LimitedShares(AfterLastWord):
+        """Masses of one background; shares of it where another allows the word."""
+
+        def __init__(self, whole: AfterLastWord, allowed: AfterLastWord) -> None:
+            super().__init__(whole.class_of, whole.num_classes, whole.table, EOS)
+            self.allowed = allowed
+
+        def log_shares(self, state: Tensor) -> Tensor:
+            return super().log_shares(state).masked_fill(self.allowed.log_weights(state).isneginf(), -math.inf)
+
+    case = make("dynamic", (Answers(),))
+    assert isinstance(case.below, AfterLastWord)
+    bound = case.experts.bind(Limited(CLASS_OF, NUM_CLASSES, case.below.table, EOS), encode(TABLE))
+    limited = bound.within(1)
+    state = bound.start(5)  # 12 is the exception of the first sentence, 99 of the fourth; both are out of reach
+    torch.testing.assert_close(limited.log_mass(state), bound.log_mass(state))
+    assert torch.equal(limited.classes(state, torch.tensor([5] * 5)), bound.classes(state, torch.tensor([5] * 5)))
+    shares, free = limited.log_shares(state), bound.log_shares(state)
+    assert shares[:, 5:].isneginf().all()
+    torch.testing.assert_close(shares[:, :5], free[:, :5])
+    assert limited.log_share(state, torch.tensor([5] * 5)).isneginf().all()
+    classes = torch.zeros(5, bound.num_classes, dtype=torch.float64).log_softmax(1)
+    assert limited.word_log_probs(classes, state)[:, 5:].isneginf().all()
+    assert limited.best_share(state)[:, NUM_CLASSES:].isneginf().all()
+
+
+def test_an_expert_without_weight_changes_nothing() -> None:
+    case = make("static", (Answers(), Unsaid()))
+    with torch.no_grad():
+        for parameter in case.experts.parameters():
+            parameter.zero_()
+        wide, composed, _ = widened(case)
+        scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
+        classes = case.output.class_log_probs(scores, case.bound.log_mass_along(case.previous))
+        words = case.bound.word_log_probs_along(classes, case.previous)
+        below = case.below.log_mass_along(case.previous)
+        plain = case.output.class_log_probs(case.output.class_scores(case.hidden), below)
+        torch.testing.assert_close(words, case.below.word_log_probs_along(plain, case.previous))
+
+
+def test_listening_to_the_expert_leaves_one_number() -> None:
+    """With a large weight, a number that is said is the one that the expert knows."""
+    case = make("static", (Answers(),))
+    with torch.no_grad():
+        case.experts.weight.zero_()
+        case.experts.bias.fill_(50.0)
+        wide, composed, _ = widened(case)
+        scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
+        classes = case.output.class_log_probs(scores, case.bound.log_mass_along(case.previous))
+        p = case.bound.word_log_probs_along(classes, case.previous).exp()
+    numbers = [i for i, word in enumerate(TARGET_WORDS) if word in ("12", "99", "7", "000")]
+    twelve, ninety_nine = TARGET_WORDS.index("12"), TARGET_WORDS.index("99")
+    for row, answer in ((0, twelve), (3, ninety_nine)):
+        others = [n for n in numbers if n != answer]
+        assert p[row, :, others].max() < 1e-15 and p[row, :, answer].min() > 1e-3
+    assert p[1][:, numbers].min() > 0  # nothing is known of this source, and nothing is said

@@ -1,0 +1,126 @@
+"""The user's own regular expressions: what they match, and everything that can be wrong with the file."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.user_patterns import SECONDS_AT_ONCE, UserPatterns
+
+GOOD = r"""
+# Patterns of our own.
+[patterns]
+ordinal = '\d+(er|re|e|es)'
+"has digit" = "x"
+url = "(https?://|www\\.).*"
+"""
+
+
+def load(tmp_path: Path, text: str) -> UserPatterns:
+    path = tmp_path / "patterns.toml"
+    path.write_text(text, encoding="utf-8")
+    return UserPatterns.load(path)
+
+
+def test_whole_words_match(tmp_path: Path) -> None:
+    patterns = load(tmp_path, GOOD.replace('"has digit"', "digit"))
+    assert patterns.names == ["ordinal", "digit", "url"]
+    assert patterns.features("3e") == {"Pattern:ordinal": 1.0}
+    assert patterns.features("www.exemple.fr") == {"Pattern:url": 1.0}
+    assert patterns.features("le3e") == patterns.features("3eme") == patterns.features("") == {}
+
+
+def test_several_patterns_can_match(tmp_path: Path) -> None:
+    patterns = load(tmp_path, "[patterns]\na = 'x.*'\nb = '.*y'\n")
+    assert patterns.features("xy") == {"Pattern:a": 1.0, "Pattern:b": 1.0}
+    patterns.check_used(["xz", "zy"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[patterns]\na = 'x\nb = 'y'\n",
+            r"patterns.toml: is not TOML: .*\(at line 2.*; expected a table \[patterns\]",
+        ),
+        ('[patterns]\na = "\\d"\n', "is not TOML: .*line 2.*single quotes keep backslashes as they are"),
+        ("[patterns]\na = 'x'\na = 'y'\n", "is not TOML: .*line 3"),
+        (
+            "",
+            r"with lines  name = 'regular expression', and nothing else; found nothing",
+        ),
+        ("a = 'x'\n", r"expected a table \[patterns\].* found 'a'"),
+        ("patterns = 'x'\n", r"expected a table \[patterns\].* found 'patterns'"),
+        ("[patterns]\na = 'x'\n[more]\n", r"and nothing else; found 'patterns', 'more'"),
+        ("[patterns]\n", r"there is no pattern in it; expected a table \[patterns\]"),
+        ("[patterns]\na = 3\n", "pattern 'a' is 3; expected a regular expression in quotes"),
+        ("[patterns]\na = ['x']\n", r"pattern 'a' is \['x'\]; expected a regular expression in quotes"),
+        ("[patterns]\n[patterns.a]\nb = 'x'\n", "pattern 'a' is {'b': 'x'}; expected a regular expression"),
+        (GOOD, "'has digit' cannot name a pattern; use a name without spaces"),
+        ("[patterns]\n'' = 'x'\n", "'' cannot name a pattern"),
+        (
+            "[patterns]\na = 'x'\nbad = 'abc('\n",
+            r"pattern 'bad' is no regular expression: missing \) at character 5 of 'abc\('",
+        ),
+        (
+            "[patterns]\na = '*a'\n",
+            r"pattern 'a' is no regular expression: nothing to repeat at character 1 of '\*a'",
+        ),
+        (
+            "[patterns]\na = '" + "(" * 5000 + "x" + ")" * 5000 + "'\n",
+            "pattern 'a' is too deep or too large to compile",
+        ),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message) as error:
+        load(tmp_path, text)
+    assert str(error.value).startswith(str(tmp_path / "patterns.toml"))
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(
+        OptionError, match=r"none.toml: cannot be read: No such file .*; expected a table \[patterns\]"
+    ):
+        UserPatterns.load(tmp_path / "none.toml")
+    (tmp_path / "latin.toml").write_bytes("[patterns]\na = 'é'\n".encode("latin-1"))
+    with pytest.raises(
+        OptionError, match="latin.toml: expected UTF-8, found the byte 0xe9 at byte 17; convert"
+    ):
+        UserPatterns.load(str(tmp_path / "latin.toml"))
+
+
+def test_a_pattern_that_matches_nothing_is_named(tmp_path: Path) -> None:
+    patterns = load(tmp_path, "[patterns]\na = 'x.*'\nb = 'Y'\nc = 'Z'\n")
+    message = r"patterns.toml: pattern 'b' \('Y'\) matches no word of the vocabulary; .*; mend or remove it"
+    with pytest.raises(OptionError, match=message):
+        patterns.check_used(["x", "y", "z"])
+    patterns.check_used(["Z", "Y", "x"])
+
+
+def test_an_exponential_pattern_is_stopped(tmp_path: Path) -> None:
+    patterns = load(tmp_path, "[patterns]\nslow = '(?:a|aa)+x'\n")
+    assert patterns.features("aaaax") == {"Pattern:slow": 1.0}
+    word = "a" * 60 + "!"
+    message = (
+        rf"pattern 'slow' \('\(\?:a\|aa\)\+x'\) takes too long, stopped at the word '{word}'; repeats inside"
+    )
+    start = time.process_time()
+    with pytest.raises(OptionError, match=message):
+        patterns.features(word)
+    assert time.process_time() - start < 3 * SECONDS_AT_ONCE
+
+
+def test_many_slowish_words_are_stopped_too(tmp_path: Path) -> None:
+    patterns = load(tmp_path, "[patterns]\nslow = '(?:a|aa)+x'\n")
+    start = time.process_time()
+    with pytest.raises(OptionError, match="takes too long"):
+        for number in range(10_000):
+            patterns.features("a" * 24 + f"{number}")  # some milliseconds each
+    assert time.process_time() - start < 3 * SECONDS_AT_ONCE
+
+
+def test_an_ordinary_pattern_does_not_run_out_of_time(tmp_path: Path) -> None:
+    patterns = load(tmp_path, "[patterns]\nnumber = '[0-9]+([.,][0-9]+)*'\n")
+    assert sum(len(patterns.features(str(number))) for number in range(200_000)) == 200_000

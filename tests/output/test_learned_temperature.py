@@ -1,0 +1,96 @@
+"""τ(K, σ): masses to a power, against the definition, in value and gradient."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.output.fused_loss import class_log_prob
+from fairseq_llrnn.output.learned_temperature import LearnedTemperature
+
+ROWS, CLASSES, WIDTH = 4, 5, 3
+
+
+def corrections(seed: int, entries: int, only: bool) -> Corrections:
+    """Some of four rows; the last class is forbidden to all of them, and to the second row what has no entry."""
+    generator = torch.Generator().manual_seed(seed)
+    shared = torch.randn(1, CLASSES, dtype=torch.float64, generator=generator)
+    shared[0, -1] = -math.inf
+    return Corrections(
+        shared=shared,
+        rows=torch.randint(0, ROWS, (entries,), generator=generator),
+        classes=torch.randint(0, CLASSES - 1, (entries,), generator=generator),
+        added=torch.randn(entries, dtype=torch.float64, generator=generator),
+        only=torch.arange(ROWS) == 1 if only else None,
+        constant=torch.randn(ROWS, dtype=torch.float64, generator=generator),
+    )
+
+
+def made(seed: int) -> LearnedTemperature:
+    layer = LearnedTemperature(WIDTH, CLASSES).double()
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        layer.weight.normal_()
+        layer.bias.normal_()
+        layer.of_class.normal_()
+    return layer
+
+
+def by_definition(masses: Corrections, power: Tensor) -> Tensor:
+    """log B₀ + τ r + constant, −inf where the mass is 0; power: τ, (N, S)."""
+    dense = masses.dense(ROWS)
+    forbidden = dense.isneginf()
+    shared = masses.shared.masked_fill(masses.shared.isneginf(), 0.0)
+    said = dense.masked_fill(forbidden, 0.0) - shared - masses.constant.unsqueeze(1)
+    mixed = shared + power * said + masses.constant.unsqueeze(1)
+    return mixed.masked_fill(forbidden, -math.inf)
+
+
+@given(st.integers(0, 2**31), st.integers(0, 8), st.booleans())
+@settings(max_examples=60)
+def test_masses_to_a_power(seed: int, entries: int, only: bool) -> None:
+    masses, layer = corrections(seed, entries, only), made(seed)
+    hidden = torch.randn(ROWS, WIDTH, dtype=torch.float64)
+    power = torch.stack([1 + layer.weight @ h + layer.bias + layer.of_class for h in hidden])
+    torch.testing.assert_close(layer.applied(masses, hidden).dense(ROWS), by_definition(masses, power))
+
+
+def test_it_begins_as_the_background() -> None:
+    layer, masses = LearnedTemperature(WIDTH, CLASSES).double(), corrections(1, 6, True)
+    hidden = torch.randn(ROWS, WIDTH, dtype=torch.float64)
+    assert torch.equal(layer.applied(masses, hidden).dense(ROWS), masses.dense(ROWS))
+    assert layer.float().applied(masses, hidden.bfloat16()).added.dtype == torch.float32
+
+
+@pytest.mark.parametrize("slots", [False, True])
+@pytest.mark.parametrize("only", [False, True])
+def test_gradients(slots: bool, only: bool) -> None:
+    """Against finite differences, and against the definition's own; a row has several entries, some of its target."""
+    torch.manual_seed(3)
+    masses = corrections(4, 9, only)
+    hidden, rows = (torch.randn(n, WIDTH, dtype=torch.float64, requires_grad=True) for n in (ROWS, CLASSES))
+    power = torch.randn(ROWS, CLASSES, dtype=torch.float64, requires_grad=True)
+    scores = [torch.randn(ROWS, 2, dtype=torch.float64, requires_grad=True)] if slots else []
+    target = torch.tensor([int(masses.classes[masses.rows == row][0]) for row in range(ROWS)])
+    if slots:
+        target[2] = CLASSES + 1
+
+    def fast(h: Tensor, r: Tensor, p: Tensor, *s: Tensor) -> Tensor:
+        powered = replace(masses, added=masses.added * p[masses.rows, masses.classes])
+        return class_log_prob(h, r, masses.shared[0], target, *(s or [None]), corrections=powered)
+
+    def slow(h: Tensor, r: Tensor, p: Tensor, *s: Tensor) -> Tensor:
+        every = torch.cat([h @ r.T + by_definition(masses, p), *s], dim=1)
+        return every.log_softmax(1).gather(1, target.unsqueeze(1)).squeeze(1)
+
+    leaves = (hidden, rows, power, *scores)
+    torch.testing.assert_close(fast(*leaves), slow(*leaves))
+    ours, theirs = (torch.autograd.grad(f(*leaves).sum(), leaves) for f in (fast, slow))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b)
+    assert torch.autograd.gradcheck(fast, leaves)

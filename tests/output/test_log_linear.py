@@ -1,0 +1,391 @@
+"""The output layer: signature formula = plain formula = enumeration by hand, in value and gradient."""
+
+import math
+
+import oracles
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
+from fairseq_llrnn.output.fused_loss import class_log_prob
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, plain_log_probs
+
+WIDTH = 5
+ROWS = [
+    {"TOPFORM:le": 1.0, "Gender:Masc": 1.0},
+    {"NOTTOP": 1.0, "Gender:Fem": 1.0},
+    {"NOTTOP": 1.0, "Gender:Fem": 1.0},
+    {"NOTTOP": 1.0, "Gender:Fem": 1.0, "Shape:SmallNumber": 0.63},
+    {"NOTTOP": 1.0, "Gender:Masc": 1.0},
+    {"NOTTOP": 1.0, "Gender:Fem": 1.0},
+    {},
+]
+WEIGHTS = [0.3, 0.2, 0.05, 0.0, 0.25, 0.15, 0.05]
+
+
+def make(
+    formula: str = "signature", dtype: torch.dtype = torch.float64
+) -> tuple[LogLinearOutput, Background, Signatures]:
+    signatures = group_equal_rows(FeatureTable.from_rows(ROWS))
+    class_of = torch.from_numpy(signatures.class_of)
+    background = StaticBackground(class_of, signatures.num_classes, torch.tensor(WEIGHTS, dtype=torch.float64).log())
+    torch.manual_seed(3)
+    output = LogLinearOutput(signatures.features, class_of, WIDTH, formula)
+    with torch.no_grad():
+        output.weight.normal_()
+        output.bias.normal_()
+    return output.to(dtype), background.to(dtype), signatures
+
+
+def targets_of(output: LogLinearOutput, background: Background, hidden: Tensor, targets: Tensor) -> Tensor:
+    state = background.start(hidden.size(0))
+    return targets_in(output, background, state, hidden, targets)
+
+
+def targets_in(
+    output: LogLinearOutput, background: Background, state: Tensor, hidden: Tensor, targets: Tensor
+) -> Tensor:
+    mass, share = background.log_mass(state), background.log_share(state, targets)
+    return output.target_log_prob(hidden, targets, mass, share, background.log_weights(state))
+
+
+def everything(output: LogLinearOutput, background: Background, hidden: Tensor) -> Tensor:
+    state = background.start(hidden.size(0))
+    classes = output.class_log_probs(output.class_scores(hidden), background.log_mass(state))
+    return background.word_log_probs(classes, state)
+
+
+def test_equal_rows_share_a_signature() -> None:
+    _, _, signatures = make()
+    assert signatures.class_of.tolist() == [0, 1, 1, 2, 3, 1, 4]
+
+
+@pytest.mark.parametrize("formula", ["signature", "plain"])
+def test_equals_enumeration_by_hand(formula: str) -> None:
+    output, background, _ = make(formula)
+    table = FeatureTable.from_rows(ROWS)
+    hidden = torch.randn(4, WIDTH, dtype=torch.float64)
+    indexed = [{table.names.index(n): v for n, v in row.items()} for row in ROWS]
+    # the table holds float32 values
+    indexed = [{i: float(torch.tensor(v, dtype=torch.float32)) for i, v in row.items()} for row in indexed]
+    for h in hidden:
+        adaptor = output.adaptor(h).tolist()
+        expected = oracles.log_linear_by_hand(adaptor, indexed, WEIGHTS)
+        full = everything(output, background, h.unsqueeze(0))[0].exp()
+        torch.testing.assert_close(full, torch.tensor(expected, dtype=torch.float64), atol=1e-12, rtol=1e-10)
+        for word, p in enumerate(expected):
+            one = targets_of(output, background, h.unsqueeze(0), torch.tensor([word]))
+            assert one.exp().item() == pytest.approx(p, abs=1e-12)
+
+
+def test_gradients_equal_the_plain_formula() -> None:
+    targets = torch.tensor([0, 1, 2, 4, 5, 6, 1])
+    gradients = []
+    for formula in ("signature", "plain"):
+        output, background, _ = make(formula)
+        torch.manual_seed(0)
+        hidden = torch.randn(7, WIDTH, dtype=torch.float64, requires_grad=True)
+        loss = (targets_of(output, background, hidden, targets) * torch.arange(1.0, 8.0, dtype=torch.float64)).sum()
+        gradients.append(torch.autograd.grad(loss, [hidden, output.weight, output.bias]))
+    for fast, slow in zip(*gradients, strict=True):
+        torch.testing.assert_close(fast, slow, atol=1e-12, rtol=1e-9)
+
+
+def test_gradient_in_the_adaptor_is_expected_minus_observed_features() -> None:
+    output, background, signatures = make()
+    hidden = torch.randn(1, WIDTH, dtype=torch.float64)
+    target = torch.tensor([1])
+    (-targets_of(output, background, hidden, target)).sum().backward()
+    phi = torch.from_numpy(FeatureTable.from_rows(ROWS).dense()).double()
+    p = everything(output, background, hidden)[0].exp()
+    expected = p.nan_to_num() @ phi - phi[1]
+    # the bias enters the adaptor as it is: its gradient is the adaptor's
+    torch.testing.assert_close(output.bias.grad, expected)
+
+
+@pytest.mark.parametrize("groups", [None, 1, 2, 4])
+@pytest.mark.parametrize("slots", [False, True])
+def test_gradcheck_of_the_fused_function(groups: int | None, slots: bool) -> None:
+    """The bias is one row, or a row for every group of positions; some targets are slots."""
+    torch.manual_seed(1)
+    hidden = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
+    rows = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn((6,) if groups is None else (groups, 6), dtype=torch.float64, requires_grad=True)
+    scores = torch.randn(4, 2, dtype=torch.float64, requires_grad=True) if slots else None
+    target = torch.tensor([5, 0, 7, 5]) if slots else torch.tensor([5, 0, 1, 5])
+
+    def slow(h: Tensor, r: Tensor, b: Tensor, s: Tensor | None) -> Tensor:
+        all_scores = h @ r.T + (b if b.dim() == 1 else b.repeat_interleave(4 // len(b), 0))
+        all_scores = all_scores if s is None else torch.cat([all_scores, s], dim=1)
+        return all_scores.log_softmax(1).gather(1, target.unsqueeze(1)).squeeze(1)
+
+    leaves = (hidden, rows, bias, *([] if scores is None else [scores]))
+    found = class_log_prob(hidden, rows, bias, target, scores)
+    torch.testing.assert_close(found, slow(hidden, rows, bias, scores))
+    assert torch.autograd.gradcheck(lambda *tensors: class_log_prob(*tensors[:3], target, *tensors[3:]), leaves)
+
+
+@st.composite
+def some_corrections(draw: st.DrawFn) -> tuple[Corrections, int]:
+    """Corrections of up to six rows and five classes, of which the last is forbidden to all."""
+    rows, classes = draw(st.integers(1, 6)), 5
+    torch.manual_seed(draw(st.integers(0, 2**31)))
+    entries = draw(st.lists(st.tuples(st.integers(0, rows - 1), st.integers(0, classes - 2)), max_size=12))
+    places = torch.tensor(entries, dtype=torch.long).view(-1, 2)
+    shared = torch.randn(1, classes, dtype=torch.float64)
+    shared[0, -1] = -math.inf
+    only = draw(st.none() | st.lists(st.booleans(), min_size=rows, max_size=rows).map(torch.tensor))
+    added, constant = torch.randn(len(entries), dtype=torch.float64), torch.randn(rows, dtype=torch.float64) * 3
+    return Corrections(shared, places[:, 0], places[:, 1], added, only, constant), rows
+
+
+@pytest.mark.parametrize("slots", [False, True])
+@given(some_corrections(), st.integers(0, 2**31))
+@settings(max_examples=60)
+def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[Corrections, int], seed: int) -> None:
+    """In training and in search, value and gradient; with slots, whose masses know nothing of `constant`."""
+    corrections, n = drawn
+    output, _, _ = make()
+    torch.manual_seed(seed)
+    hidden = torch.randn(n, WIDTH, dtype=torch.float64, requires_grad=True)
+    log_share = torch.zeros(n, dtype=torch.float64)
+    targets = torch.randint(0, 7, (n,))
+    given_slots = None
+    if slots:
+        of_slots = torch.randn(n, 2, dtype=torch.float64)
+        given_slots = SlotScores(of_slots, torch.randn(n, 2, dtype=torch.float64), torch.randint(0, 7, (n,)))
+    found, expected = (
+        output.target_log_prob(hidden, targets, mass, log_share, slots=given_slots)
+        for mass in (corrections, corrections.dense(n))
+    )
+    torch.testing.assert_close(found, expected)
+    assert not found.isnan().any()
+    possible = ~expected.isneginf()
+    leaves = [hidden, output.weight, output.bias]
+    ours, theirs = (torch.autograd.grad(x[possible].sum(), leaves, allow_unused=True) for x in (found, expected))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b)
+        assert a is None or torch.isfinite(a).all(), "no NaN, where all is forbidden, either"
+    scores = output.class_scores(hidden)
+    found, expected = output.class_log_probs(scores, corrections), output.class_log_probs(scores, corrections.dense(n))
+    torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+def test_gradcheck_with_corrections() -> None:
+    torch.manual_seed(2)
+    hidden, rows = (torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    bias = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    scores = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    corrections = Corrections(
+        shared=bias.detach().unsqueeze(0),
+        rows=torch.tensor([0, 0, 1, 1, 3]),
+        classes=torch.tensor([1, 1, 2, 3, 0]),
+        added=torch.randn(5, dtype=torch.float64),
+        only=torch.tensor([False, True, False, True]),
+        constant=torch.randn(4, dtype=torch.float64),
+    )
+    target = torch.tensor([1, 2, 5, 0])
+    for slots in ([], [scores]):
+        classes = target if slots else target.clamp_max(3)
+        assert torch.autograd.gradcheck(
+            lambda h, r, b, *s, t=classes: class_log_prob(h, r, b, t, *(s or [None]), corrections=corrections),
+            (hidden, rows, bias, *slots),
+        )
+
+
+def test_gradcheck_through_the_composition() -> None:
+    output, background, _ = make()
+    targets = torch.tensor([0, 2, 6])
+    hidden = torch.randn(3, WIDTH, dtype=torch.float64, requires_grad=True)
+
+    def loss(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        parameters = {"weight": weight, "bias": bias}
+        mass = background.log_mass(background.start(3))
+        share = background.log_share(background.start(3), targets)
+        rows, c = output.rows.compose(parameters["weight"]), output.rows.compose(bias.unsqueeze(1)).squeeze(1)
+        return class_log_prob(h, rows, (c + mass).squeeze(0), output.class_of[targets]) + share
+
+    assert torch.autograd.gradcheck(
+        loss, (hidden, output.weight.detach().requires_grad_(), output.bias.detach().requires_grad_())
+    )
+
+
+@pytest.mark.parametrize("formula", ["signature", "plain"])
+def test_a_background_that_depends_on_the_hypothesis(formula: str) -> None:
+    output, _, signatures = make(formula)
+    background = oracles.HashBackground(torch.from_numpy(signatures.class_of), signatures.num_classes)
+    state = background.advance(background.start(4), torch.tensor([0, 2, 5, 6]))
+    hidden = torch.randn(4, WIDTH, dtype=torch.float64)
+    phi = torch.from_numpy(FeatureTable.from_rows(ROWS).dense()).double()
+    expected = plain_log_probs(hidden, output.weight, output.bias, phi, background.log_weights(state))
+    classes = output.class_log_probs(output.class_scores(hidden), background.log_mass(state))
+    found = background.word_log_probs(classes, state)
+    torch.testing.assert_close(found.exp(), expected.exp())
+    targets = torch.tensor([0, 4, 5, 6])
+    one = targets_in(output, background, state, hidden, targets)
+    torch.testing.assert_close(one, expected.gather(1, targets.unsqueeze(1)).squeeze(1))
+    classes = output.class_log_probs(output.class_scores(hidden), background.log_mass(state))
+    values, tokens = output.top_k(classes, background, state, 3)
+    torch.testing.assert_close(values, expected.topk(3).values)
+    torch.testing.assert_close(expected.gather(1, tokens), values)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=30), st.integers(1, 9), st.integers(0, 2**31))
+@settings(max_examples=60, deadline=None)
+def test_laws_on_random_layers(groups: list[int], k: int, seed: int) -> None:
+    """Probabilities sum to one; top-k is exact; p(x) = p(σ) · share."""
+    torch.manual_seed(seed)
+    rows = [{f"F{g}": 1.0, "all": 0.5} for g in groups]
+    signatures = group_equal_rows(FeatureTable.from_rows(rows))
+    class_of = torch.from_numpy(signatures.class_of)
+    background = StaticBackground(class_of, signatures.num_classes, torch.randn(len(rows)) * 3)
+    output = LogLinearOutput(signatures.features, class_of, WIDTH)
+    with torch.no_grad():
+        output.weight.normal_()
+    hidden = torch.randn(3, WIDTH)
+    full = everything(output, background, hidden)
+    torch.testing.assert_close(full.exp().sum(-1), torch.ones(3))
+    state = background.start(3)
+    classes = output.class_log_probs(output.class_scores(hidden), background.log_mass(state))
+    values, tokens = output.top_k(classes, background, state, k)
+    k = min(k, len(rows))
+    torch.testing.assert_close(values[:, :k], full.topk(k).values)
+    torch.testing.assert_close(full.gather(1, tokens[:, :k]), values[:, :k])
+    assert torch.isneginf(values[:, k:]).all()
+    assert all(len(set(row)) == k for row in tokens[:, :k].tolist()), "no word twice"
+
+
+def test_smoothing_is_the_expectation_over_what_labels_are_smoothed_towards() -> None:
+    """(1 − ε) log p(t) + ε Σ q log p by enumeration, less what the network cannot change; in value and gradient."""
+    output, background, _ = make()
+    hidden = torch.randn(4, WIDTH, dtype=torch.float64, requires_grad=True)
+    targets, eps = torch.tensor([0, 1, 4, 6]), 0.1
+    state = background.start(4)
+    log_b = background.log_weights(state).expand(4, -1)
+    q = log_b.softmax(-1)
+    log_p = everything(output, background, hidden)
+    log_p_target = log_p.gather(1, targets.unsqueeze(1)).squeeze(1)
+    smoothed = (1 - eps) * log_p_target + eps * (q * log_p).nan_to_num(neginf=0.0).sum(-1)
+    constant = (q * log_b).nan_to_num(neginf=0.0).sum(-1) - log_b.gather(1, targets.unsqueeze(1)).squeeze(1)
+    for mass in (background.log_mass(state), background.log_mass(state).expand(4, -1)):
+        ours = log_p_target + eps * output.smoothing_gain(hidden, targets, mass)
+        torch.testing.assert_close(ours + eps * constant, smoothed)
+        inputs = [hidden, output.weight, output.bias]
+        wanted = torch.autograd.grad(smoothed.sum(), inputs, retain_graph=True)
+        for a, b in zip(torch.autograd.grad(ours.sum(), inputs, retain_graph=True), wanted, strict=True):
+            torch.testing.assert_close(a, b)
+
+
+def test_softmax_is_the_special_case_bit_for_bit() -> None:
+    words = 11
+    signatures = group_equal_rows(FeatureTable.from_rows([{f"TOPFORM:{i:02}": 1.0} for i in range(words)]))
+    class_of = torch.from_numpy(signatures.class_of)
+    background = StaticBackground(class_of, words, torch.zeros(words))
+    output = LogLinearOutput(signatures.features, class_of, WIDTH)
+    with torch.no_grad():
+        output.bias.normal_()
+    hidden = torch.randn(6, WIDTH, requires_grad=True)
+    softmax = functional.log_softmax(functional.linear(hidden, output.weight, output.bias), dim=-1)
+    ours = everything(output, background, hidden)
+    plain_linear = functional.log_softmax(hidden @ output.weight.T + output.bias, dim=-1)
+    assert torch.equal(ours, plain_linear)
+    torch.testing.assert_close(ours, softmax)
+    targets = torch.tensor([0, 3, 10, 3, 5, 5])
+    loss = -targets_of(output, background, hidden, targets).sum()
+    expected = functional.cross_entropy(functional.linear(hidden, output.weight, output.bias), targets, reduction="sum")
+    torch.testing.assert_close(loss, expected)
+    found = torch.autograd.grad(loss, [hidden, output.weight, output.bias])
+    wanted = torch.autograd.grad(expected, [hidden, output.weight, output.bias])
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_keeps_the_partition_exact(dtype: torch.dtype) -> None:
+    output, background, _ = make(dtype=torch.float32)
+    hidden = torch.randn(64, WIDTH)
+    targets = torch.tensor([0, 1, 4, 6] * 16)
+    exact = targets_of(output, background, hidden, targets)
+    output.to(dtype)
+    found = targets_of(output, background, hidden.to(dtype), targets)
+    assert found.dtype == torch.float32
+    assert (found - exact).abs().mean() < (0.03 if dtype == torch.bfloat16 else 0.005)
+    full = everything(output, background, hidden.to(dtype))
+    torch.testing.assert_close(full.exp().sum(-1), torch.ones(64))
+
+
+@pytest.mark.parametrize("formula", ["signature", "plain"])
+@pytest.mark.parametrize("parameters", [torch.float32, torch.bfloat16, torch.float16])
+def test_short_hidden_states_with_any_parameters(formula: str, parameters: torch.dtype) -> None:
+    """As with --bf16-products, where only the network's products are short."""
+    output, background, _ = make(formula, torch.float32)
+    hidden = torch.randn(6, WIDTH)
+    targets = torch.tensor([0, 1, 4, 6, 5, 2])
+    exact = targets_of(output, background, hidden, targets), output.adaptor_norm(hidden, 1.0)
+    output.to(parameters)
+    short = hidden.to(torch.float16 if parameters == torch.float16 else torch.bfloat16)
+    found = targets_of(output, background, short, targets), output.adaptor_norm(short, 1.0)
+    for a, b in zip(found, exact, strict=True):
+        assert a.dtype == torch.float32
+        torch.testing.assert_close(a, b, atol=0.1, rtol=0.02)
+
+
+def test_scores_of_any_size_stay_finite() -> None:
+    output, background, _ = make(dtype=torch.float32)
+    with torch.no_grad():
+        output.weight.mul_(1e4)
+    hidden = torch.randn(8, WIDTH, requires_grad=True)
+    loss = targets_of(output, background, hidden, torch.zeros(8, dtype=torch.long))
+    loss.sum().backward()
+    assert torch.isfinite(loss).all() and torch.isfinite(hidden.grad).all()
+
+
+def test_a_forbidden_target_is_minus_infinity_and_others_are_not_touched() -> None:
+    output, background, _ = make()
+    found = targets_of(output, background, torch.randn(2, WIDTH, dtype=torch.float64), torch.tensor([3, 0]))
+    assert torch.isneginf(found[0]) and torch.isfinite(found[1])
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, math.inf])
+def test_norm_of_the_adaptor(p: float) -> None:
+    output, _, _ = make()
+    hidden = torch.randn(4, WIDTH, dtype=torch.float64, requires_grad=True)
+    expected = torch.linalg.vector_norm(output.adaptor(hidden), ord=p, dim=-1)
+    found = output.adaptor_norm(hidden, p)
+    torch.testing.assert_close(found, expected)
+    for a, b in zip(
+        torch.autograd.grad(found.sum(), [hidden, output.weight, output.bias]),
+        torch.autograd.grad(expected.sum(), [hidden, output.weight, output.bias]),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b)
+
+
+def test_adaptor_zero_gives_the_background() -> None:
+    output, background, _ = make()
+    with torch.no_grad():
+        output.weight.zero_()
+        output.bias.zero_()
+    full = everything(output, background, torch.randn(2, WIDTH, dtype=torch.float64))
+    expected = torch.tensor(WEIGHTS, dtype=torch.float64).expand(2, -1)
+    torch.testing.assert_close(full.exp(), expected / expected.sum(-1, keepdim=True))
+
+
+def test_unknown_formula() -> None:
+    signatures = group_equal_rows(FeatureTable.from_rows(ROWS))
+    with pytest.raises(ValueError, match="formula: expected one of"):
+        LogLinearOutput(signatures.features, torch.from_numpy(signatures.class_of), WIDTH, "fast")
+
+
+def test_the_plain_formula_needs_the_weights() -> None:
+    output, background, _ = make("plain")
+    with pytest.raises(ValueError, match="the plain formula needs log_weights"):
+        output.target_log_prob(torch.randn(1, WIDTH).double(), torch.tensor([0]), torch.zeros(1, 5), torch.zeros(1))

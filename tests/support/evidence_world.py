@@ -1,0 +1,178 @@
+"""A tiny world for evidence: translation_world's language with numbers, names, mapped strings and unknown words in it.
+
+The source spells every word backwards, but for evidence: numbers and names stay, `1,000` becomes `1 000` and `kph`
+becomes `kilomètres heure`. In the training text all words are known. Other texts also have numbers, names and words
+that no dictionary has, and words of the target that nothing in the source offers.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from host_commands import HostCommands
+from tiny_world import USER_DIR, Setting, World, build, every_word_once, randomise, sentences
+from torch import Tensor
+from translation_world import SIZES, TRAINING
+
+from fairseq_llrnn.prior.prior import Prior
+
+MAPPED = {"1,000": "1 000", "kph": "kilomètres heure"}
+KNOWN = ["12", "7", "45", "300", "Ann", "Bob", "Eva", *MAPPED]
+UNKNOWN = ["4711", "88", "1.234", "Zoé", "Karim", "Ngugi", "quark"]
+NOT_OFFERED = "inconnu"  # the source spells it backwards like any other word
+SPLITS = {"train": 110, "valid": 21, "test": 18}
+
+
+def source_of(word: str) -> str:
+    """What the source has for a word of the target, if it is no evidence."""
+    return word[::-1]
+
+
+def pairs(how_many: int, seed: int, items: Sequence[str], rest: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Sources and targets with none to three items each."""
+    rng = random.Random(seed)
+    found = []
+    for line in [*sentences(how_many, seed), *rest]:
+        target = line.split()
+        source = [source_of(word) for word in target]
+        for item in rng.sample(list(items), rng.randrange(4)):
+            place = rng.randrange(len(source) + 1)
+            source.insert(place, item)
+        found.append((" ".join(source), " ".join(target_of(source))))
+    return found
+
+
+def target_of(source: Sequence[str]) -> list[str]:
+    """The translation of a source sentence of this world."""
+    items = {*KNOWN, *UNKNOWN}
+    words: list[str] = []
+    for word in source:
+        words += MAPPED.get(word, word).split() if word in items else [source_of(word)]
+    return words
+
+
+@dataclass(frozen=True)
+class EvidenceWorld:
+    """Where everything lies: src -> tgt."""
+
+    place: Path
+
+    @property
+    def data(self) -> Path:
+        """The data-bin; in it `static`, `lexical` and `numbers` (other evidence) are priors of the target."""
+        return self.place / "data-bin"
+
+    @property
+    def raw(self) -> Path:
+        """The same dictionaries with text, for --dataset-impl raw."""
+        return self.place / "data-raw"
+
+    def task_args(self, prior: str = "static", raw: bool = False) -> list[str]:
+        place = [str(self.raw), "--dataset-impl", "raw"] if raw else [str(self.data)]
+        return [
+            *place, "--user-dir", str(USER_DIR), "--task", "llrnn_translation", "--prior", str(self.data / prior),
+            "--source-lang", "src", "--target-lang", "tgt", "--cpu",
+        ]  # fmt: skip
+
+    def train_args(
+        self, arch: str = "llrnn_lstm", prior: str = "static", save_dir: Path | None = None, raw: bool = False
+    ) -> list[str]:
+        """A small model and a few large steps; a later option of the same name wins."""
+        saving = ["--no-save"] if save_dir is None else ["--save-dir", str(save_dir), "--no-epoch-checkpoints"]
+        return [*self.task_args(prior, raw), "--arch", arch, *SIZES[arch], *TRAINING, *saving]
+
+    def text(self, split: str, language: str) -> list[str]:
+        return (self.place / f"{split}.{language}").read_text(encoding="utf-8").splitlines()
+
+
+def make_evidence_world(place: Path, world: World, host: HostCommands) -> EvidenceWorld:
+    """Write the pairs, then run fairseq-preprocess and `llrnn prior`. `world`: its lexicon."""
+    made = EvidenceWorld(place)
+    for seed, (split, how_many) in enumerate(SPLITS.items()):
+        if split == "train":
+            found = pairs(how_many, seed, KNOWN, every_word_once())
+        else:
+            found = pairs(how_many, seed, [*KNOWN, *UNKNOWN])
+            found += [_pair(f"el {source_of(NOT_OFFERED)} Karim 4711 tiov 12")]
+        for language, lines in zip(("src", "tgt"), zip(*found, strict=True), strict=True):
+            (place / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    host.run(
+        "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", place / "train", "--validpref", place / "valid",
+        "--testpref", place / "test", "--destdir", made.data,
+    )  # fmt: skip
+    made.raw.mkdir()  # as fairseq-preprocess --dataset-impl raw leaves it
+    for language in ("src", "tgt"):
+        shutil.copy(made.data / f"dict.{language}.txt", made.raw)
+        for split in SPLITS:
+            shutil.copy(place / f"{split}.{language}", made.raw / f"{split}.src-tgt.{language}")
+    table = place / "map.tsv"
+    table.write_text("".join(f"{source}\t{target}\n" for source, target in MAPPED.items()), encoding="utf-8")
+    features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20, "--suffixes", 2, "--shapes")
+    evidence = ("--evidence", "numbers,names,copies", "--evidence-map", table)
+    lexical = ("--lexical-translation", made.data, "--lexical-weight", "learned", "--aligner", "ibm1")
+    for name, options in {
+        "static": (*features, *evidence),
+        "lexical": (*features, *evidence, *lexical, "--evidence-weight", 0.5),
+        "numbers": (*features, "--evidence", "numbers"),
+    }.items():
+        host.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)
+    return made
+
+
+def _pair(source: str) -> tuple[str, str]:
+    return source, " ".join(target_of(source.split()))
+
+
+# ---- in this process ------------------------------------------------------------------------------------------------
+
+SENTENCES = [  # for tests of models
+    "el tahc Ann tiov 12 Zoé",  # a known name, a known number, an unknown name
+    "quark Karim Zoé quark sdrol 4711",  # unknown words only, one of them twice
+    "enu emmop tneit neib",  # no evidence
+    "1,000 kph ed al rem 7",  # mapped to several words
+    "",
+]
+PREFIXES = [  # what their translations are, or begin with
+    "Zoé",  # a slot of an unknown word
+    "le Karim 4711 Zoé",
+    "vache",
+    "000 inconnu kilomètres",  # slots, and between them a word that no slot offers
+    "chat",
+]
+
+
+def batch(task: Any, sources: Sequence[str], targets: Sequence[str] | None = None) -> dict[str, Any]:
+    """The host's batch of the pairs, in the order given."""
+    from fairseq.data import LanguagePairDataset
+
+    sides = []
+    for dictionary, lines in ((task.source_dictionary, sources), (task.target_dictionary, targets or sources)):
+        rows = [dictionary.encode_line(line, add_if_not_exist=False, append_eos=True).long() for line in lines]
+        sides += [rows, torch.tensor([len(row) for row in rows]).numpy(), dictionary]
+    pairs = LanguagePairDataset(*sides, shuffle=False)
+    collated = pairs.collater([pairs[i] for i in range(len(sources))])
+    back = torch.argsort(collated["id"])
+    for part in (collated, collated["net_input"]):
+        part.update({name: value[back] for name, value in part.items() if isinstance(value, Tensor)})
+    return collated
+
+
+def make(
+    evidence: EvidenceWorld, arch: str, prior: str, *options: str, seed: int = 7, loaded: Prior | None = None
+) -> Setting:
+    """A model with random weights. `loaded`: a prior in the place of that on disk."""
+    from fairseq_llrnn.plugin.compat.open_dictionary import open_source, open_target
+
+    setting = build([*evidence.train_args(arch, prior), *options], loaded)
+    if loaded is not None:  # which has a table of its own for strings outside the dictionaries
+        setting.task.src_dict = open_source(setting.task.source_dictionary, loaded.evidence_table)
+        setting.task.tgt_dict = open_target(setting.task.target_dictionary, loaded.evidence_table)
+    randomise(setting.model, scale=0.4, seed=seed)
+    setting.model.eval()
+    return setting

@@ -1,0 +1,234 @@
+"""Runs the host's commands as users do, each in a process of its own, without paying its imports every time.
+
+A server process imports torch, fairseq and this package once. For every command it forks; the child runs the command's
+module as `__main__` with the given arguments, files as its standard streams, and Python's own handling of an error that
+nobody catches. So a command costs its work alone and leaves nothing behind for the next. Where the order of imports or
+the signal to a process matters, the tests start the real console scripts instead.
+
+    python tests/support/host_commands.py      the server: JSON requests on stdin, process and exit status on stdout
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import logging
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MODULES = {
+    "fairseq-preprocess": "fairseq_cli.preprocess",
+    "fairseq-train": "fairseq_cli.train",
+    "fairseq-validate": "fairseq_cli.validate",
+    "fairseq-eval-lm": "fairseq_cli.eval_lm",
+    "fairseq-generate": "fairseq_cli.generate",
+    "fairseq-interactive": "fairseq_cli.interactive",
+    "llrnn": "fairseq_llrnn.cli.main",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left: its exit status and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    def json_lines(self, tag: str) -> list[dict[str, float]]:
+        """What the progress bar logged under `tag` (--log-format json): one mapping a line, numbers as numbers."""
+        found = []
+        for line in self.out.splitlines():
+            head, brace, rest = line.partition("{")
+            if brace and f"| {tag} |" in head and rest.endswith("}"):
+                found.append({key: _number(value) for key, value in json.loads("{" + rest).items()})
+        return found
+
+
+def _number(value: Any) -> Any:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return value
+
+
+def environment() -> dict[str, str]:
+    """The commands beside this Python before all others, one thread a process, and what it writes at once."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+
+
+@dataclass(frozen=True)
+class Running:
+    """A command that was started."""
+
+    commands: HostCommands
+    place: Path
+    pid: int
+
+    def out_so_far(self) -> str:
+        """What it wrote to its standard output until now."""
+        file = self.place / "stdout"
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+
+    def wait(self) -> Result:
+        """What it left, once it has ended."""
+        code = self.commands.answer("code")
+        out, err = ((self.place / name).read_text(encoding="utf-8") for name in ("stdout", "stderr"))
+        shutil.rmtree(self.place)
+        return Result(code, out, err)
+
+
+def assert_says(result: Result, *words: str) -> None:
+    """The command failed with one line of ours, which holds `words`, and without a stack trace."""
+    assert result.code != 0
+    last = result.err.strip().splitlines()[-1]
+    assert last.startswith("fairseq_llrnn: error: "), result.err[-2000:]
+    for word in words:
+        assert word in last, last
+    assert "Traceback" not in result.err
+
+
+class HostCommands:
+    """The client of the server below."""
+
+    def __init__(self) -> None:
+        self.server = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+            env=environment(),
+        )  # fmt: skip
+
+    def start(self, command: str, *args: object, cwd: Path | None = None, stdin: str = "") -> Running:
+        """Start `command args…`. One command runs at a time: wait for this one before the next.
+
+        Args:
+            command: a console script of the host, or `llrnn`.
+        """
+        place = tempfile.mkdtemp()
+        files = {name: os.path.join(place, name) for name in ("stdin", "stdout", "stderr")}
+        Path(files["stdin"]).write_text(stdin, encoding="utf-8")
+        request = {"command": command, "args": [str(a) for a in args], "cwd": str(cwd or ROOT), **files}
+        assert self.server.stdin is not None
+        self.server.stdin.write(json.dumps(request) + "\n")
+        self.server.stdin.flush()
+        return Running(self, Path(place), self.answer("pid"))
+
+    def run(
+        self, command: str, *args: object, cwd: Path | None = None, stdin: str = "", code: int | None = 0
+    ) -> Result:
+        """Run `command args…` and return what it left; fail unless it exits with `code` (None: any)."""
+        result = self.start(command, *args, cwd=cwd, stdin=stdin).wait()
+        if code is not None:
+            _expect(code, result, command)
+        return result
+
+    def answer(self, key: str) -> int:
+        """The next number from the server."""
+        assert self.server.stdout is not None
+        line = self.server.stdout.readline()
+        assert line, "the server of host commands went away"
+        return json.loads(line)[key]
+
+    def close(self) -> None:
+        """End the server."""
+        assert self.server.stdin is not None
+        self.server.stdin.close()
+        self.server.wait(timeout=30)
+
+
+def script(command: str) -> str:
+    """The console script of `command` beside this Python."""
+    return str(Path(sys.executable).with_name(command))
+
+
+def run_script(
+    *argv: object, cwd: Path | None = None, code: int | None = 0, variables: Mapping[str, str] | None = None
+) -> Result:
+    """Run a real process from nothing; as HostCommands.run otherwise. `variables` are added to its environment."""
+    done = subprocess.run(
+        [str(a) for a in argv], cwd=cwd or ROOT, env={**environment(), **(variables or {})}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    result = Result(done.returncode, done.stdout, done.stderr)
+    if code is not None:
+        _expect(code, result, str(argv[0]))
+    return result
+
+
+def _expect(code: int, result: Result, command: str) -> None:
+    said = f"{result.out[-3000:]}\n{result.err[-5000:]}"
+    assert result.code == code, f"{command} exited with {result.code}\n{said}"
+
+
+# ---- the server ---------------------------------------------------------------------------------------------------
+
+
+def _child(request: Mapping[str, Any]) -> int:
+    """Become the command; returns its exit status as the interpreter would compute it."""
+    for fd, name, flags in (
+        (0, "stdin", os.O_RDONLY),
+        (1, "stdout", os.O_WRONLY | os.O_CREAT),
+        (2, "stderr", os.O_WRONLY | os.O_CREAT),
+    ):
+        opened = os.open(request[name], flags)
+        os.dup2(opened, fd)
+        os.close(opened)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    os.chdir(request["cwd"])
+    sys.argv = [script(request["command"]), *request["args"]]
+    try:
+        runpy.run_module(MODULES[request["command"]], run_name="__main__", alter_sys=False)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def serve() -> None:
+    """Import what is slow, then fork one child per request."""
+    for name in ("fairseq_llrnn", "torch._dynamo"):  # the latter costs every optimizer a second, once
+        importlib.import_module(name)
+    # The commands set up logging as their first act, before fairseq can.
+    logging.root.handlers.clear()
+    gc.collect()
+    gc.freeze()  # children need not look through what was imported
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                code = _child(request)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                for stream in (sys.stdout, sys.stderr):
+                    stream.flush()
+                os._exit(code)
+        print(json.dumps({"pid": child}), file=answers, flush=True)
+        _, status = os.waitpid(child, 0)
+        print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), file=answers, flush=True)
+    os._exit(0)  # nothing to tidy, and the interpreter's own end takes seconds
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,68 @@
+"""Slow, obvious versions of the mathematics, by enumeration: what the fast ones must equal."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+
+
+def log_linear_by_hand(
+    adaptor: Sequence[float], rows: Sequence[dict[int, float]], weights: Sequence[float]
+) -> list[float]:
+    """p(x) ∝ b(x) exp(aᵀφ(x)), word by word in plain Python floats."""
+    scores = [
+        b * math.exp(sum(adaptor[f] * v for f, v in row.items())) for row, b in zip(rows, weights, strict=True)
+    ]
+    total = math.fsum(scores)
+    return [s / total for s in scores]
+
+
+class HashBackground(Background):
+    """A background that depends on the last two tokens; only the slow defaults of the contract answer for it.
+
+    Weights come from a fixed random table, so that any mistake in advancing or reordering states shows.
+    """
+
+    def __init__(self, class_of: Tensor, num_classes: int, seed: int = 0) -> None:
+        super().__init__(class_of, num_classes)
+        generator = torch.Generator().manual_seed(seed)
+        table = torch.randn((7, class_of.numel()), generator=generator, dtype=torch.float64)
+        table[:, 1] = float("-inf")  # one forbidden word
+        table[3, 2] = float("-inf")  # and one that only some contexts forbid
+        self.register_buffer("table", table, persistent=False)
+
+    def start(self, n: int) -> Tensor:
+        return torch.zeros((n, 2), dtype=torch.long)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return torch.stack([state[:, 1], tokens + 1], dim=1)
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        return self.table[(3 * state[:, 0] + 5 * state[:, 1]) % 7]
+
+
+class SparseHashBackground(HashBackground):
+    """The same background with corrections, found from its dense masses; every second entry comes in two parts."""
+
+    sparse = True
+
+    def corrections(self, state: Tensor) -> Corrections:
+        mass = self.log_mass(state)
+        shared = mass.new_zeros(1, self.num_classes)
+        constant = mass[:, -1]
+        different = mass - shared - constant.unsqueeze(1)
+        rows, classes = (~torch.isneginf(different)).nonzero(as_tuple=True)
+        added = different[rows, classes]
+        halves = added / 2
+        return Corrections(
+            shared,
+            torch.cat([rows, rows[::2]]),
+            torch.cat([classes, classes[::2]]),
+            torch.cat([torch.where(torch.arange(len(added)) % 2 == 0, halves, added), halves[::2]]),
+            torch.isneginf(mass).any(1),
+            constant,
+        )
