@@ -32,39 +32,50 @@ HELP = "build the prior: features, signatures and background for a dictionary"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    need = parser.add_argument_group("what it is built from")
-    need.add_argument("--dict", required=True, metavar="FILE", help="dict.txt of fairseq-preprocess")
-    need.add_argument("--out", required=True, metavar="DIR", help="where the prior goes, e.g. data-bin/prior")
-    need.add_argument("--conllu", nargs="+", default=[], metavar="FILE", help="treebanks (CoNLL-U, .gz too): features")
-    need.add_argument(
-        "--lexicon", nargs="+", default=[], metavar="FILE", help="lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"
-    )
-    need.add_argument(
-        "--apertium", metavar="MODE_OR_FILE",
-        help="a morphological analyser for the words of --dict, through lt-proc: an installed mode, e.g. fra-cat, or "
-        "the path of an *.automorf.bin",
-    )  # fmt: skip
-    need.add_argument(
+    files = parser.add_argument_group("dictionary, counts and result")
+    files.add_argument("--dict", required=True, metavar="FILE", help="dict.txt of fairseq-preprocess")
+    files.add_argument("--out", required=True, metavar="DIR", help="where the prior goes, e.g. data-bin/prior")
+    files.add_argument(
         "--count-text", nargs="+", default=[], metavar="FILE",
         help="tokenised text that ranks the words and makes the unigram (default: the counts in --dict, where the end "
         "of sentence is not counted and is taken to come after every 25 words)",
     )  # fmt: skip
-    need.add_argument(
+    sources = parser.add_argument_group("where features of words come from")
+    sources.add_argument(
+        "--conllu", nargs="+", default=[], metavar="FILE", help="treebanks (CoNLL-U, .gz too): features"
+    )
+    sources.add_argument(
+        "--lexicon", nargs="+", default=[], metavar="FILE", help="lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"
+    )
+    sources.add_argument(
+        "--apertium", metavar="MODE_OR_FILE",
+        help="a morphological analyser for the words of --dict, through lt-proc: an installed mode, e.g. fra-cat, or "
+        "the path of an *.automorf.bin",
+    )  # fmt: skip
+    sources.add_argument(
         "--values", nargs="+", default=[], metavar="FILE",
         help="real-valued features of words (TSV: word, Group:Value, number)",
     )  # fmt: skip
-    need.add_argument(
+    sources.add_argument("--patterns", metavar="FILE", help="TOML file with your own regular expressions")
+    sources.add_argument(
+        "--shapes", action="store_true", help="add surface shapes: numbers, years, capitals, hyphens"
+    )
+    sources.add_argument(
+        "--suffixes", type=int, nargs="?", const=DEFAULT_SUFFIX_FLOOR, metavar="FLOOR",
+        help=f"add suffixes of length 2-4 that at least FLOOR word types share (default FLOOR: {DEFAULT_SUFFIX_FLOOR})",
+    )  # fmt: skip
+    sources.add_argument(
         "--keep-case", action="store_true",
         help="the text has capitals: do not lower-case the forms of treebanks and lexicons, and give Apertium the "
         "words as they are (without this, `lyon` is looked up as Lyon and LYON, too)",
     )  # fmt: skip
-    need.add_argument(
+    sources.add_argument(
         "--pieces", choices=list(CONVENTIONS),
         help="--dict holds pieces of words: of sentencepiece (`▁` begins a word), or of subword-nmt's bpe (`@@`: the "
         "word goes on); a piece has the features of the words that hold it, by their shares in --count-text, which "
         "must be in pieces, too; the shares are rounded to quarters",
     )  # fmt: skip
-    features = parser.add_argument_group("features")
+    features = parser.add_argument_group("which features the model has")
     features.add_argument(
         "--top-words", type=_words_or_all, metavar="M",
         help="words with an identity of their own, the most frequent ones; `all` for every word (default: 2500)",
@@ -79,12 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     features.add_argument(
         "--input-top-words", type=_words_or_all, metavar="M", help="identities the network reads (default: --top-words)"
     )
-    features.add_argument("--shapes", action="store_true", help="add surface shapes: numbers, years, capitals, hyphens")
     features.add_argument(
-        "--suffixes", type=int, nargs="?", const=DEFAULT_SUFFIX_FLOOR, metavar="FLOOR",
-        help=f"add suffixes of length 2-4 that at least FLOOR word types share (default FLOOR: {DEFAULT_SUFFIX_FLOOR})",
+        "--softmax", action="store_true",
+        help="the special case: every word its own and only feature, uniform background (a plain softmax, to compare)",
     )  # fmt: skip
-    features.add_argument("--patterns", metavar="FILE", help="TOML file with your own regular expressions")
     background = parser.add_argument_group("background")
     background.add_argument(
         "--background", metavar="KIND",
@@ -103,10 +112,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prior_model.add_arguments(parser)
     prior_open.add_arguments(parser)
     prior_source.add_arguments(parser)
-    parser.add_argument(
-        "--softmax", action="store_true",
-        help="the special case: every word its own and only feature, uniform background (a plain softmax, to compare)",
-    )  # fmt: skip
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ NAMES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("backgrounds that know the words before")
+    group = parser.add_argument_group("backgrounds ngram:… and automaton:…")
     group.add_argument(
         "--ngram-text", nargs="+", metavar="FILE",
         help="text of ngram:N, over the unigram of --count-text (default: --count-text, which makes both)",

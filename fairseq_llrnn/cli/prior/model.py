@@ -22,7 +22,7 @@ FEW = 0.5  # of the words known to the model: below, it is probably one of anoth
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("another model as background (model:FILE)")
+    group = parser.add_argument_group("background model:FILE, another trained model")
     group.add_argument(
         "--background-data", metavar="DIR", help="its data folder (default: the one that it was trained with)"
     )

@@ -16,7 +16,7 @@ NAMES = ("open_vocabulary", "open_floor", "open_types")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("words outside the dictionary")
+    group = parser.add_argument_group("open vocabulary: words outside the dictionary")
     group.add_argument(
         "--open-vocabulary", choices=(KIND,),
         help="every string has a probability: <unk> becomes classes of unknown words, learned from the rare words of "

@@ -35,7 +35,7 @@ class EvidenceSettings:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    lexical = parser.add_argument_group("what the source says (translation)")
+    lexical = parser.add_argument_group("translation: lexical translations of the source")
     lexical.add_argument(
         "--lexical-translation", metavar="DIR",
         help="folder of fairseq-preprocess with a bitext (train.SRC-TGT.…), TGT being the language of --dict: the "
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="who aligns the words: eflomal (the better one, if it is installed; it draws random numbers, so that two "
         "runs differ a little), ibm1, or auto: eflomal if it is there (default: auto)",
     )  # fmt: skip
-    evidence = parser.add_argument_group("strings that a translation takes from its source")
+    evidence = parser.add_argument_group("translation: evidence, strings taken from the source")
     evidence.add_argument(
         "--evidence", metavar="KINDS",
         help=f"comma list of {', '.join(KINDS)}: source words of these kinds can be written in the translation, even "
