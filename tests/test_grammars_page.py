@@ -1,4 +1,4 @@
-"""docs/grammars.md: each of its files is read as the page has it, and gives strings the weights of the table below."""
+"""docs/guides/grammars.md: each of its files is read, and gives strings the weights of the table below it."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ from automata import string_weights
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "grammars.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "guides" / "grammars.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(
     r"<!-- (reads|writes) (\S+) -->\n```\w*\n((?:.*\n)*?)```\n\n"
     r"\| string \| weight \|\n\|---\|---\|\n((?:\|.*\|\n)+)"

@@ -99,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--background", metavar="KIND",
         help="unigram (default); uniform; a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
         "n-grams of order N estimated from --count-text; automaton:FILE, a grammar, regular expression or "
-        "weighted automaton over the words (how they are written: docs/grammars.md); or model:FILE, the checkpoint of "
+        "weighted automaton over the words (docs/guides/grammars.md); or model:FILE, the checkpoint of "
         "a trained language model",
     )  # fmt: skip
     background.add_argument(

@@ -1,0 +1,56 @@
+"""What readers run: the marked blocks of README.md and docs/guides, and the page that each page continues.
+
+A block is run if the line before it is `<!-- run -->`. Other blocks need data or output that is not in the repository.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+BLOCK = re.compile(r"^<!-- run -->\n```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+CONTINUES = re.compile(r"^This page (?:goes on|continues) with the files of (?:the )?\[[^]]+\]\(([^)#]+)", re.MULTILINE)
+
+# What takes a reader an hour takes the test a moment.
+SHORTENED = {
+    "--max-epoch 30": "--max-epoch 1",
+    "--beam 10 --nbest 10": "--beam 3 --nbest 3",
+    "--top-words 2500": "--top-words 300",
+    "256": "32",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of documentation.
+
+    Attributes:
+        path: the Markdown file.
+        blocks: (language, text) of each block to run, in order; `bash` or `python`.
+        continues: the page whose files this one needs, or None.
+    """
+
+    path: Path
+    blocks: tuple[tuple[str, str], ...]
+    continues: Path | None
+
+
+def read_page(path: Path) -> Page:
+    """The page in a file, its trainings and networks made small."""
+    text = path.read_text(encoding="utf-8")
+    found = CONTINUES.search(text)
+    blocks = tuple((language, shortened(block)) for language, block in BLOCK.findall(text))
+    return Page(path, blocks, (path.parent / found[1]).resolve() if found else None)
+
+
+def shortened(block: str) -> str:
+    for long, short in SHORTENED.items():
+        block = block.replace(long, short)
+    return block
+
+
+def pages_to_run() -> list[Page]:
+    """README.md and the guides that have blocks to run."""
+    pages = (read_page(path) for path in (README, *sorted((ROOT / "docs" / "guides").glob("*.md"))))
+    return [page for page in pages if page.blocks]

@@ -1,0 +1,90 @@
+"""README.md and the guides are run: every marked block, in order, one folder per page, as a reader would paste it."""
+
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from guide_pages import README, ROOT, Page, pages_to_run, read_page
+from host_commands import run_script
+
+from toy_french import make_corpus, write_corpus
+from toy_french.bilingual import make_bitext, write_bitext
+
+PAGES = pages_to_run()
+OF_CORPUS = ("train.txt", "valid.txt", "test.txt", "train.conllu")
+OF_BITEXT = (
+    *(f"{part}.{language}" for part in ("train", "valid", "test") for language in ("en", "fr")),
+    "lexicon.tsv",
+    "test.facts.jsonl",
+)
+
+Run = Callable[[Page], tuple[Path, str]]
+
+
+@pytest.fixture(scope="session")
+def run_page(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs a page, once, in a copy of the folder that the page before it left: (its folder, what it printed)."""
+    done: dict[Path, tuple[Path, str]] = {}
+
+    def start() -> Path:
+        """The folder of a reader who has a tokenised text and a tokenised bitext."""
+        folder = tmp_path_factory.mktemp("text")
+        for files, names in ((_corpus(folder / "a"), OF_CORPUS), (_bitext(folder / "b"), OF_BITEXT)):
+            for name in names:
+                shutil.copyfile(files / name, folder / name)
+        return folder
+
+    def run(page: Page) -> tuple[Path, str]:
+        if page.path not in done:
+            before = start() if page.continues is None else run(read_page(page.continues))[0]
+            folder = tmp_path_factory.mktemp(page.path.stem) / "work"
+            shutil.copytree(before, folder)
+            done[page.path] = folder, _run_blocks(page, folder)
+        return done[page.path]
+
+    return run
+
+
+def _corpus(folder: Path) -> Path:
+    write_corpus(make_corpus(1000, 1), folder)
+    return folder
+
+
+def _bitext(folder: Path) -> Path:
+    write_bitext(make_bitext(400, 1), folder)
+    return folder
+
+
+def _run_blocks(page: Page, folder: Path) -> str:
+    """Every bash block in a shell of its own, then the python blocks as one script."""
+    said = ""
+    for language, block in page.blocks:
+        if language == "bash":
+            said += run_script("bash", "-euxo", "pipefail", "-c", block, cwd=folder).out
+    if script := "\n".join(block for language, block in page.blocks if language == "python"):
+        said += run_script(sys.executable, "-c", script, cwd=folder, variables={"PYTHONPATH": str(ROOT)}).out
+    return said
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.stem)
+def test_the_blocks_of_a_page_run_one_after_the_other(run_page: Run, page: Page) -> None:
+    run_page(page)
+
+
+def test_the_first_page_trains_and_measures_a_model(run_page: Run) -> None:
+    assert "nats per word, perplexity" in run_page(read_page(README))[1]
+
+
+def test_translations_of_three_sentences_are_typed_and_printed(run_page: Run) -> None:
+    said = run_page(read_page(ROOT / "docs" / "guides" / "translation.md"))[1]
+    assert len(re.findall(r"^H-", said, re.MULTILINE)) == 3
+
+
+def test_every_guide_is_in_the_list_of_guides_and_every_page_of_results_in_its_list() -> None:
+    for folder in (ROOT / "docs" / "guides", ROOT / "docs" / "results"):
+        index = (folder / "README.md").read_text(encoding="utf-8")
+        pages = {page.name for page in folder.glob("*.md")} - {"README.md"}
+        assert pages == {name for name in pages if f"({name})" in index}
