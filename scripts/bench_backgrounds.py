@@ -49,8 +49,8 @@ from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.log_linear import LogLinearOutput
-from fairseq_llrnn.prior.automaton import PriorAutomaton
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
 TREEBANK = Path(__file__).resolve().parents[2] / "shared" / "data" / "ud-french-gsd-1.4" / "train.conllu.gz"
@@ -109,7 +109,7 @@ def make_priors(lines: list[list[str]], folds: int) -> tuple[Prior, Prior, Sente
     index = {symbol: i for i, symbol in enumerate(symbols)}
     text = Sentences.of([[index[word] for word in line] for line in lines])
     made = ngram_from_text(text, words, 3, folds)
-    trigram = replace(unigram, log_weights=made.log_weights, automaton=PriorAutomaton(made.automaton, "ngram"))
+    trigram = replace(unigram, log_weights=made.log_weights).with_part(AutomatonPart(made.automaton, "ngram"))
     return unigram, trigram, text
 
 
@@ -268,9 +268,8 @@ def main() -> int:
     device = torch.device(args.device)
     begin = time.process_time()
     unigram, trigram, text = make_priors(read_lines(args), folds)
-    assert trigram.automaton is not None
     print(f"V = {len(unigram.symbols):,}, {len(text.tokens):,} tokens; ", end="")
-    print(", ".join(f"{value:,} {name}" for name, value in trigram.automaton.counts().items()), end="; ")
+    print(", ".join(f"{value:,} {name}" for name, value in trigram.parts[0].counts().items()), end="; ")
     print(f"made in {time.process_time() - begin:.0f} s; {args.device}, torch {torch.__version__}")
     figures = {
         "ngram_over_unigram_training": training_ratio(text, {"unigram": unigram, "trigram": trigram}, turns, device),

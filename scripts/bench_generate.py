@@ -47,10 +47,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 
 from kept_memory import add_memory_option, run_again, told
 
-from fairseq_llrnn.alignment.translation_table import LexicalTable, LexicalTranslation
+from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.cli.main import main as llrnn
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
+from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATION_WORDS, SMALL, LARGE = 40_000, 11_000, 200_000  # V of the comparisons
@@ -94,8 +95,7 @@ def random_translations(prior: Any, source_symbols: list[str]) -> Any:
     pairs = np.unique(np.stack([sources, targets]), axis=1)
     weights = rng.random(pairs.shape[1])
     table = LexicalTable.from_pairs(pairs[0], pairs[1], weights, len(source_symbols), TRANSLATIONS)
-    lexical = LexicalTranslation(table, 0.5, False, "random")
-    return replace(prior, source_symbols=tuple(source_symbols), lexical=lexical)
+    return prior.with_part(LexicalPart(table, 0.5, False, "random"), tuple(source_symbols))
 
 
 def some_evidence(prior: Any) -> Any:
@@ -104,7 +104,7 @@ def some_evidence(prior: Any) -> Any:
     mapping = {word: (f"tgt{i}" if i % 12 else word,) for i, word in enumerate(symbols) if i > 3 and i % 6 == 0}
     rules = EvidenceRules(("mapped",), mapping, {})
     signatures = with_slot_features(prior.output, rules)
-    return replace(prior, output=signatures, input=signatures, evidence=rules)
+    return replace(prior, output=signatures, input=signatures).with_part(EvidencePart(rules))
 
 
 class System:

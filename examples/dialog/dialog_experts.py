@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.experts.expert import Expert, Firing
 from fairseq_llrnn.features.dictionary import EOS
+from fairseq_llrnn.prior.parts import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -22,9 +23,10 @@ class Coverage(Expert):
     looks_at_prefix = True
 
     def open(self, prior: Prior) -> None:
-        if prior.evidence is None:
+        part = prior.find(EvidencePart)
+        if part is None:
             raise OptionError("expected a prior with evidence, found one without; build it with --evidence")
-        self.rules, self.known = prior.evidence, frozenset(prior.source_symbols)
+        self.rules, self.known = part.rules, frozenset(prior.source_symbols)
         self.offers: dict[str, tuple[str, ...]] = {}  # source word -> the strings that it offers
 
     def fires(self, source: Sequence[str], prefix: Sequence[str]) -> Firing:

@@ -24,6 +24,7 @@ from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.evaluation.text_bits import characters_of
 from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.prior.parts import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import load_prior
 
 TESTS = ("valid", "test1", "test2")
@@ -70,9 +71,10 @@ def spelling_bits(words: Sequence[str], place: Path, prior: Path) -> float:
     """
     import numpy as np
 
-    vocabulary = load_prior(prior).open_vocabulary
-    if vocabulary is None:
+    part = load_prior(prior).find(OpenVocabularyPart)
+    if part is None:
         raise DataError(f"{prior}: expected a prior with an open vocabulary, found none; make the system `open` first")
+    vocabulary = part.vocabulary
     symbols = load_dictionary(place / "dict.txt").symbols
     known = [symbol for symbol, word in zip(symbols, is_word(symbols), strict=True) if word]
     inside = set(known)

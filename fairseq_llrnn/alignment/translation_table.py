@@ -1,14 +1,13 @@
 """Translations of single words, t(x | s): the sparse table that a lexical background is made from.
 
-Sizes: U source words, V target words, E entries. alignment.py estimates it, the prior keeps it, backgrounds/lexical.py
-reads it.
+Sizes: U source words, V target words, E entries. aligners.py estimates it, prior/parts/lexical.py keeps it,
+backgrounds/lexical.py reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -81,48 +80,3 @@ class LexicalTable:
         used = np.diff(offsets) > 0
         if not ((probabilities > 0).all() and (np.abs(totals[used] - 1.0) < ROW_TOLERANCE).all()):
             raise ValueError("the lexical translations are no probabilities")
-
-
-@dataclass(frozen=True)
-class LexicalTranslation:
-    """Translations of the prior's source words, and the weight λ of what they say."""
-
-    table: LexicalTable
-    weight: float  # λ, or where it starts
-    learned: bool
-    aligner: str
-
-    @property
-    def identity(self) -> str:
-        """What a model's weights depend on, beside the table and the source words."""
-        return f"{self.weight!r} {self.learned}"
-
-    def description(self) -> dict[str, Any]:
-        """All but the table, for the prior's JSON."""
-        return {"weight": self.weight, "learned": self.learned, "aligner": self.aligner}
-
-    @classmethod
-    def described(cls, description: Mapping[str, Any], table: LexicalTable) -> LexicalTranslation:
-        """The reverse of `description`. Raises ValueError, KeyError or TypeError where it is something else."""
-        weight, learned, aligner = (description[name] for name in ("weight", "learned", "aligner"))
-        if not (isinstance(weight, float) and isinstance(learned, bool) and isinstance(aligner, str)):
-            raise ValueError("the lexical translations are described by something else than weight, learned, aligner")
-        return cls(table, weight, learned, aligner)
-
-    def check(self, sources: np.ndarray, possible: np.ndarray) -> None:
-        """Raise ValueError unless all is sound.
-
-        Args:
-            sources: (U,) bool, the source tokens that may have translations. possible: (V,) bool, the target words that
-                may be one.
-        """
-        self.table.check(possible)
-        if self.table.num_sources != len(sources):
-            raise ValueError("the lexical translations and the source words differ in number")
-        if np.diff(self.table.offsets)[~sources].any():
-            raise ValueError("the lexical translations hold some of a special symbol")
-        used, links = np.diff(self.table.offsets) > 0, self.table.links
-        if len(links) != len(used) or not (np.isfinite(links).all() and (links[used] > 0).all()):
-            raise ValueError("the lexical translations were estimated from numbers of links that are none")
-        if not (0.0 <= self.weight < 1.0 and (self.weight > 0.0 or not self.learned)):
-            raise ValueError(f"the lexical translations have the weight {self.weight}, which is none")

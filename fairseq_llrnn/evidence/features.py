@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.features.feature_table import NOT_TOP
 from fairseq_llrnn.features.signatures import Signatures
 from fairseq_llrnn.features.spelling import shape_features, suffixes
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.features.user_patterns import UserPatterns
 
 
-def unknown_word_features(word: str, prior: Prior) -> dict[str, float]:
-    """What a prior with evidence knows of a string outside its dictionary: `NOTTOP`, and what the spelling shows.
+def unknown_word_features(
+    word: str, known: Container[str], shapes: bool = False, patterns: UserPatterns | None = None
+) -> dict[str, float]:
+    """What is known of a string outside a dictionary: `NOTTOP`, and what the spelling shows.
 
-    Only features of φ: a suffix that too few words of the dictionary share is none.
+    Args:
+        known: the features of φ; a suffix that too few words of the dictionary share is none of them.
+        shapes: whether φ has surface shapes. patterns: the user's expressions.
 
     Raises:
         OptionError: one of the user's patterns takes far too long.
     """
     features = {NOT_TOP: 1.0, **{f"Suffix:{suffix}": 1.0 for suffix in suffixes(word)}}
-    if prior.settings.get("shapes"):
+    if shapes:
         features |= shape_features(word)
-    if prior.evidence is not None and prior.evidence.user_patterns is not None:
-        features |= prior.evidence.user_patterns.features(word)
-    known = prior.output.features.index
+    if patterns is not None:
+        features |= patterns.features(word)
     return {name: value for name, value in features.items() if name in known and value != 0.0}
 
 

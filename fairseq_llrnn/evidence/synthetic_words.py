@@ -9,15 +9,12 @@ Sizes: U source words, V target words.
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import TYPE_CHECKING
+from collections.abc import Container, Sequence
 
 import numpy as np
 
+from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.evidence.rules import EvidenceRules
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.prior.prior import Prior
 
 POOL = 500  # invented strings of a kind
 LEAST_PROBABILITY = 0.3  # t(x | s) of a word and its translation
@@ -66,15 +63,14 @@ def _name(random: np.random.Generator) -> str:
     return _word(random).capitalize()
 
 
-def certain_translations(prior: Prior) -> np.ndarray:
+def certain_translations(
+    table: LexicalTable, source: Sequence[str], symbols: Sequence[str], log_weights: np.ndarray
+) -> np.ndarray:
     """The translation of every source word that has a certain one, neither of them too frequent: (U,), −1 for none.
 
-    Raises:
-        ValueError: the prior has no lexical translations.
+    Args:
+        source, symbols: U and V words. log_weights: log b₀, (V,).
     """
-    if prior.lexical is None:
-        raise ValueError("the prior has no lexical translations")
-    table, source = prior.lexical.table, prior.source_symbols
     best = np.full(len(source), -1)
     some = np.flatnonzero(np.diff(table.offsets) > 0)
     first = table.offsets[some]  # the most probable translation comes first
@@ -82,7 +78,7 @@ def certain_translations(prior: Prior) -> np.ndarray:
     best[some[likely]] = table.targets[first[likely]]
     for word in np.flatnonzero(best >= 0).tolist():
         translation = int(best[word])
-        letters = all(any(map(str.isalpha, w)) for w in (source[word], prior.symbols[translation]))
-        if not letters or np.exp(prior.log_weights[translation]) > MOST_FREQUENT:
+        letters = all(any(map(str.isalpha, w)) for w in (source[word], symbols[translation]))
+        if not letters or np.exp(log_weights[translation]) > MOST_FREQUENT:
             best[word] = -1
     return best

@@ -10,43 +10,18 @@ the next free id when it is first met, the same in the whole process; what stand
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairseq_llrnn.evidence.features import unknown_word_features
 from fairseq_llrnn.evidence.overflow import LeftOut
 from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.signatures import Signatures
 
 MAX_SLOTS = 16  # of a sentence
-
-
-class OpenWords:
-    """The words of a dictionary, and strings that got an id later."""
-
-    def __init__(self, symbols: Sequence[str]) -> None:
-        self.known = len(symbols)
-        self.symbols = list(symbols)
-        self.known_index = {symbol: i for i, symbol in enumerate(symbols)}
-        self.open_index: dict[str, int] = {}
-
-    def index(self, word: str) -> int:
-        """The id of a word; a word that has none gets one."""
-        index = self.known_index.get(word)
-        return self.open(word) if index is None else index
-
-    def open(self, word: str) -> int:
-        """The id beyond the dictionary of a string, whether or not the dictionary has it as well."""
-        index = self.open_index.get(word)
-        if index is None:
-            index = self.open_index[word] = len(self.symbols)
-            self.symbols.append(word)
-        return index
 
 
 @dataclass(frozen=True)
@@ -62,17 +37,15 @@ class Offer:
 class EvidenceTable:
     """Offers by source id. It grows as unknown strings are met: one table serves a prior's dictionaries and models."""
 
-    def __init__(self, prior: Prior) -> None:
-        """Raises ValueError for a prior without evidence."""
-        if prior.evidence is None:
-            raise ValueError("the prior has no evidence")
-        self.rules: EvidenceRules = prior.evidence
+    def __init__(
+        self, rules: EvidenceRules, source: OpenWords, target: OpenWords, output: Signatures, shapes: bool
+    ) -> None:
+        """output: φ of the target's dictionary. shapes: whether φ has surface shapes."""
+        self.rules, self.source, self.target = rules, source, target
         self.max_slots = MAX_SLOTS
-        self.source = OpenWords(prior.source_symbols)
-        self.target = OpenWords(prior.symbols)
         self.rows: list[tuple[tuple[int, ...], tuple[float, ...]]] = []  # features and their values
-        self._prior = prior
-        self._feature = {name: i for i, name in enumerate(prior.output.features.names)}
+        self._output, self._shapes = output, shapes
+        self._feature = {name: i for i, name in enumerate(output.features.names)}
         self._row_index: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
         self._offers: dict[int, tuple[Offer, ...]] = {}
         self._seen = np.zeros(0, dtype=np.uint8)  # by source id; 0: not asked yet, 1: offers nothing, 2: something
@@ -136,9 +109,9 @@ class EvidenceTable:
         """The number of the slot's feature row, a new one if no slot had it before."""
         target = self.target.known_index.get(string)
         if target is None or unknown:
-            features = unknown_word_features(string, self._prior)
+            features = unknown_word_features(string, self._feature, self._shapes, self.rules.user_patterns)
         else:
-            features = self._prior.output.features.row(int(self._prior.output.class_of[target]))
+            features = self._output.features.row(int(self._output.class_of[target]))
         features = dict(features)
         features[FEATURES[evidence.kind]] = 1.0
         if unknown:

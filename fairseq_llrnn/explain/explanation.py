@@ -87,7 +87,7 @@ def explain(
     if evidence is not None:
         if slot_rows is None:
             raise ValueError("a background with slots needs their rows")
-        symbols = prior.evidence_table.target.symbols
+        symbols = prior.session.target.symbols
         slots = SlotTerms(evidence, symbols, table, output, hidden, slot_rows)
         table = slots.table
         names = [symbols[x] for x in evidence.columns(evidence.start(1))[0].tolist()]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.alignment.translation_table import LexicalTranslation
+from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 
 Places = tuple[tuple[int, float], ...]  # (place in the source, value), the largest value first
@@ -30,7 +30,7 @@ class SourceEvidence:
 
 @torch.inference_mode()
 def source_evidence(
-    lexical: LexicalTranslation | None,
+    table: LexicalTable | None,
     background: Background,
     source: Tensor,
     tokens: Tensor,
@@ -41,14 +41,15 @@ def source_evidence(
     """What the source says of every token.
 
     Args:
+        table: of lexical translations, where there are any.
         background: b₀, which knows of no source. source: (L,) indices of the source's tokens. tokens: (T,) indices of
             the translation's. attention: (T, L) of the model. top: how many places (fewer where there are fewer).
         outside: (T,) bool, which tokens are strings outside the vocabulary, whatever `tokens` has for them: without the
             source they are impossible.
     """
     said: list[dict[int, float]] | None = None
-    if lexical is not None:
-        said = [dict(lexical.table.row(s)) for s in source.tolist()]
+    if table is not None:
+        said = [dict(table.row(s)) for s in source.tolist()]
     log_weights = _log_weights(background, tokens)
     if outside is not None:
         log_weights = log_weights.masked_fill(outside, NEGATIVE_INFINITY)

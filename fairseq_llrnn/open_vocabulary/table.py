@@ -1,6 +1,6 @@
 """Words outside the dictionary as ids, and what the open classes say of each.
 
-Sizes: V words, O open classes. Ids from V on are strings (evidence/table.py); a word of the dictionary has such an
+Sizes: V words, O open classes. Ids from V on are strings (features/open_words.py); a word of the dictionary has such an
 id as well, its *twin*, by which training reads and scores it as if the dictionary lacked it. Probabilities are of
 strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for a twin, the sum leaves itself out.
 
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairseq_llrnn.alignment.translation_table import is_word
-from fairseq_llrnn.evidence.table import OpenWords
+from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.open_vocabulary.spelling import spell
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 

@@ -5,7 +5,7 @@ Sizes: V words, O open classes, F output features, n the order of the character 
     p(w | K)  =  p(<unk> | K) Σ_o r_o(K) P_o(w | w ∉ V)         for every string w outside the dictionary
 
 A word of the dictionary has its own probability only: P_o leaves these words out, and is divided by what is left. So
-every string has one path, what the host calls <unk> is exactly the probability of a word outside the dictionary, and
+every string has one path, what fairseq calls <unk> is exactly the probability of a word outside the dictionary, and
 perplexities over the dictionary mean what they meant before. mixture.py has r_o and p(<unk> | K).
 """
 
@@ -62,20 +62,20 @@ class OpenVocabulary:
         """For the prior's arrays."""
         characters, numbers = self.strings.characters, self.strings.numbers
         arrays = {
-            "open_offsets": self.features.offsets,
-            "open_indices": self.features.indices,
-            "open_values": self.features.values,
-            "open_log_shares": self.log_shares,
-            "open_log_outside": self.log_outside,
-            "open_word_shares": self.word_shares,
-            "open_characters": characters.alphabet.characters,
-            "open_geometric": self.strings.geometric,
-            "open_numbers": np.concatenate([numbers.steps, numbers.digits, numbers.separators]),
+            "offsets": self.features.offsets,
+            "indices": self.features.indices,
+            "values": self.features.values,
+            "log_shares": self.log_shares,
+            "log_outside": self.log_outside,
+            "word_shares": self.word_shares,
+            "characters": characters.alphabet.characters,
+            "geometric": self.strings.geometric,
+            "numbers": np.concatenate([numbers.steps, numbers.digits, numbers.separators]),
         }
         for name in ("keys", "counts", "entry_keys", "entry_counts"):
             parts = [getattr(level, name) for level in characters.levels]
-            arrays[f"open_{name}"] = np.concatenate(parts)
-            arrays[f"open_{name}_sizes"] = np.array([len(part) for part in parts], dtype=np.int64)
+            arrays[f"{name}"] = np.concatenate(parts)
+            arrays[f"{name}_sizes"] = np.array([len(part) for part in parts], dtype=np.int64)
         return arrays
 
 
@@ -88,7 +88,7 @@ def read_open_vocabulary(
         names: F. num_words: V.
 
     Raises:
-        ValueError, KeyError, TypeError: for what is none; it may come from strangers.
+        ValueError, KeyError, TypeError: for what is none; it is untrusted input.
     """
     classes, order = description["classes"], description["order"]
     if description["kind"] != KIND or not isinstance(order, int) or not 0 < order <= 64:
@@ -103,20 +103,20 @@ def read_open_vocabulary(
         return _row(arrays, name, np.int64, size)
 
     many = len(classes)
-    offsets, indices = integers("open_offsets", many + 1), integers("open_indices")
-    values = _row(arrays, "open_values", np.float32, len(indices))
+    offsets, indices = integers("offsets", many + 1), integers("indices")
+    values = _row(arrays, "values", np.float32, len(indices))
     if not are_rows(offsets, indices, len(names)) or not np.isfinite(values).all():
         raise ValueError("the features of the open classes point outside their table")
-    log_shares, log_outside = numbers("open_log_shares", many), numbers("open_log_outside", many)
-    word_shares, geometric = numbers("open_word_shares", num_words), numbers("open_geometric", many)
+    log_shares, log_outside = numbers("log_shares", many), numbers("log_outside", many)
+    word_shares, geometric = numbers("word_shares", num_words), numbers("geometric", many)
     if abs(np.exp(log_shares).sum() - 1.0) > 1e-6 or not (np.isfinite(log_outside) & (log_outside <= 0.0)).all():
         raise ValueError("the shares of the open classes are none")
     if not ((word_shares >= 0) & (word_shares <= 1)).all() or not ((geometric >= 0) & (geometric < 1)).all():
         raise ValueError("the open vocabulary has shares outside 0 … 1")
-    parts = np.split(numbers("open_numbers", 3 + len(DIGITS) + len(SEPARATORS)), [3, 3 + len(DIGITS)])
+    parts = np.split(numbers("numbers", 3 + len(DIGITS) + len(SEPARATORS)), [3, 3 + len(DIGITS)])
     if any((part <= 0).any() or abs(part.sum() - 1.0) > 1e-6 for part in parts):
         raise ValueError("the distribution of numbers does not add up to one")
-    characters = integers("open_characters")
+    characters = integers("characters")
     sound = len(characters) + 2 <= MOST_SYMBOLS and (np.diff(characters) > 0).all()
     if not sound or (len(characters) and (characters[0] < 0 or characters[-1] >= 0x110000)):
         raise ValueError("the alphabet of the open vocabulary is none")
@@ -129,9 +129,9 @@ def read_open_vocabulary(
 def _read_characters(alphabet: Alphabet, num_classes: int, order: int, integers: Any) -> CharacterNGrams:
     split = {}
     for name in ("keys", "counts", "entry_keys", "entry_counts"):
-        sizes, whole = integers(f"open_{name}_sizes", order), integers(f"open_{name}")
+        sizes, whole = integers(f"{name}_sizes", order), integers(f"{name}")
         if (sizes < 0).any() or sizes.sum() != len(whole):
-            raise ValueError(f"open_{name}: its parts do not add up to the whole")
+            raise ValueError(f"the character n-grams: {name}: the parts do not add up to the whole")
         split[name] = np.split(whole, np.cumsum(sizes)[:-1])
     before = 1
     for keys, counts, entries, entry_counts in zip(*split.values(), strict=True):

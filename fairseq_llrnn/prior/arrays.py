@@ -1,4 +1,4 @@
-"""The arrays of a prior, checked before anything computes with them: they may come from strangers.
+"""The arrays of a prior, checked before anything computes with them: they are untrusted input.
 
 All functions raise ValueError, KeyError or TypeError for what is no array of a prior.
 """
@@ -6,11 +6,9 @@ All functions raise ValueError, KeyError or TypeError for what is no array of a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.alignment.translation_table import LexicalTable, LexicalTranslation
 from fairseq_llrnn.features.feature_table import FeatureTable, are_rows
 from fairseq_llrnn.features.signatures import Signatures
 
@@ -41,14 +39,3 @@ def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence
     if not np.isfinite(values).all():
         raise ValueError(f"the {side} features hold values that are not finite")
     return Signatures(class_of, FeatureTable(tuple(names), offsets, indices, values))
-
-
-def read_lexical(arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> LexicalTranslation:
-    """The lexical translations; LexicalTranslation.check says whether they are sound."""
-    table = LexicalTable(
-        read_array(arrays, "lexical_offsets", np.int64),
-        read_array(arrays, "lexical_targets", np.int64),
-        read_array(arrays, "lexical_probabilities", np.float32),
-        read_array(arrays, "lexical_links", np.float32),
-    )
-    return LexicalTranslation.described(description, table)

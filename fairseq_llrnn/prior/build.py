@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fairseq_llrnn.alignment.aligners import Bitext, translation_table
-from fairseq_llrnn.alignment.translation_table import LexicalTranslation, is_word
+from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.feature_table import FeatureTable, identity_rows, restrict_groups, top_words
@@ -26,6 +26,7 @@ from fairseq_llrnn.features.spelling import shape_features, suffix_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.ngrams.unigram import unigram_weights
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 BACKGROUNDS = ("unigram", "uniform", "ngram:FILE", "ngram:N", "automaton:FILE", "model:FILE")
@@ -135,11 +136,11 @@ def add_translations(
     Raises:
         DataError: as the alignment does.
     """
-    possible = is_word(prior.symbols) & np.isfinite(prior.log_weights)
+    possible = is_word(prior.symbols) & prior.allowed
     table, notes = translation_table(bitext, is_word(source_symbols), possible, settings.top, settings.aligner)
-    lexical = LexicalTranslation(table, settings.weight, settings.learned, settings.aligner)
+    lexical = LexicalPart(table, settings.weight, settings.learned, settings.aligner)
     used = {**prior.settings, "lexical_top": settings.top}
-    return replace(prior, source_symbols=source_symbols, lexical=lexical, settings=used), notes
+    return replace(prior.with_part(lexical, source_symbols), settings=used), notes
 
 
 def _word_rows(

@@ -1,17 +1,126 @@
-"""The files of a prior's directory: their names, lists of words, and how a new directory takes an old one's place."""
+"""The files of a prior's directory: written whole or not at all, and read with every hash checked."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
 import shutil
-from collections.abc import Sequence
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from fairseq_llrnn.errors import PriorError
-from fairseq_llrnn.prior.manifest import JSON_FILE, REBUILD
+from fairseq_llrnn.features.dictionary import hash_symbols
+from fairseq_llrnn.prior.manifest import FORMAT, JSON_FILE, REBUILD, SOURCE_HASH, VERSION, read_description
+from fairseq_llrnn.prior.part import Part
 
 WORDS_FILE, ARRAYS_FILE, SOURCE_FILE = "dictionary.txt", "arrays.npz", "source.txt"
-MODEL_FOLDER = "model"
+
+
+@dataclass(frozen=True)
+class SavedPrior:
+    """What a directory holds, or is to hold, but for the files of parts."""
+
+    description: Mapping[str, Any]
+    symbols: tuple[str, ...]
+    source_symbols: tuple[str, ...]
+    arrays: Mapping[str, np.ndarray]  # those of the part NAME are NAME/…
+
+    def arrays_of(self, part: str) -> dict[str, np.ndarray]:
+        """Those of a part, by their own names."""
+        start = f"{part}/"
+        return {name.removeprefix(start): array for name, array in self.arrays.items() if name.startswith(start)}
+
+
+def write_directory(directory: Path, prior: SavedPrior, parts: Mapping[str, Part]) -> None:
+    """Write all files to a temporary name beside `directory`, then rename it.
+
+    Raises:
+        PriorError: the place exists and is no prior, or cannot be written.
+    """
+    directory = directory.resolve()  # `.` has no name that a rename could take
+    if directory.exists() and not _holds_nothing_else(directory):
+        raise PriorError(
+            f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"
+        )
+    temporary: Path | None = None
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+        _write(temporary, prior)
+        for name, part in parts.items():
+            part.write(temporary / name)
+        temporary.chmod(0o755)
+        _swap(temporary, directory)
+    except OSError as error:
+        raise PriorError(
+            f"{directory}: the prior cannot be written ({error.strerror or error}); "
+            "check the rights and the free space there, or give another --out"
+        ) from None
+    finally:
+        if temporary is not None and temporary.exists():
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write(directory: Path, prior: SavedPrior) -> None:
+    packed = io.BytesIO()  # numpy's own file would complain a second time, and on stderr, where a disk is full
+    np.savez(packed, **dict(prior.arrays))
+    (directory / ARRAYS_FILE).write_bytes(packed.getvalue())
+    _write_words(directory / WORDS_FILE, prior.symbols)
+    if prior.source_symbols:
+        _write_words(directory / SOURCE_FILE, prior.source_symbols)
+    digest = hashlib.sha256(packed.getvalue()).hexdigest()
+    description = {"format": FORMAT, "version": VERSION, "arrays_sha256": digest, **prior.description}
+    text = json.dumps(description, ensure_ascii=False, indent=1)
+    (directory / JSON_FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def read_directory(directory: Path) -> SavedPrior:
+    """All but the files of parts, whose hashes fit.
+
+    Raises:
+        PriorError: no prior there, another version, a truncated or changed file.
+    """
+    description = read_description(directory)
+    try:
+        symbols = _read_words(directory / WORDS_FILE)
+        source_symbols = _read_words(directory / SOURCE_FILE) if SOURCE_HASH in description else ()
+        raw = (directory / ARRAYS_FILE).read_bytes()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PriorError(f"{directory}: a file of the prior cannot be read ({error}); {REBUILD}") from None
+    for name, words, expected in (
+        (WORDS_FILE, symbols, description["dictionary_sha256"]),
+        (SOURCE_FILE, source_symbols, description.get(SOURCE_HASH)),
+    ):
+        if words and hash_symbols(words) != expected:
+            raise PriorError(f"{directory / name}: expected the words the prior was made for, found others; {REBUILD}")
+    if hashlib.sha256(raw).hexdigest() != description["arrays_sha256"]:
+        raise PriorError(
+            f"{directory / ARRAYS_FILE}: expected the arrays described in {JSON_FILE}, found {len(raw)} other bytes "
+            f"(truncated or changed); copy it again or {REBUILD}"
+        )
+    with unsound(directory), np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
+        return SavedPrior(description, symbols, source_symbols, {name: arrays[name] for name in arrays.files})
+
+
+@contextmanager
+def unsound(directory: Path) -> Iterator[None]:
+    """Whatever is wrong with what was read of a prior, or with its types, is one PriorError."""
+    try:
+        yield
+    except KeyError as error:
+        raise PriorError(f"{directory}: expected {error} in the prior, found none; {REBUILD}") from None
+    except (ValueError, TypeError, AttributeError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise PriorError(f"{directory}: {error}; {REBUILD}") from None
 
 
 def check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, option: str) -> None:
@@ -29,12 +138,12 @@ def check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, opti
     )
 
 
-def write_words(path: Path, symbols: Sequence[str]) -> None:
+def _write_words(path: Path, symbols: Sequence[str]) -> None:
     """One word a line."""
     path.write_text("\n".join(symbols) + "\n", encoding="utf-8", newline="\n")
 
 
-def swap(new: Path, directory: Path) -> None:
+def _swap(new: Path, directory: Path) -> None:
     """Put `new` in the place of `directory`; if that fails, what was there is there again."""
     if not directory.exists():
         os.replace(new, directory)
@@ -49,13 +158,17 @@ def swap(new: Path, directory: Path) -> None:
     shutil.rmtree(aside)
 
 
-def holds_nothing_else(path: Path) -> bool:
+def _holds_nothing_else(path: Path) -> bool:
     """Whether `path` is a directory with the files of a prior, or none: all that a new prior may replace."""
-    names = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE, MODEL_FOLDER}
-    return path.is_dir() and {p.name for p in path.iterdir()} <= names
+    if not path.is_dir():
+        return False
+    names = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE}
+    with suppress(PriorError):  # an old prior, or a damaged one: it may be replaced where it has no folders
+        names |= {part["part"] for part in read_description(path)["parts"]}
+    return {found.name for found in path.iterdir()} <= names
 
 
-def read_words(path: Path) -> tuple[str, ...]:
-    """What `write_words` wrote."""
+def _read_words(path: Path) -> tuple[str, ...]:
+    """What `_write_words` wrote."""
     text = path.read_bytes().decode("utf-8")  # read_text would take \r for the end of a line
     return tuple(text.removesuffix("\n").split("\n"))

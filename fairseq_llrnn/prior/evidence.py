@@ -15,6 +15,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules, form_of
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, WordList
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -26,9 +27,8 @@ def add_evidence(prior: Prior, rules: EvidenceRules, source_symbols: tuple[str, 
     """
     output = with_slot_features(prior.output, rules)
     same = prior.input is prior.output
-    return replace(
-        prior, output=output, input=output if same else prior.input, source_symbols=source_symbols, evidence=rules
-    )
+    prior = replace(prior, output=output, input=output if same else prior.input)
+    return prior.with_part(EvidencePart(rules), source_symbols)
 
 
 def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tuple[Prior, Counter[str]]:
@@ -77,10 +77,11 @@ def source_words(prior: Prior) -> dict[str, int]:
     Raises:
         OptionError: a pattern takes far too long.
     """
-    if prior.evidence is None:
+    part = prior.find(EvidencePart)
+    if part is None:
         return {}
     known = frozenset(prior.source_symbols)
     words = (word for word in prior.source_symbols if not PADDING_ENTRY.fullmatch(word))
-    found = (prior.evidence.find(word, known) for word in words)
+    found = (part.rules.find(word, known) for word in words)
     counted = Counter(evidence.kind for evidence in found if evidence is not None)
-    return {kind: counted[kind] for kind in prior.evidence.kinds}
+    return {kind: counted[kind] for kind in part.rules.kinds}

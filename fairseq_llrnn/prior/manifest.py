@@ -1,25 +1,20 @@
-"""prior.json, checked before anything believes it: it may come from a stranger."""
+"""prior.json, checked before anything believes it: it is untrusted input."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.prior.part import KINDS, Part
 
 FORMAT = "fairseq_llrnn prior"
-VERSION = 3
-READABLE = (2, 3)  # of version 2 is what knows neither an automaton nor an open vocabulary
+VERSION = 4
 JSON_FILE = "prior.json"
 REBUILD = "build it again with `llrnn prior`"
-SOURCE_HASH = "source_dictionary_sha256"  # in the parts that know source words
-SOURCE_PARTS = {  # and how errors call them
-    "lexical": "lexical translations were",
-    "evidence": "evidence was",
-    "copies": "words to copy were",
-}
+SOURCE_HASH = "source_dictionary_sha256"  # where some part belongs to source words
+ENTRIES = ("settings", "dictionary_sha256", "arrays_sha256", "output_features", "input_features", "parts")
 
 
 def read_description(directory: Path) -> dict[str, Any]:
@@ -40,14 +35,11 @@ def read_description(directory: Path) -> dict[str, Any]:
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise PriorError(f"{path}: expected the description of a {FORMAT}, found something else; {REBUILD}")
     version = description.get("version")
-    if version not in READABLE:
-        known = " or ".join(map(str, READABLE))
-        if isinstance(version, int) and version > VERSION:
-            mend = "it comes from a newer fairseq_llrnn: use that one"
-        else:
-            mend = f"{REBUILD} of this version"
-        raise PriorError(f"{path}: expected version {known}, found {version}; {mend}")
-    missing = {"settings", "dictionary_sha256", "arrays_sha256", "output_features", "input_features"} - set(description)
+    if version != VERSION:
+        newer = isinstance(version, int) and version > VERSION
+        fix = "it comes from a newer fairseq_llrnn: use that one" if newer else f"{REBUILD} of this version"
+        raise PriorError(f"{path}: expected version {VERSION}, found {version}; {fix}")
+    missing = set(ENTRIES) - set(description)
     if missing:
         raise PriorError(f"{path}: expected the entries {', '.join(sorted(missing))}, found none; {REBUILD}")
     names = (description["output_features"], description["input_features"] or [])
@@ -55,12 +47,18 @@ def read_description(directory: Path) -> dict[str, Any]:
         isinstance(part, list) and all(isinstance(name, str) for name in part) for part in names
     ):
         raise PriorError(f"{path}: expected settings and lists of feature names, found something else; {REBUILD}")
+    parts = description["parts"]
+    if not isinstance(parts, list) or not all(isinstance(p, dict) and isinstance(p.get("part"), str) for p in parts):
+        raise PriorError(f"{path}: expected a list of parts with their names, found something else; {REBUILD}")
     return description
 
 
-def check_source_hash(description: Mapping[str, Any], found: str) -> None:
-    """Raise ValueError where a part was made for source words of another hash than `found`."""
-    for part, name in SOURCE_PARTS.items():
-        known = description.get(part, {SOURCE_HASH: found})
-        if not isinstance(known, dict) or known.get(SOURCE_HASH) != found:
-            raise ValueError(f"the {name} made for other source words")
+def part_class(name: str) -> type[Part]:
+    """The class of a part with that name (`automaton`, `automaton.2`). Raises PriorError for an unregistered one."""
+    kind = name.partition(".")[0]
+    if kind not in KINDS:
+        raise PriorError(
+            f"the prior has a part {name!r}, expected one of {', '.join(sorted(KINDS))}; import the module "
+            f"that defines it, with @fairseq_llrnn.prior.register_part({kind!r}), before the prior is read"
+        )
+    return KINDS[kind]

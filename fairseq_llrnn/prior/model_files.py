@@ -23,13 +23,13 @@ import numpy as np
 
 from fairseq_llrnn.backgrounds.language_model import NextWords
 from fairseq_llrnn.features.dictionary import UNK
-from fairseq_llrnn.prior.directory import ARRAYS_FILE, MODEL_FOLDER, SOURCE_FILE, WORDS_FILE
+from fairseq_llrnn.prior.directory import ARRAYS_FILE, SOURCE_FILE, WORDS_FILE
 from fairseq_llrnn.prior.manifest import JSON_FILE
 
 CHECKPOINT, DICTIONARY, PRIOR = "checkpoint.pt", "dict.txt", "prior"
 # what a prior consists of: who looks at a folder (.DS_Store) or edits in it may leave other files there
 _OF_PRIORS = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE, CHECKPOINT, DICTIONARY}
-# one name, or names in folders; a description from a stranger must not point out of the prior
+# one name, or names in folders; a description is untrusted and must not point out of the prior
 _NAME = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*", re.ASCII)
 
 
@@ -37,10 +37,10 @@ _NAME = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*", re.ASCII)
 class ModelFiles:
     """Where the files of a model are, what is in them, and how much the model is meant to say.
 
-    The dictionary's file is called DICTIONARY wherever it is, as the host wants it.
+    The dictionary's file is called DICTIONARY wherever it is, as fairseq wants it.
     """
 
-    paths: Mapping[str, Path]  # by their names inside MODEL_FOLDER
+    paths: Mapping[str, Path]  # by their names inside the part's folder
     hashes: Mapping[str, str]  # SHA-256, by the same names
     weight: float  # of p^(1/temperature) in b, above 0; the rest is b₀'s
     temperature: float
@@ -57,10 +57,8 @@ class ModelFiles:
         return cls(paths, {name: _hash(path) for name, path in paths.items()}, weight, temperature)
 
     @classmethod
-    def described(cls, description: Any, prior: Path) -> ModelFiles:
-        """Those of the prior in the folder `prior`, which describes them so; raises ValueError where they differ."""
-        if not isinstance(description, dict):
-            raise ValueError("expected the files of a model, found another kind of entry")
+    def described(cls, description: Mapping[str, Any], folder: Path) -> ModelFiles:
+        """Those in the `folder` of a prior which describes them so; raises ValueError where they differ."""
         hashes, weight = description.get("files"), description.get("weight", 0.0)
         temperature = description.get("temperature", 0.0)
         if not isinstance(hashes, dict) or not {CHECKPOINT, DICTIONARY} <= set(hashes):
@@ -71,12 +69,12 @@ class ModelFiles:
             raise ValueError(f"expected a weight of the model above 0 and up to 1, found {weight!r}")
         if not _is_positive(temperature):
             raise ValueError(f"expected a temperature above 0, found {temperature!r}")
-        paths = {name: prior / MODEL_FOLDER / name for name in hashes}
+        paths = {name: folder / name for name in hashes}
         for name, path in paths.items():
             if not path.is_file():
-                raise ValueError(f"expected the model's file {MODEL_FOLDER}/{name}, found none")
+                raise ValueError(f"expected the model's file {folder.name}/{name}, found none")
             if _hash(path) != hashes[name]:
-                raise ValueError(f"the model's file {MODEL_FOLDER}/{name} is not the one that the prior was built with")
+                raise ValueError(f"the model's file {folder.name}/{name} is not the one that the prior was built with")
         return cls(paths, hashes, float(weight), float(temperature))
 
     def description(self) -> dict[str, Any]:
@@ -94,10 +92,10 @@ class ModelFiles:
         description = self.paths.get(f"{PRIOR}/{JSON_FILE}")
         return None if description is None else description.parent
 
-    def write(self, prior: Path) -> None:
-        """Copy the files into the folder `prior`."""
+    def write(self, folder: Path) -> None:
+        """Copy the files into `folder`."""
         for name, path in self.paths.items():
-            place = prior / MODEL_FOLDER / name
+            place = folder / name
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, place)
 

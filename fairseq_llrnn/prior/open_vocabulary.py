@@ -28,6 +28,7 @@ from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, open_classes
 from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
 from fairseq_llrnn.open_vocabulary.strings import GEOMETRIC_SHARE, StringDistributions
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
 FLOOR = 5  # words that occur at most so often are rare
@@ -83,14 +84,14 @@ def add_open_vocabulary(
     same = prior.input is prior.output
     signatures = replace(prior.output, features=output)
     used = {**prior.settings, "open_floor": floor}
-    return replace(
+    prior = replace(
         prior,
         output=signatures,
         input=signatures if same else prior.input,
         log_weights=_weights(prior, word_shares),
         settings=used,
-        open_vocabulary=vocabulary,
     )
+    return prior.with_part(OpenVocabularyPart(vocabulary))
 
 
 def _shares(counts: Mapping[str, int], rare: list[str], index: Mapping[str, int]) -> np.ndarray:
@@ -108,7 +109,7 @@ def _features(word: str, prior: Prior, place: int | None, lexicon: Lexicon) -> d
         return {name: value for name, value in row.items() if feature_group(name) not in (TOP_FORM, NOT_TOP)}
     known = prior.output.features.index
     told = {name: value for name, value in lexicon.features(word).items() if name in known and value != 0.0}
-    seen = unknown_word_features(word, prior)
+    seen = unknown_word_features(word, known, bool(prior.settings.get("shapes")))
     return {name: value for name, value in {**seen, **told}.items() if name != NOT_TOP}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList
@@ -24,8 +25,8 @@ from fairseq_llrnn.ngrams.background import (
     ngram_from_text,
 )
 from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
-from fairseq_llrnn.prior.automaton import ON_ZERO, PriorAutomaton, floored, tempered
 from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
+from fairseq_llrnn.prior.parts.automaton import ON_ZERO, AutomatonPart, floored, tempered
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -33,7 +34,7 @@ from fairseq_llrnn.prior.prior import Prior
 class ContextualSettings:
     """What `llrnn prior --background ngram:…` or `automaton:…` can be told."""
 
-    kind: str  # one of prior_automaton.KINDS
+    kind: str  # one of parts.automaton.MADE_FROM
     source: str  # what follows the colon: a path, or the order of n-grams to estimate
     weight: float = 1.0
     temperature: float = 1.0
@@ -68,15 +69,12 @@ def add_contextual(
     log_weights = prior.log_weights / settings.temperature
     read = read_automaton(settings.source, words, settings.unknown_symbols, log_weights)
     automaton, notes = tempered(read.automaton, settings.temperature), Counter(read.notes)
-    known = PriorAutomaton(
-        automaton, "automaton", temperature=settings.temperature, on_zero=settings.on_zero, copies=settings.copies
-    )
-    made = replace(prior, log_weights=log_weights, automaton=known)
     if texts and not settings.copies:  # what a text can hold is only known beside its source
-        notes.update(_without_probability(made, words, settings, texts))
+        notes.update(_without_probability(automaton, log_weights, words, settings, texts))
     if settings.on_zero == "floor":
-        made = replace(made, automaton=replace(known, automaton=floored(automaton, log_weights)))
-    return made, notes
+        automaton = floored(automaton, log_weights)
+    part = AutomatonPart(automaton, "automaton", temperature=settings.temperature, on_zero=settings.on_zero)
+    return replace(prior, log_weights=log_weights).with_part(part), notes
 
 
 def _with_ngrams(
@@ -90,8 +88,8 @@ def _with_ngrams(
         sentences = read_sentences(settings.texts or texts, words)
         unigrams = _unigram_below(prior, words, sentences) if settings.texts else None
         made = ngram_from_text(sentences, words, order, settings.folds, weight, temperature, unigrams=unigrams)
-    known = PriorAutomaton(made.automaton, "ngram", weight, temperature)
-    return replace(prior, log_weights=made.log_weights, automaton=known), made.notes
+    part = AutomatonPart(made.automaton, "ngram", weight, temperature)
+    return replace(prior, log_weights=made.log_weights).with_part(part), made.notes
 
 
 def _unigram_below(prior: Prior, words: WordList, sentences: Sentences) -> np.ndarray:
@@ -108,14 +106,17 @@ def _unigram_below(prior: Prior, words: WordList, sentences: Sentences) -> np.nd
 
 
 def _without_probability(
-    prior: Prior, words: WordList, settings: ContextualSettings, texts: Sequence[str]
+    automaton: Automaton,
+    log_weights: np.ndarray,
+    words: WordList,
+    settings: ContextualSettings,
+    texts: Sequence[str],
 ) -> Counter[str]:
     """Sentences of the texts without probability, counted; the first of them is an error where they are one."""
-    assert prior.automaton is not None
     found = 0
     for path in texts:
         sentences = read_sentences([path], words)
-        places = first_impossible(prior.automaton.automaton, prior.log_weights, sentences)
+        places = first_impossible(automaton, log_weights, sentences)
         bad = np.flatnonzero(places != POSSIBLE)
         if len(bad) and settings.on_zero == "error":
             raise DataError(_what_is_wrong(path, int(bad[0]), int(places[bad[0]]), len(bad)))
@@ -132,7 +133,7 @@ def _what_is_wrong(path: str, sentence: int, where: int, many: int) -> str:
     before = " ".join(tokens[max(0, where - 4) : where]) or "the start"
     return (
         f"{place(Path(path), number)}: the background gives {tokens[where]!r} probability zero after {before!r} (token "
-        f"{where + 1}; {many:,} such sentences in all); mend the grammar or the text, or say --on-zero skip (training "
+        f"{where + 1}; {many:,} such sentences in all); fix the grammar or the text, or say --on-zero skip (training "
         "leaves such sentences out) or --on-zero floor (what it forbids gets a little weight)"
     )
 

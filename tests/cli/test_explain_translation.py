@@ -18,6 +18,7 @@ from translation_world import TranslationWorld, pairs
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
+from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 TARGET = "le chat vert voit la mer"
@@ -115,7 +116,7 @@ def test_the_background_and_who_speaks_for_a_word(
     base = np.exp(prior.log_weights)
     special = [prior.symbols.index(name) for name in ("</s>", "<unk>")]
     word_mass = base.sum() - base[special].sum()
-    lexical = prior.lexical
+    lexical = prior.find(LexicalPart)
     assert lexical is not None
     source = SOURCE.split()
     rows = [dict(lexical.table.row(prior.source_symbols.index(s))) for s in source]

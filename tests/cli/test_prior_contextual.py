@@ -9,7 +9,7 @@ import pytest
 import torch
 from small_corpus import Build, Corpus, Done, Llrnn
 
-from fairseq_llrnn.prior.automaton import FLOOR
+from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 TEXT = """\
@@ -88,14 +88,14 @@ def probabilities(prior: Prior, *words: str) -> dict[str, float]:
 
 def test_n_grams_of_the_training_text(built: Callable[..., Prior], corpus: Corpus) -> None:
     prior = built("--background", "ngram:3", "--count-text", corpus.place / "train.txt", "--folds", 2)
-    assert prior.automaton is not None and prior.automaton.folds == 2
+    assert prior.find(AutomatonPart).folds == 2
     after = probabilities(prior, "le")
     assert sum(after.values()) == pytest.approx(1, abs=1e-5)
     assert after["chat"] > after["table"] > 0 and "<pad>" not in after
     assert np.exp(prior.log_weights).sum() == pytest.approx(1)
     assert prior.settings["background"] == "ngram:3"
     plain = built("--background", "ngram:3", "--count-text", corpus.place / "train.txt", "--folds", 0)
-    assert plain.automaton is not None and plain.automaton.folds == 0
+    assert plain.find(AutomatonPart).folds == 0
     assert probabilities(plain, "le") == pytest.approx(after, abs=1e-6), "folds change nothing but training"
     assert plain.fingerprint != prior.fingerprint
 
@@ -106,8 +106,8 @@ def test_weight_and_temperature(built: Callable[..., Prior], corpus: Corpus) -> 
     assert probabilities(flat, "le")["chat"] < probabilities(sharp, "le")["chat"]
     unigram = built(*text, "--ngram-weight", 0)
     assert probabilities(unigram, "le") == pytest.approx(probabilities(unigram, "la"), abs=1e-6)
-    assert unigram.automaton is not None
-    assert (unigram.automaton.weight, unigram.automaton.temperature) == (0.0, 1.0)
+    part = unigram.find(AutomatonPart)
+    assert (part.weight, part.temperature) == (0.0, 1.0)
 
 
 def test_n_grams_over_the_unigram_of_another_text(built: Callable[..., Prior], corpus: Corpus) -> None:
@@ -154,14 +154,14 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
     options = ("--background", f"automaton:{corpus.place / 'grammar.txt'}", "--count-text", corpus.place / "train.txt")
     assert build(*options).error == (
         f"{corpus.place / 'train.txt'}, line 2: the background gives 'petite' probability zero after 'la' (token 2; "
-        "2 such sentences in all); mend the grammar or the text, or say --on-zero skip (training leaves such sentences "
+        "2 such sentences in all); fix the grammar or the text, or say --on-zero skip (training leaves such sentences "
         "out) or --on-zero floor (what it forbids gets a little weight)"
     )
     assert not corpus.out.exists()
     done = build(*options, "--on-zero", "skip")
     assert "note: 2 sentences of --count-text to which the background gives probability zero, that training" in done.err
     skipping = load_prior(corpus.out)
-    assert skipping.automaton is not None and skipping.automaton.on_zero == "skip"
+    assert skipping.find(AutomatonPart).on_zero == "skip"
     floor = built(*options, "--on-zero", "floor")
     after = probabilities(floor, "la")
     assert set(after) > {"table", "petite", "</s>", "<unk>"} and after["petite"] < FLOOR
@@ -219,7 +219,7 @@ def test_a_symbol_that_the_dictionary_lacks(build: Build, corpus: Corpus) -> Non
 def test_show_tells_of_a_grammar(built: Callable[..., Prior], llrnn: Llrnn, corpus: Corpus) -> None:
     built("--background", f"automaton:{corpus.place / 'grammar.txt'}", "--on-zero", "skip")
     shown = json.loads(llrnn("show", corpus.out, "--json").out)
-    assert shown["automaton"]["kind"] == "automaton"
+    assert shown["automaton"]["made_from"] == "automaton"
     begins = {row["word"]: row["probability"] for row in shown["automaton"]["start"]}
     assert begins == pytest.approx({"le": 0.5, "la": 0.5})
     assert shown["automaton"]["shortest"] == 2
@@ -234,6 +234,6 @@ def test_show_tells_of_a_grammar(built: Callable[..., Prior], llrnn: Llrnn, corp
 def test_show_tells_of_n_grams(built: Callable[..., Prior], llrnn: Llrnn, corpus: Corpus) -> None:
     built("--background", "ngram:2", "--count-text", corpus.place / "train.txt", "--folds", 2, "--ngram-weight", 0.5)
     text = llrnn("show", corpus.out).out
-    assert "\n            held out in training by 2 folds\n            weight 0.5\n" in text
+    assert "\n            cross-fitted in training, 2 folds\n            weight 0.5\n" in text
     assert "and goes on, for example, as: l" in text
     assert "automaton" not in json.loads(llrnn("show", corpus.out, "--json").out)["groups"]

@@ -10,6 +10,7 @@ import pytest
 from host_commands import HostCommands
 from small_corpus import Done, Llrnn
 
+from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 ENGLISH = ["the house", "the cat", "12 cats", "Bob 's house", "flight AF447 to Lyon", "in 1998", "1,000 cats"]
@@ -61,9 +62,10 @@ def source_words(data: Path, language: str = "en") -> list[str]:
 
 def test_the_only_other_dictionary_is_the_source_s(built: Callable[..., Prior], data: Path) -> None:
     prior = built("--evidence", "names, numbers")
-    assert prior.evidence is not None and prior.lexical is None
-    assert prior.evidence.kinds == ("numbers", "names")
-    assert (prior.evidence.weight, dict(prior.evidence.mapping), dict(prior.evidence.patterns)) == (0.25, {}, {})
+    assert prior.find(LexicalPart) is None
+    rules = prior.find(EvidencePart).rules
+    assert rules.kinds == ("numbers", "names")
+    assert (rules.weight, dict(rules.mapping), dict(rules.patterns)) == (0.25, {}, {})
     assert list(prior.source_symbols[4:]) == source_words(data)
     assert prior.output.features.names[-3:] == ("Evidence:Number", "Evidence:Name", "Evidence:Unknown")
 
@@ -76,7 +78,7 @@ def test_it_says_what_was_made(prior: Run) -> None:
 
 def test_with_translations(built: Callable[..., Prior], data: Path) -> None:
     prior = built("--evidence", "numbers", "--lexical-translation", data, "--aligner", "ibm1")
-    assert prior.evidence is not None and prior.lexical is not None
+    assert prior.find(EvidencePart) is not None and prior.find(LexicalPart) is not None
     assert list(prior.source_symbols[4:]) == source_words(data)
     same = built(
         "--evidence", "numbers", "--lexical-translation", data, "--aligner", "ibm1", "--source-dict",
@@ -94,21 +96,19 @@ def test_another_source_dictionary(built: Callable[..., Prior], data: Path) -> N
 def test_a_table(built: Callable[..., Prior], data: Path) -> None:
     table = write(data, "map.tsv", "1,000\t1 000\nBob\tRobert\n")
     prior = built("--evidence-map", table, "--evidence-weight", 2)
-    assert prior.evidence is not None
-    assert prior.evidence.kinds == ("mapped",)
-    assert prior.evidence.mapping == {"1,000": ("1", "000"), "Bob": ("Robert",)}
-    assert prior.evidence.weight == 2.0
+    assert prior.find(EvidencePart).rules.kinds == ("mapped",)
+    assert prior.find(EvidencePart).rules.mapping == {"1,000": ("1", "000"), "Bob": ("Robert",)}
+    assert prior.find(EvidencePart).rules.weight == 2.0
     assert prior.output.features.names[-3:] == ("Evidence:Mapped", "Evidence:Unknown", "Evidence:Next")
     assert [s.split()[:2] for s in prior.settings["sources"]] == [["--evidence-map", "map.tsv"]]
-    also = built("--evidence-map", table, "--evidence", "numbers").evidence
-    assert also is not None and also.kinds == ("mapped", "numbers")
+    also = built("--evidence-map", table, "--evidence", "numbers").find(EvidencePart)
+    assert also is not None and also.rules.kinds == ("mapped", "numbers")
 
 
 def test_patterns(built: Callable[..., Prior], data: Path) -> None:
     patterns = write(data, "patterns.toml", "[patterns]\nflight = 'AF\\d+'\nnone = 'QQ'\n")
     prior = built("--evidence", "patterns", "--patterns", patterns)
-    assert prior.evidence is not None
-    assert prior.evidence.patterns == {"flight": "AF\\d+", "none": "QQ"}
+    assert prior.find(EvidencePart).rules.patterns == {"flight": "AF\\d+", "none": "QQ"}
     assert {"Pattern:flight", "Pattern:none"} <= set(prior.output.features.names)
 
 
@@ -133,7 +133,7 @@ def test_words_that_need_evidence(prior: Run, built: Callable[..., Prior], data:
     )
     for special in ("</s>", "<unk>"):
         assert less.log_weights[at[special]] == plain.log_weights[at[special]]
-    translated = built(*options, "--lexical-translation", data, "--aligner", "ibm1").lexical
+    translated = built(*options, "--lexical-translation", data, "--aligner", "ibm1").find(LexicalPart)
     assert translated is not None and at["Lyon"] not in translated.table.targets
 
 

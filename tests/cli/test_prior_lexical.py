@@ -12,6 +12,7 @@ import pytest
 from host_commands import HostCommands
 from small_corpus import Done, Llrnn
 
+from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 ENGLISH = ["the house", "the cat", "the window", "12 cats", "a window"]
@@ -59,8 +60,7 @@ def prior(data: Path, llrnn: Llrnn) -> Run:
 
 
 def translations(prior: Prior, word: str) -> list[str]:
-    assert prior.lexical is not None
-    row = prior.lexical.table.row(prior.source_symbols.index(word))
+    row = prior.find(LexicalPart).table.row(prior.source_symbols.index(word))
     return [prior.symbols[x] for x, _ in row]
 
 
@@ -69,12 +69,11 @@ def translations(prior: Prior, word: str) -> list[str]:
 
 def test_it_learns_the_translations_of_the_source_words(built: Callable[..., Prior], data: Path) -> None:
     prior = built()
-    assert prior.lexical is not None
     for english, french in {"house": "maison", "cat": "chat", "window": "fenêtre", "a": "une"}.items():
         assert translations(prior, english)[0] == french
     for special in ("<s>", "<pad>", "</s>", "<unk>"):
         assert translations(prior, special) == []
-    lexical = prior.lexical
+    lexical = prior.find(LexicalPart)
     assert (lexical.weight, lexical.learned, lexical.aligner) == (0.5, False, "ibm1")
     words = [line.split()[0] for line in (data / "dict.en.txt").read_text(encoding="utf-8").splitlines()]
     assert list(prior.source_symbols[4:]) == words
@@ -95,12 +94,12 @@ def test_it_says_what_was_made(prior: Run) -> None:
 
 def test_options(built: Callable[..., Prior]) -> None:
     one = built("--lexical-weight", 0.25, "--lexical-top", 1)
-    assert one.lexical is not None
-    assert (one.lexical.weight, one.lexical.learned) == (0.25, False)
-    assert np.diff(one.lexical.table.offsets).max() == 1
+    part = one.find(LexicalPart)
+    assert (part.weight, part.learned) == (0.25, False)
+    assert np.diff(part.table.offsets).max() == 1
     learned = built("--lexical-weight", "learned")
-    assert learned.lexical is not None
-    assert (learned.lexical.weight, learned.lexical.learned) == (0.5, True)
+    part = learned.find(LexicalPart)
+    assert (part.weight, part.learned) == (0.5, True)
     assert len(list(learned.background().parameters())) == 1
 
 
@@ -146,13 +145,13 @@ def test_pairs_that_cannot_be_aligned_are_counted(host: HostCommands, tmp_path: 
 @pytest.mark.skipif(importlib.util.find_spec("eflomal") is None, reason="eflomal is not installed")
 @pytest.mark.parametrize("aligner", ["eflomal", "auto"])
 def test_eflomal(built: Callable[..., Prior], aligner: str) -> None:
-    lexical = built("--aligner", aligner).lexical
+    lexical = built("--aligner", aligner).find(LexicalPart)
     assert lexical is not None and lexical.aligner == "eflomal"
 
 
 def test_auto_without_eflomal(built: Callable[..., Prior], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "eflomal", None)
-    lexical = built("--aligner", "auto").lexical
+    lexical = built("--aligner", "auto").find(LexicalPart)
     assert lexical is not None and lexical.aligner == "ibm1"
 
 

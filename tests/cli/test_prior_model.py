@@ -180,7 +180,7 @@ def test_a_copy_that_is_no_model(host: HostCommands, world: World, built: tuple[
     shutil.copytree(built[0], broken)
     checkpoint, description = broken / "model" / "checkpoint.pt", json.loads((broken / "prior.json").read_text("utf-8"))
     checkpoint.write_text("no checkpoint", encoding="utf-8")
-    description["model"]["files"]["checkpoint.pt"] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+    description["parts"][0]["files"]["checkpoint.pt"] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
     (broken / "prior.json").write_text(json.dumps(description), encoding="utf-8")
     said = host.run("fairseq-train", *world.train_args(), "--prior", broken, "--max-update", 1, code=None)
     assert_says(

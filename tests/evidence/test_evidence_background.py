@@ -18,20 +18,20 @@ from few_words import (
     UNK,
     base,
     encode,
+    new_table,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_llrnn.evidence.background import LOG_UNK_KEEPS, EvidenceBackground, EvidenceMixture
-from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 
 
 def make(
     kind: str, lines: tuple[str, ...] = SENTENCES, seed: int = 0
 ) -> tuple[EvidenceBackground, EvidenceMixture, Tensor]:
-    table = EvidenceTable(PRIOR)  # type: ignore[arg-type]
+    table = new_table()
     background = EvidenceBackground(base(kind, seed), table, PAD, UNK, UNK)
     source = encode(table, lines)
     bound = background.given(source)

@@ -2,20 +2,19 @@
 
 import pytest
 import torch
-from few_words import CLASS_OF, NUM_CLASSES, PAD, PRIOR, SENTENCES, TARGET_WORDS, UNK, base, encode
+from few_words import CLASS_OF, NUM_CLASSES, PAD, SENTENCES, TARGET_WORDS, UNK, base, encode, new_table
 
 from fairseq_llrnn.backgrounds.base import class_log_sums
 from fairseq_llrnn.evidence.residual_mass import Leaving
 from fairseq_llrnn.evidence.slot_words import SlotWords
 from fairseq_llrnn.evidence.slots import slots_of
-from fairseq_llrnn.evidence.table import EvidenceTable
 
 V, B = len(TARGET_WORDS), len(SENTENCES)
 
 
 @pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton"])
 def test_masses_gains_and_shares_are_sums_over_the_words_that_stay(kind: str) -> None:
-    table = EvidenceTable(PRIOR)  # type: ignore[arg-type]
+    table = new_table()
     source = encode(table, SENTENCES)
     below = base(kind).given(source.masked_fill(source >= table.source.known, UNK))
     words = SlotWords(slots_of(table, source), CLASS_OF, NUM_CLASSES, PAD, UNK)

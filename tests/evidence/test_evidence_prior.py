@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_llrnn.alignment.translation_table import LexicalTable, LexicalTranslation
+from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.evidence.features import unknown_word_features
 from fairseq_llrnn.evidence.rules import FORMED, EvidenceRules
@@ -21,6 +21,7 @@ from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount, source_words
+from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
@@ -38,13 +39,20 @@ def build(settings: PriorSettings | None = None, patterns: UserPatterns | None =
     return build_prior(DICTIONARY, COUNTS, Lexicon(), settings, patterns, unused_patterns=True)[0]
 
 
+def features_of(word: str, prior: Prior) -> dict[str, float]:
+    """What a prior knows of an unknown word."""
+    part, known = prior.find(EvidencePart), prior.output.features.index
+    shapes = bool(prior.settings.get("shapes"))
+    return unknown_word_features(word, known, shapes, None if part is None else part.rules.user_patterns)
+
+
 def evident(rules: EvidenceRules = RULES, prior: Prior | None = None) -> Prior:
     return add_evidence(prior or build(), rules, SOURCE)
 
 
 def translated(prior: Prior) -> Prior:
     table = LexicalTable.from_pairs(np.array([5]), np.array([6]), np.array([1.0]), len(SOURCE), 10)
-    return replace(prior, source_symbols=SOURCE, lexical=LexicalTranslation(table, 0.5, False, "none"))
+    return prior.with_part(LexicalPart(table, 0.5, False, "none"), SOURCE)
 
 
 # ---- features -------------------------------------------------------------------------------------------------------
@@ -76,29 +84,29 @@ def test_a_pattern_for_the_source_alone_is_a_feature() -> None:
     rules = EvidenceRules(("patterns",), {}, PATTERNS)
     prior = evident(rules, build(patterns=UserPatterns(PATTERNS, "p.toml")))
     assert prior.output.features.names[-3:] == ("Pattern:odd", "Evidence:Pattern", "Evidence:Unknown")
-    assert unknown_word_features("qq", prior) == {"NOTTOP": 1.0, "Pattern:odd": 1.0}
+    assert features_of("qq", prior) == {"NOTTOP": 1.0, "Pattern:odd": 1.0}
 
 
 def test_an_unknown_word() -> None:
     settings = PriorSettings(top_words=2, shapes=True, suffix_floor=3)
     prior = evident(replace(RULES, patterns=PATTERNS), build(settings, UserPatterns(PATTERNS, "p.toml")))
-    assert unknown_word_features("Toison", prior) == {
+    assert features_of("Toison", prior) == {
         "NOTTOP": 1.0, "Suffix:on": 1.0, "Suffix:son": 1.0, "Suffix:ison": 1.0, "Shape:Capitalised": 1.0,
         "Pattern:ends": 1.0,
     }  # fmt: skip
-    assert unknown_word_features("17", prior) == {
+    assert features_of("17", prior) == {
         "NOTTOP": 1.0, "Shape:Number": 1.0, "Shape:SmallNumber": pytest.approx(0.83)
     }  # fmt: skip
-    assert unknown_word_features("qqu", prior) == {"NOTTOP": 1.0}
+    assert features_of("qqu", prior) == {"NOTTOP": 1.0}
     plain = evident()
-    assert unknown_word_features("Toison", plain) == unknown_word_features("17", plain) == {"NOTTOP": 1.0}
+    assert features_of("Toison", plain) == features_of("17", plain) == {"NOTTOP": 1.0}
 
 
 @given(st.text(max_size=8))
 def test_unknown_words_have_features_of_the_prior_only(word: str) -> None:
     settings = PriorSettings(top_words=2, shapes=True, suffix_floor=3)
     prior = evident(prior=build(settings))
-    assert unknown_word_features(word, prior).keys() <= set(prior.output.features.names)
+    assert features_of(word, prior).keys() <= set(prior.output.features.names)
 
 
 def test_a_word_of_the_dictionary_has_the_features_of_an_unknown_one() -> None:
@@ -107,7 +115,7 @@ def test_a_word_of_the_dictionary_has_the_features_of_an_unknown_one() -> None:
     prior = evident(prior=build(settings))
     for i, word in enumerate(SYMBOLS[4:-1], start=4):
         row = prior.output.features.row(int(prior.output.class_of[i]))
-        assert unknown_word_features(word, prior) == pytest.approx(row)
+        assert features_of(word, prior) == pytest.approx(row)
 
 
 # ---- on disk --------------------------------------------------------------------------------------------------------
@@ -117,7 +125,7 @@ def test_a_prior_with_translations_is_what_it_was() -> None:
     """Checkpoints remember the fingerprint of their prior."""
     prior = translated(build())
     prior = replace(prior, log_weights=np.round(prior.log_weights))  # logarithms differ by machine
-    assert prior.fingerprint == "c95d53febc4c4192e679d18f9158da4f36d97eca60884609ab5175d179398c9b"
+    assert prior.fingerprint == "f515710386a18d35a6cbb5d82b056ea4f4b64f149f6851f3f67f23dd567a6f65"
 
 
 def test_the_fingerprint_knows_the_evidence() -> None:
@@ -137,7 +145,7 @@ def test_round_trip(tmp_path: Path, more: Callable[[Prior], Prior]) -> None:
         "arrays.npz", "dictionary.txt", "prior.json", "source.txt"
     ]  # fmt: skip
     loaded = load_prior(tmp_path / "prior")
-    assert loaded.evidence == rules
+    assert loaded.find(EvidencePart) == EvidencePart(rules)
     assert loaded.source_symbols == SOURCE
     assert loaded.fingerprint == prior.fingerprint
     assert loaded.counts() == prior.counts()
@@ -176,18 +184,16 @@ def damage(directory: Path, change: Callable[[dict[str, Any]], object]) -> None:
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        (None, "the evidence is described by something else than kinds, weight, mapping, patterns"),
-        ([], "the evidence is described by something else than kinds, weight, mapping, patterns"),
+        ({"kinds": None}, "the evidence is described by something else than kinds, weight, mapping, patterns"),
+        ({"mapping": []}, "the evidence is described by something else than kinds, weight, mapping, patterns"),
         ({"weight": 0.0}, "the evidence has the weight 0.0, which is none"),
         ({"kinds": ["all"]}, r"the evidence is of the kinds \['all'\], expected some of mapped"),
         ({"kinds": ["dates"]}, "the evidence has no feature Evidence:Date"),
         ({"patterns": {"a": "("}}, "the prior's --patterns: pattern 'a' is no regular expression"),
-        ({"source_dictionary_sha256": "0"}, "the evidence was made for other source words"),
-        ({"source_dictionary_sha256": None}, "the evidence was made for other source words"),
     ],
 )
 def test_a_strangers_description(saved: Path, entry: Any, says: str) -> None:
-    damage(saved, lambda d: d.update(evidence=d["evidence"] | entry if entry else entry))
+    damage(saved, lambda d: d["parts"][0].update(entry))
     with pytest.raises(PriorError, match=f"{says}.*; build it again with `llrnn prior`"):
         load_prior(saved)
 
@@ -211,10 +217,20 @@ def test_a_symbol_that_shares_its_signature(tmp_path: Path, symbol: str) -> None
 
 def test_source_words_that_are_missing_or_others(saved: Path) -> None:
     (saved / "source.txt").write_text("<s>\nx\n", encoding="utf-8")
-    with pytest.raises(PriorError, match="the evidence was made for other source words; build it again"):
+    with pytest.raises(PriorError, match=r"source\.txt: expected the words the prior was made for.*; build it again"):
         load_prior(saved)
     (saved / "source.txt").unlink()
     with pytest.raises(PriorError, match="a file of the prior cannot be read"):
+        load_prior(saved)
+
+
+@pytest.mark.parametrize("hash_of_source", ["0", None])
+def test_source_words_of_another_hash(saved: Path, hash_of_source: str | None) -> None:
+    damage(saved, lambda d: d.update(source_dictionary_sha256=hash_of_source))
+    with pytest.raises(PriorError, match="source.txt: expected the words the prior was made for, found others"):
+        load_prior(saved)
+    damage(saved, lambda d: d.pop("source_dictionary_sha256"))
+    with pytest.raises(PriorError, match="some of its parts belong to source words, and there are none; build"):
         load_prior(saved)
 
 
@@ -222,7 +238,7 @@ def test_source_words_without_unknown_ones(saved: Path) -> None:
     words = "<s>\nthe"
     (saved / "source.txt").write_text(words + "\n", encoding="utf-8")
     digest = hashlib.sha256(words.encode()).hexdigest()
-    damage(saved, lambda d: d["evidence"].update(source_dictionary_sha256=digest))
+    damage(saved, lambda d: d.update(source_dictionary_sha256=digest))
     with pytest.raises(PriorError, match="the source words of the evidence lack <unk>; build it again"):
         load_prior(saved)
 

@@ -3,7 +3,7 @@
 import math
 
 import torch
-from few_words import CLASS_OF, NUM_CLASSES, PAD, PRIOR, SENTENCES, TARGET_WORDS, UNK, encode
+from few_words import CLASS_OF, NUM_CLASSES, PAD, SENTENCES, TARGET_WORDS, UNK, encode, new_table
 
 from fairseq_llrnn.evidence.slot_words import SlotWords
 from fairseq_llrnn.evidence.slots import slots_of
@@ -14,7 +14,7 @@ EACH = torch.arange(B)
 
 
 def make() -> tuple[SlotWords, EvidenceTable]:
-    table = EvidenceTable(PRIOR)  # type: ignore[arg-type]
+    table = new_table()
     return SlotWords(slots_of(table, encode(table, SENTENCES)), CLASS_OF, NUM_CLASSES, PAD, UNK), table
 
 

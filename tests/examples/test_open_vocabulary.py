@@ -10,6 +10,7 @@ from example_modules import EXAMPLES, load
 from host_commands import HostCommands
 from tiny_world import World, sentences
 
+from fairseq_llrnn.prior.parts import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import load_prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install 'fairseq-llrnn[pieces]'")
@@ -45,7 +46,7 @@ def test_all_systems_are_measured_in_bits_per_character(
     assert again == shown
     # the spelling of <unk>, by hand
     prior = tmp_path / "open" / "data-bin" / "prior"
-    vocabulary = load_prior(prior).open_vocabulary
+    vocabulary = load_prior(prior).find(OpenVocabularyPart).vocabulary
     known = [line.split()[0] for line in (tmp_path / "unk" / "dict.txt").read_text(encoding="utf-8").splitlines()]
     shares = np.exp(vocabulary.log_shares)
 

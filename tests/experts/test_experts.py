@@ -19,6 +19,7 @@ from few_words import (
     UNK,
     base,
     encode,
+    new_table,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +28,6 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.background import EvidenceBackground, EvidenceMixture
-from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.experts.expert import Expert, Firing
 from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.experts.mixture import ExpertMixture
@@ -36,7 +36,7 @@ from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 
 KINDS = ["static", "lexical", "dynamic", "n-grams", "evidence", "evidence over lexical", "evidence over n-grams"]
 WIDTH = 3
-TABLE = EvidenceTable(PRIOR)  # type: ignore[arg-type]
+TABLE = new_table()
 
 
 class Answers(Expert):
@@ -78,7 +78,7 @@ class Case:
 
 def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> Case:
     generator = torch.Generator().manual_seed(seed)
-    table = EvidenceTable(PRIOR)  # type: ignore[arg-type]
+    table = new_table()
     if "n-grams" in kind:
         automaton, root = ngram_like(seed, len(TARGET_WORDS))
         inner: Background = AutomatonBackground(CLASS_OF, NUM_CLASSES, torch.from_numpy(root), automaton)

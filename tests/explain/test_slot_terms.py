@@ -1,7 +1,7 @@
 """Explanations where the source has slots, against the enumeration of V words and J strings, in double precision."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -17,6 +17,7 @@ from fairseq_llrnn.explain.slots import SlotTerms
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.signatures import group_equal_rows
 from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
@@ -101,12 +102,12 @@ def make(kind: str = "static", source: list[str] = SOURCE, sentence: list[str] =
     table = randn(len(WORDS), len(WORDS))
     table[:, FORBIDDEN] = -math.inf
     weights = table[0].log_softmax(0).numpy()
-    prior = Prior(WORDS, signatures, signatures, weights, {}, SOURCE_WORDS, evidence=RULES)
+    prior = Prior(WORDS, signatures, signatures, weights, {}, SOURCE_WORDS, (EvidencePart(RULES),))
     unbound = prior.background()
     if kind == "dynamic":
         after = AfterLastWord(torch.from_numpy(signatures.class_of.copy()), signatures.num_classes, table, EOS)
-        unbound = EvidenceBackground(after, prior.evidence_table, PAD, UNK, SOURCE_WORDS.index("<unk>"))
-    ids = [prior.evidence_table.source_index(word) for word in source]
+        unbound = EvidenceBackground(after, evidence_table(prior), PAD, UNK, SOURCE_WORDS.index("<unk>"))
+    ids = [evidence_table(prior).source_index(word) for word in source]
     bound = unbound.given(torch.tensor([[UNK if i is None else i for i in ids]]))
     assert isinstance(unbound, EvidenceBackground) and isinstance(bound, EvidenceMixture)
     output = LogLinearOutput(signatures.features, torch.from_numpy(signatures.class_of.copy()), HIDDEN).double()
@@ -115,7 +116,7 @@ def make(kind: str = "static", source: list[str] = SOURCE, sentence: list[str] =
         for parameter in (output.weight, output.bias, pointer.pointer.weight):
             parameter.copy_(randn(*parameter.shape))
     states, hidden = randn(1, len(source), ENCODER), randn(len(sentence), HIDDEN)
-    tokens = torch.tensor([prior.evidence_table.target.index(word) for word in sentence])
+    tokens = torch.tensor([evidence_table(prior).target.index(word) for word in sentence])
     rows, bias = pointer(bound.slots, output.weight, output.bias, states)
     scores = torch.cat([output.class_scores(hidden), hidden @ rows[0].T + bias[0]], dim=1)
     masses = bound.log_mass_along(tokens.roll(1).unsqueeze(0))[0]
@@ -190,7 +191,7 @@ def test_a_source_without_evidence() -> None:
     case = make(source=["dog", "</s>"], sentence=sentence)
     assert [e.token for e in case.explained] == ["<unk>", "chien", "12"]
     assert all(e.slots == () and e.slot is None for e in case.explained)
-    without = replace(case.prior, evidence=None)
+    without = case.prior.without(EvidencePart)
     background, scores = without.background(), case.output.class_scores(case.hidden)
     masses = background.log_mass(background.start(1))
     plainly = explain(without, case.output, background, case.hidden, torch.tensor([UNK, 7, 4]), scores, masses, 3)
@@ -204,7 +205,7 @@ def test_slots_of_one_sentence_are_asked_for_with_their_rows() -> None:
     case = make()
     with pytest.raises(ValueError, match="a background with slots needs their rows"):
         next(explain(case.prior, case.output, case.bound, case.hidden, case.tokens, case.hidden, case.hidden, 3))
-    two = EvidenceBackground(case.base, case.prior.evidence_table, PAD, UNK, UNK).given(torch.tensor([[4], [4]]))
+    two = EvidenceBackground(case.base, evidence_table(case.prior), PAD, UNK, UNK).given(torch.tensor([[4], [4]]))
     assert isinstance(two, EvidenceMixture)
     with pytest.raises(ValueError, match="expected the slots of one sentence, found those of 2"):
         SlotTerms(two, [], case.prior.output.features, case.output, case.hidden, case.hidden)

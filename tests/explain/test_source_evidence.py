@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_llrnn.alignment.translation_table import LexicalTable, LexicalTranslation
+from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.explain.source import source_evidence
 
@@ -23,10 +23,10 @@ def background() -> StaticBackground:
 
 
 @pytest.fixture
-def lexical() -> LexicalTranslation:
+def lexical() -> LexicalTable:
     sources, targets, weights = (np.array(column) for column in zip(*PAIRS, strict=True))
     table = LexicalTable.from_pairs(sources, targets, weights, 6, top=5)
-    return LexicalTranslation(table, 0.5, False, "none")
+    return table
 
 
 def test_the_background_without_the_source(background: StaticBackground) -> None:
@@ -36,7 +36,7 @@ def test_the_background_without_the_source(background: StaticBackground) -> None
     assert {(s.attention, s.translations) for s in said} == {(None, None)}
 
 
-def test_who_speaks_for_a_word(background: StaticBackground, lexical: LexicalTranslation) -> None:
+def test_who_speaks_for_a_word(background: StaticBackground, lexical: LexicalTable) -> None:
     said = source_evidence(lexical, background, SOURCE, TOKENS, None, top=9)
     assert [s.translations for s in said] == [((0, 1.0), (2, 1.0), (1, 0.75)), (), ((1, 0.25),), ()]
     said = source_evidence(lexical, background, SOURCE, TOKENS, None, top=2)

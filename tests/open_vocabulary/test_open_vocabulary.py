@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_v
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 # ---- classes --------------------------------------------------------------------------------------------------------
@@ -85,8 +85,8 @@ def opened(least_types: int = 2, outside: dict[str, int] = OUTSIDE) -> Prior:
 def test_an_open_vocabulary_is_built_from_rare_words() -> None:
     before, _, _ = small_prior()
     prior = opened()
-    vocabulary = prior.open_vocabulary
-    assert vocabulary is not None and prior.counts()["open classes"] == len(vocabulary.names)
+    vocabulary = prior.find(OpenVocabularyPart).vocabulary
+    assert prior.counts()["open classes"] == len(vocabulary.names)
     assert set(vocabulary.names) == {"NOUN.Fem", "VERB", "number", "other"}
     assert math.isclose(np.exp(vocabulary.log_shares).sum(), 1.0)
     # what training reads as unknown: discount over count of rare words
@@ -109,8 +109,7 @@ def test_an_open_vocabulary_is_built_from_rare_words() -> None:
 
 
 def test_a_class_has_the_mean_features_of_its_words() -> None:
-    vocabulary = opened().open_vocabulary
-    assert vocabulary is not None
+    vocabulary = opened().find(OpenVocabularyPart).vocabulary
     rows = {name: vocabulary.features.row(o) for o, name in enumerate(vocabulary.names)}
     unknown = {"NOTTOP": 1.0, "SPECIAL:<unk>": 1.0}
     assert rows["NOUN.Fem"] == {"POS:NOUN": 1.0, "Gender:Fem": 1.0, "Open:NOUN.Fem": 1.0, **unknown}
@@ -129,37 +128,36 @@ def test_a_prior_keeps_its_open_vocabulary(tmp_path: Path) -> None:
     prior = opened()
     prior.save(tmp_path / "prior")
     again = load_prior(tmp_path / "prior")
-    assert again.fingerprint == prior.fingerprint and again.open_vocabulary is not None
-    ours, theirs = prior.open_vocabulary, again.open_vocabulary
-    assert ours is not None and ours.names == theirs.names
+    assert again.fingerprint == prior.fingerprint
+    ours, theirs = (found.find(OpenVocabularyPart).vocabulary for found in (prior, again))
+    assert ours.names == theirs.names
     strings = ["roses", "Zoé", "2017", "é𝄞", "va"]
     np.testing.assert_array_equal(ours.strings.log_probs(strings), theirs.strings.log_probs(strings))
     plain, _, _ = small_prior()
-    assert replace(prior, open_vocabulary=None).fingerprint != prior.fingerprint != plain.fingerprint
+    assert prior.without(OpenVocabularyPart).fingerprint != prior.fingerprint != plain.fingerprint
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("open_log_shares", lambda x: x - 1.0, "shares of the open classes"),
-        ("open_log_outside", lambda x: x + 9.0, "shares of the open classes"),
-        ("open_indices", lambda x: x + 10_000, "features of the open classes"),
-        ("open_characters", lambda x: x[::-1].copy(), "alphabet"),
-        ("open_characters", lambda x: x - 10_000, "alphabet"),
-        ("open_keys", lambda x: x * 99, "character n-grams"),
-        ("open_keys", lambda x: x[:-1], "do not add up"),
-        ("open_entry_keys", lambda x: x + 10_000, "character n-grams"),
-        ("open_entry_counts", lambda x: x * 0, "character n-grams"),
-        ("open_numbers", lambda x: x * 2.0, "does not add up to one"),
-        ("open_geometric", lambda x: x + 1.0, "shares outside"),
-        ("open_word_shares", lambda x: x[:-1], "expected a row of"),
-        ("open_counts", lambda x: x.astype(np.float64), "expected a row of int64"),
+        ("log_shares", lambda x: x - 1.0, "shares of the open classes"),
+        ("log_outside", lambda x: x + 9.0, "shares of the open classes"),
+        ("indices", lambda x: x + 10_000, "features of the open classes"),
+        ("characters", lambda x: x[::-1].copy(), "alphabet"),
+        ("characters", lambda x: x - 10_000, "alphabet"),
+        ("keys", lambda x: x * 99, "character n-grams"),
+        ("keys", lambda x: x[:-1], "do not add up"),
+        ("entry_keys", lambda x: x + 10_000, "character n-grams"),
+        ("entry_counts", lambda x: x * 0, "character n-grams"),
+        ("numbers", lambda x: x * 2.0, "does not add up to one"),
+        ("geometric", lambda x: x + 1.0, "shares outside"),
+        ("word_shares", lambda x: x[:-1], "expected a row of"),
+        ("counts", lambda x: x.astype(np.float64), "expected a row of int64"),
     ],
 )
 def test_damaged_arrays_are_refused(name: str, change, message: str) -> None:  # type: ignore[no-untyped-def]
     prior = opened()
-    vocabulary = prior.open_vocabulary
-    assert vocabulary is not None
+    vocabulary = prior.find(OpenVocabularyPart).vocabulary
     arrays = vocabulary.arrays()
     description, names = vocabulary.description(), prior.output.features.names
     read_open_vocabulary(arrays, description, names, len(prior.symbols))
@@ -169,8 +167,7 @@ def test_damaged_arrays_are_refused(name: str, change, message: str) -> None:  #
 
 def test_damaged_descriptions_are_refused(tmp_path: Path) -> None:
     prior = opened()
-    vocabulary = prior.open_vocabulary
-    assert vocabulary is not None
+    vocabulary = prior.find(OpenVocabularyPart).vocabulary
     for change in ({"kind": "runes"}, {"order": 10**9}, {"classes": []}, {"classes": [1]}):
         with pytest.raises(ValueError):
             read_open_vocabulary(
@@ -188,8 +185,7 @@ def test_damaged_descriptions_are_refused(tmp_path: Path) -> None:
 
 def test_ids_of_strings_say_what_the_classes_say() -> None:
     prior = opened()
-    vocabulary, table = prior.open_vocabulary, prior.open_table
-    assert vocabulary is not None and table is not None
+    vocabulary, table = prior.find(OpenVocabularyPart).vocabulary, open_table(prior)
     strings = ["Zoé", "été", "Zoé"]
     ids = np.array([table.words.index(string) for string in strings])
     assert (ids >= len(prior.symbols)).all() and ids[0] == ids[2]

@@ -14,7 +14,7 @@ from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.sentences import read_sentences
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_cut_sentences
-from fairseq_llrnn.prior.automaton import PriorAutomaton
+from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 LINES = ["le chat voit la mer", "la rose", "la verte mer"]
@@ -23,8 +23,8 @@ LINES = ["le chat voit la mer", "la rose", "la verte mer"]
 def held_out(world: World, folds: int = 3) -> Prior:
     words = load_dictionary(world.data / "dict.txt")
     made = ngram_from_text(read_sentences([world.place / "train.txt"], words), words, 3, folds)
-    known = PriorAutomaton(made.automaton, "ngram")
-    return replace(load_prior(world.prior("prior")), log_weights=made.log_weights, automaton=known)
+    known = replace(load_prior(world.prior("prior")), log_weights=made.log_weights)
+    return known.with_part(AutomatonPart(made.automaton, "ngram"))
 
 
 def losses(setting: Setting, lines: list[str], **options: Any) -> torch.Tensor:
@@ -35,7 +35,7 @@ def losses(setting: Setting, lines: list[str], **options: Any) -> torch.Tensor:
 def test_training_is_held_out_and_validation_is_not(world: World) -> None:
     prior = held_out(world)
     setting = build(world.train_args(), prior)
-    assert prior.automaton is not None and prior.automaton.folds == 3
+    assert prior.find(AutomatonPart).folds == 3
     with torch.no_grad():
         for parameter in setting.model.parameters():
             parameter.zero_()  # the model is its background
@@ -101,7 +101,7 @@ def test_what_training_looks_at_first(world: World, caplog: pytest.LogCaptureFix
     check(setting, [LINES[0], LINES[2]])
     message = (
         "sentence 2 of the train data: the background gives 'rose' probability zero in 'la rose </s>' .token 2; 1 such "
-        "sentences in all.; mend the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+        "sentences in all.; fix the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
     )
     with pytest.raises(DataError, match=message):
         check(setting, LINES)
@@ -132,7 +132,7 @@ def test_blocks_that_cut_sentences(world: World) -> None:
     for mode in (None, "none"):
         with pytest.raises(OptionError, match="--sample-break-mode none: it cuts sentences, but .* is a grammar; say"):
             refuse_cut_sentences(with_grammar(prior), mode)
-        with pytest.raises(OptionError, match="is n-grams with held-out folds, which know a training sentence by its"):
+        with pytest.raises(OptionError, match="is cross-fitted n-grams, which know a training sentence by its words"):
             refuse_cut_sentences(held_out(world), mode)
         refuse_cut_sentences(prior, mode)
         refuse_cut_sentences(with_bigrams(prior, {"le": {"chat": 0.5}}), mode)

@@ -13,6 +13,7 @@ from translation_world import SIZES, TRAINING, assert_steps_agree, source_of
 
 from fairseq_llrnn.backgrounds.copied_words import CopiedWords
 from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.prior.parts import CopiedWordsPart
 from fairseq_llrnn.prior.prior import load_prior
 
 LISTED = "le la chat mer voit roi".split()
@@ -133,4 +134,4 @@ def test_options_and_priors_that_do_not_go_together(host: HostCommands, place: P
     prior = load_prior(place / "checked")
     with pytest.raises(PriorError, match="prior's words to copy were made for another source dictionary than there"):
         prior.check_source_dictionary(prior.source_symbols[:-1], "there")
-    assert prior.copies and prior.fingerprint != load_prior(place / "without").fingerprint
+    assert prior.find(CopiedWordsPart) is not None and prior.fingerprint != load_prior(place / "without").fingerprint

@@ -12,6 +12,7 @@ from tiny_world import build
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, UnknownTwins
+from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import load_prior
 
 
@@ -112,7 +113,7 @@ def twins_of_nothing(evidence: EvidenceWorld) -> Any:
 def test_a_twin_offers_what_an_unknown_word_would(evidence: EvidenceWorld) -> None:
     """The same strings as the known word, as slots of an unknown one."""
     task, data = twins(evidence, 0.99)
-    table = task.prior.evidence_table
+    table = evidence_table(task.prior)
     for word in KNOWN:
         known = task.source_dictionary.index(word)
         twin = table.twin_of(known)

@@ -23,6 +23,7 @@ from fairseq_llrnn.evidence.background import LOG_UNK_KEEPS
 from fairseq_llrnn.features.spelling import shape_features, suffixes
 from fairseq_llrnn.plugin.search.candidate_search import CandidateGenerator, generator_class
 from fairseq_llrnn.plugin.search.slot_search import ColumnGenerator, ColumnGeneratorWithAlignment, ColumnScorer
+from fairseq_llrnn.prior.parts import EvidencePart
 from fairseq_llrnn.prior.prior import load_prior
 
 OPTIONS: list[dict[str, Any]] = [
@@ -58,7 +59,7 @@ class ByHand:
         self.of_target = {symbol: i for i, symbol in enumerate(self.prior.symbols)}
         self.slots: dict[str, Slot] = {}
         for place, word in enumerate(self.words):
-            evidence = self.prior.evidence.find(word, known)
+            evidence = self.prior.find(EvidencePart).rules.find(word, known)
             for i, string in enumerate(evidence.words if evidence else ()):
                 slot = self.slots.setdefault(string, Slot(evidence.kind, word not in known, i == 0, []))
                 slot.places.append(place)
@@ -75,7 +76,7 @@ class ByHand:
         if any(slot.unknown for slot in self.slots.values()):
             b[self.of_target["<unk>"]] *= math.exp(LOG_UNK_KEEPS)
         for string in self.slots:
-            b[self.strings.index(string)] += self.prior.evidence.weight / len(self.slots)
+            b[self.strings.index(string)] += self.prior.find(EvidencePart).rules.weight / len(self.slots)
         return b.log()
 
     def _features(self) -> tuple[Tensor, Tensor]:

@@ -19,6 +19,7 @@ from tiny_world import Setting, World, batch, build, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.prior.parts import EvidencePart
 from fairseq_llrnn.prior.prior import load_prior
 
 
@@ -31,7 +32,7 @@ def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, An
     torch.testing.assert_close(whole.exp().sum(-1), torch.ones(whole.shape[:2]), atol=1e-5, rtol=0)
     target = sample["target"]
     column = target
-    if setting.task.prior.evidence is not None:
+    if setting.task.prior.find(EvidencePart) is not None:
         column = output[1]["background"].base.column_of(target)
     chosen = whole.gather(2, column.unsqueeze(2)).squeeze(2)
     expected = -chosen[target.ne(setting.task.target_dictionary.pad())].sum()

@@ -1,6 +1,5 @@
 """Invented unknown words in training: alike on both sides, drawn from seed, epoch and number, only where sure."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ from translation_world import TranslationWorld
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.synthetic_words import LEAST_PROBABILITY, POOL, certain_translations, invented_words
 from fairseq_llrnn.prior.evidence import add_evidence
+from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 RULES = EvidenceRules(("numbers", "names", "copies"), {}, {})
@@ -42,22 +43,24 @@ def test_invented_words_are_new_evidence_of_all_kinds_that_can_be_invented() -> 
     assert invented_words(EvidenceRules(("urls", "codes"), {}, {}), known, seed=1) == []
 
 
+def certain(prior: Prior) -> np.ndarray:
+    table = prior.find(LexicalPart).table
+    return certain_translations(table, prior.source_symbols, prior.symbols, prior.log_weights)
+
+
 def test_certain_translations_are_those_of_the_table(prior: Prior) -> None:
-    assert prior.lexical is not None
-    best = certain_translations(prior)
+    best = certain(prior)
     assert (best >= 0).any()
     for source, target in enumerate(best.tolist()):
-        row = prior.lexical.table.row(source)
+        row = prior.find(LexicalPart).table.row(source)
         if target >= 0:
             assert row[0][0] == target and row[0][1] >= LEAST_PROBABILITY
-    with pytest.raises(ValueError, match="no lexical translations"):
-        certain_translations(replace(prior, lexical=None))
 
 
 def test_both_sides_get_the_same_string_where_a_word_and_its_translation_stand_once(prior: Prior) -> None:
     from fairseq_llrnn.plugin.data.invented_evidence import MOST, InventedEvidence
 
-    best = certain_translations(prior)
+    best = certain(prior)
     sources = np.flatnonzero(best >= 0)
     once = {int(best[s]): int(s) for s in sources}  # one source word for each translation
     a, b, c = list(once.values())[:3]
@@ -65,7 +68,7 @@ def test_both_sides_get_the_same_string_where_a_word_and_its_translation_stand_o
     eos = 2
     pairs = [([a, b, c, eos], [z, x, y, eos])] * 40 + [([a, a, eos], [x, eos]), ([a, eos], [x, x, eos]), ([eos], [eos])]
     data = InventedEvidence(Pairs(pairs), prior, 0.999, seed=3)  # type: ignore[arg-type]
-    table, changed = prior.evidence_table, 0
+    table, changed = evidence_table(prior), 0
     for i in range(len(pairs)):
         pair, (source, target) = data[i], pairs[i]
         new = {s: w for s, w in zip(source, pair["source"].tolist(), strict=True) if s != w}
@@ -81,10 +84,17 @@ def test_both_sides_get_the_same_string_where_a_word_and_its_translation_stand_o
     assert changed >= 40
 
 
+def test_without_translations_there_is_nothing_to_take_the_place_of(prior: Prior) -> None:
+    from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
+
+    with pytest.raises(ValueError, match="no lexical translations"):
+        InventedEvidence(Pairs([]), prior.without(LexicalPart), 0.5, seed=3)  # type: ignore[arg-type]
+
+
 def test_the_draws_depend_on_seed_epoch_and_number(prior: Prior) -> None:
     from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 
-    best = certain_translations(prior)
+    best = certain(prior)
     a = int(np.flatnonzero(best >= 0)[0])
     pairs = [([a, 2], [int(best[a]), 2])] * 50
 

@@ -14,6 +14,7 @@ from host_commands import HostCommands
 from tiny_world import World, batch, build, randomise, read_checkpoint
 
 from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
 from fairseq_llrnn.prior.prior import load_prior
 
 ENDS = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
@@ -68,7 +69,7 @@ def test_strings_are_targets_and_unk_is_their_sum(setting: Any) -> None:
     of_words = table.gather(2, known.unsqueeze(2)).squeeze(2)
     hidden, extra = decoder.extract_features(net["src_tokens"])
     shares = decoder.opened.scores(hidden, extra["open"])[0].softmax(-1)
-    vocabulary = task.prior.open_vocabulary
+    vocabulary = task.prior.find(OpenVocabularyPart).vocabulary
     for place, word in enumerate([*line.split(), "</s>"]):
         expected = of_words[0, place]
         if word in ("xyzzy", "1999"):
@@ -86,7 +87,7 @@ def test_the_validation_log_tells_strings_from_ends(setting: Any) -> None:
 
 
 def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> None:
-    table, embedding = setting.task.prior.open_table, setting.model.decoder.embedding
+    table, embedding = open_table(setting.task.prior), setting.model.decoder.embedding
     names, size = table.vocabulary.names, len(setting.task.dictionary)
     ids = torch.tensor([table.words.index(word) for word in ("roses", "Zoé", "1999", "2016")])
     read = setting.model.decoder.strings.read_as(ids, torch.full_like(ids, setting.task.dictionary.unk())) - size
@@ -134,7 +135,7 @@ def test_the_gradient_is_that_of_the_definition(setting: Any) -> None:
     mass = decoder.background.log_mass(decoder.background.start(1)).double()
     static = adaptor @ decoder.output.rows.dense().double().T + mass
     static = torch.cat([static[:, :unk], static[:, unk + 1 :]], dim=1)
-    shares = torch.from_numpy(task.prior.open_vocabulary.log_shares)
+    shares = torch.from_numpy(task.prior.find(OpenVocabularyPart).vocabulary.log_shares)
     of_open = adaptor @ decoder.opened.rows.dense().double().T + shares + mass[:, unk]
     z = torch.cat([static, of_open], dim=1).logsumexp(1)
     strings = torch.from_numpy(decoder.open_table.log_probs(target[0, 2:3].numpy())).double()
@@ -185,7 +186,7 @@ def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: Path
                 assert task.dictionary[int(pair["target"][place])] == task.dictionary[int(plain["target"][place])]
             assert torch.equal(pair["source"][1:], pair["target"][:-1])
             assert bool((pair["target"] != pad).all())
-    shares = task.prior.open_vocabulary.word_shares
+    shares = task.prior.find(OpenVocabularyPart).vocabulary.word_shares
     assert not unknown[shares == 0].any() and unknown.sum() > 0
     assert unknown.sum() / (met * shares).sum() == pytest.approx(1.0, abs=0.2)
     again = build(world.train_args("open")).task

@@ -13,6 +13,7 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.evidence.mixture import EvidenceMixture
 from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
+from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 LINES = ["le chat xyzzy voit", "une Zoé 1999 bien", "la vache verte"]
 OPEN = ["--open-vocabulary", "characters", "--open-types", 3]
@@ -103,7 +104,7 @@ def test_strings_are_slots_or_open(evidence: EvidenceWorld, with_evidence: str) 
 def test_copied_words_are_no_unknown_ones_in_training(evidence: EvidenceWorld, with_evidence: str) -> None:
     task = build([*evidence.train_args("llrnn_lstm", with_evidence), "--evidence-dropout", "0.5"]).task
     task.load_dataset("train", combine=True)
-    data, table = task.dataset("train"), task.prior.evidence_table
+    data, table = task.dataset("train"), evidence_table(task.prior)
     assert isinstance(data, OpenTwins)
     size, changed, kept = len(task.target_dictionary), 0, 0
     for epoch in range(1, 4):

@@ -16,6 +16,7 @@ from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.prior.build import LexicalSettings, PriorSettings, add_translations, build_prior
+from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "fenêtre", "chat", "12", "madeupword0000")
@@ -157,16 +158,11 @@ def test_not_a_prior(tmp_path: Path, saved: Path) -> None:
 
 
 def test_another_version(saved: Path) -> None:
-    for version, mend in ((99, "comes from a newer fairseq_llrnn"), (1, "build it again"), ("3", "build it again")):
+    old = "build it again with `llrnn prior` of this version"
+    for version, fix in ((99, "comes from a newer fairseq_llrnn"), (3, old), ("4", old)):
         damage_json(saved, version=version)
-        with pytest.raises(PriorError, match=f"expected version 2 or 3, found {version}; .*{mend}"):
+        with pytest.raises(PriorError, match=f"expected version 4, found {version}; .*{fix}"):
             load_prior(saved)
-
-
-def test_a_prior_of_version_2_is_the_same_prior(saved: Path) -> None:
-    before = load_prior(saved).fingerprint
-    damage_json(saved, version=2)
-    assert load_prior(saved).fingerprint == before
 
 
 def test_missing_entries(saved: Path) -> None:
@@ -225,7 +221,7 @@ def test_indices_that_point_outside(saved: Path, name: str, value: int) -> None:
 )
 def test_arrays_of_another_kind(saved: Path, name: str, array: np.ndarray) -> None:
     replace_arrays(saved, **{name: array})
-    with pytest.raises(PriorError, match=f"not the arrays of a prior .{name}: expected a row of"):
+    with pytest.raises(PriorError, match=f"{name}: expected a row of"):
         load_prior(saved)
 
 
@@ -241,7 +237,7 @@ def test_a_single_array_is_no_prior(saved: Path) -> None:
     with (saved / "arrays.npz").open("wb") as file:
         np.save(file, np.zeros(3))
     damage_json(saved, arrays_sha256=hashlib.sha256((saved / "arrays.npz").read_bytes()).hexdigest())
-    with pytest.raises(PriorError, match="not the arrays of a prior"):
+    with pytest.raises(PriorError, match="; build it again"):
         load_prior(saved)
 
 
@@ -254,7 +250,7 @@ def test_descriptions_of_another_kind(saved: Path, entry: dict[str, object]) -> 
 
 def test_pickled_arrays_are_not_executed(saved: Path) -> None:
     replace_arrays(saved, log_weights=np.array([print], dtype=object))
-    with pytest.raises(PriorError, match="not the arrays of a prior"):
+    with pytest.raises(PriorError, match="Object arrays cannot be loaded.*; build it again"):
         load_prior(saved)
 
 
@@ -356,7 +352,7 @@ def test_translations_make_the_background() -> None:
     assert weights[[2, 3]].tolist() == pytest.approx(base[[2, 3]].tolist())
     words = base[4:].sum()
     maison = SYMBOLS.index("maison")
-    says = dict(prior.lexical.table.row(SOURCE_SYMBOLS.index("house")))[maison]
+    says = dict(prior.find(LexicalPart).table.row(SOURCE_SYMBOLS.index("house")))[maison]
     assert weights[maison].item() == pytest.approx(0.75 * base[maison] + 0.25 * words * says)
     assert torch.isneginf(house.log_weights(house.start(1))[0, [0, 1, 10]]).all()
     assert list(background.parameters()) == []
@@ -374,8 +370,9 @@ def test_translations_round_trip(tmp_path: Path) -> None:
     loaded = load_prior(tmp_path / "prior")
     assert loaded.fingerprint == prior.fingerprint
     assert loaded.source_symbols == SOURCE_SYMBOLS
-    assert (loaded.lexical.weight, loaded.lexical.learned, loaded.lexical.aligner) == (0.25, True, "ibm1")
-    assert np.array_equal(loaded.lexical.table.targets, prior.lexical.table.targets)
+    part = loaded.find(LexicalPart)
+    assert (part.weight, part.learned, part.aligner) == (0.25, True, "ibm1")
+    assert np.array_equal(part.table.targets, prior.find(LexicalPart).table.targets)
     assert loaded.counts() == prior.counts()
     assert loaded.counts()["source words"] == 5
     assert loaded.settings["lexical_top"] == 2
@@ -396,7 +393,7 @@ def test_a_word_that_the_background_forbids_is_no_translation(tmp_path: Path) ->
     path = tmp_path / "weights.tsv"
     path.write_text("le\t3\nla\t3\n</s>\t1\n", encoding="utf-8")
     prior = translating(prior=build(PriorSettings(top_words=2, background=str(path))))
-    assert set(prior.lexical.table.targets) == {4, 5}
+    assert set(prior.find(LexicalPart).table.targets) == {4, 5}
     weights = prior.background().given(torch.tensor([[5, 8, 2]])).log_weights(torch.tensor([[0]])).exp()
     assert weights.sum().item() == pytest.approx(1.0) and weights[0, 6] == 0
 
@@ -419,7 +416,7 @@ def translated(tmp_path: Path) -> Path:
     return tmp_path / "prior"
 
 
-TABLE = translating().lexical.table
+TABLE = translating().find(LexicalPart).table
 
 
 @pytest.mark.parametrize(
@@ -440,14 +437,14 @@ TABLE = translating().lexical.table
         ({"probabilities": TABLE.probabilities * np.float32("nan")}, "are no probabilities"),
         ({"probabilities": np.full_like(TABLE.probabilities, np.inf)}, "are no probabilities"),
         ({"probabilities": TABLE.probabilities.astype(np.float64)}, "expected a row of float32, found float64"),
-        ({"probabilities": None}, "lexical_probabilities is not a file in the archive"),
+        ({"probabilities": None}, "expected 'probabilities' in the prior, found none"),
         ({"links": TABLE.links[1:]}, "estimated from numbers of links that are none"),
         ({"links": -TABLE.links}, "estimated from numbers of links that are none"),
         ({"links": TABLE.links * np.float32("nan")}, "estimated from numbers of links that are none"),
     ],
 )
 def test_a_strangers_translations(translated: Path, changes: dict[str, np.ndarray], says: str) -> None:
-    replace_arrays(translated, **{f"lexical_{name}": array for name, array in changes.items()})
+    replace_arrays(translated, **{f"lexical/{name}": array for name, array in changes.items()})
     with pytest.raises(PriorError, match=f"{says}.*; build it again"):
         load_prior(translated)
 
@@ -462,15 +459,15 @@ def test_a_strangers_translations(translated: Path, changes: dict[str, np.ndarra
         ({"weight": "0.5"}, "described by something else than weight, learned, aligner"),
         ({"learned": 1}, "described by something else than weight, learned, aligner"),
         ({"aligner": None}, "described by something else than weight, learned, aligner"),
-        ({"source_dictionary_sha256": "0"}, "were made for other source words"),
-        (None, "not the arrays of a prior"),
-        ([], "not the arrays of a prior"),
-        ({}, "not the arrays of a prior"),
+        ({"part": "lexical.2"}, "its parts are not called as they would be"),
+        (None, "expected a list of parts with their names"),
+        ([], "expected a list of parts with their names"),
+        ({}, "expected a list of parts with their names"),
     ],
 )
 def test_a_strangers_description_of_translations(translated: Path, entry: object, says: str) -> None:
-    described = json.loads((translated / "prior.json").read_text(encoding="utf-8"))["lexical"]
-    damage_json(translated, lexical={**described, **entry} if isinstance(entry, dict) and entry else entry)
+    [described] = json.loads((translated / "prior.json").read_text(encoding="utf-8"))["parts"]
+    damage_json(translated, parts=[{**described, **entry} if isinstance(entry, dict) and entry else entry])
     with pytest.raises(PriorError, match=f"{says}.*; build it again"):
         load_prior(translated)
 
@@ -478,14 +475,14 @@ def test_a_strangers_description_of_translations(translated: Path, entry: object
 def test_translations_of_special_symbols(translated: Path) -> None:
     offsets = TABLE.offsets.copy()
     offsets[3:5] = offsets[5]  # those of `the` become those of </s>
-    replace_arrays(translated, lexical_offsets=offsets)
+    replace_arrays(translated, **{"lexical/offsets": offsets})
     with pytest.raises(PriorError, match="the lexical translations hold some of a special symbol; build it again"):
         load_prior(translated)
 
 
 def test_source_words_that_are_missing_or_others(translated: Path) -> None:
     (translated / "source.txt").write_text("<s>\nx\n", encoding="utf-8")
-    with pytest.raises(PriorError, match="the lexical translations were made for other source words.*; build it again"):
+    with pytest.raises(PriorError, match=r"source\.txt: expected the words the prior was made for.*; build it again"):
         load_prior(translated)
     (translated / "source.txt").unlink()
     with pytest.raises(PriorError, match="a file of the prior cannot be read"):

@@ -15,8 +15,8 @@ from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.prior.automaton import FLOOR, PriorAutomaton, floored, tempered
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored, tempered
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "chat")
@@ -41,7 +41,7 @@ NGRAM = Automaton.from_states(
 
 def prior(automaton: Automaton = GRAMMAR, kind: str = "automaton") -> Prior:
     plain = build_prior(WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), PriorSettings(top_words=2))[0]
-    return replace(plain, automaton=PriorAutomaton(automaton, kind, 0.5, 2.0, "skip"))
+    return plain.with_part(AutomatonPart(automaton, kind, 0.5, 2.0, "skip"))
 
 
 @pytest.mark.parametrize("automaton", [GRAMMAR, NGRAM])
@@ -49,14 +49,14 @@ def test_round_trip(tmp_path: Path, automaton: Automaton) -> None:
     made = prior(automaton)
     made.save(tmp_path / "prior")
     loaded = load_prior(tmp_path / "prior")
-    assert loaded.automaton is not None and made.automaton is not None
-    assert loaded.automaton.description() == made.automaton.description()
-    assert loaded.automaton.automaton.memory == automaton.memory
-    for name, array in made.automaton.arrays().items():
-        assert np.array_equal(array, loaded.automaton.arrays()[name])
-    assert loaded.fingerprint == made.fingerprint != replace(made, automaton=None).fingerprint
+    ours, theirs = (found.find(AutomatonPart) for found in (made, loaded))
+    assert ours.description() == theirs.description()
+    assert theirs.automaton.memory == automaton.memory
+    for name, array in ours.arrays().items():
+        assert np.array_equal(array, theirs.arrays()[name])
+    assert loaded.fingerprint == made.fingerprint != made.without(AutomatonPart).fingerprint
     assert loaded.counts()["automaton arcs"] == automaton.num_arcs
-    assert "held-out folds" not in loaded.counts()
+    assert "cross-fitted folds" not in loaded.counts()
     background = loaded.background()
     assert isinstance(background, AutomatonBackground)
     laws.check_background(background, len(SYMBOLS))
@@ -67,7 +67,7 @@ def test_counts_are_of_one_model(tmp_path: Path) -> None:
         NGRAM, starts=np.array([0, 2]), offsets=np.array([0, 0, 1, 1, 1]), fail=np.full(4, ROOT), back_off=np.zeros(4)
     )
     counts = prior(twice).counts()
-    assert (counts["automaton states"], counts["automaton arcs"], counts["held-out folds"]) == (2, 1, 1)
+    assert (counts["automaton states"], counts["automaton arcs"], counts["cross-fitted folds"]) == (2, 1, 1)
 
 
 def test_the_fingerprint_knows_every_weight() -> None:
@@ -78,21 +78,18 @@ def test_the_fingerprint_knows_every_weight() -> None:
 @pytest.mark.parametrize(
     "damage, words",
     [
-        ({"kind": "magic"}, "described by something else"),
+        ({"made_from": "magic"}, "described by something else"),
         ({"on_zero": 3}, "described by something else"),
         ({"weight": None}, "described by something else"),
         ({"memory": True}, "described by something else"),
         ({"memory": 1}, "claims a memory of 1"),
-        ({"copies": 1}, "described by something else"),
-        ({"copies": True, "kind": "ngram"}, "is none of words spelled in characters"),
-        ({"copies": True}, "the words to copy are described without their source"),
     ],
 )
 def test_a_damaged_description_is_refused(tmp_path: Path, damage: dict[str, object], words: str) -> None:
     prior().save(tmp_path / "prior")
     path = tmp_path / "prior" / "prior.json"
     described = json.loads(path.read_text(encoding="utf-8"))
-    described["automaton"] |= damage
+    described["parts"][0] |= damage
     path.write_text(json.dumps(described), encoding="utf-8")
     with pytest.raises(PriorError, match=words):
         load_prior(tmp_path / "prior")
@@ -100,7 +97,7 @@ def test_a_damaged_description_is_refused(tmp_path: Path, damage: dict[str, obje
 
 def test_an_unsound_automaton_is_refused(tmp_path: Path) -> None:
     prior(replace(GRAMMAR, nexts=GRAMMAR.nexts + 9)).save(tmp_path / "prior")
-    with pytest.raises(PriorError, match="nexts name a state outside 0 … 3.; build it again"):
+    with pytest.raises(PriorError, match="nexts name a state outside 0 … 3; build it again"):
         load_prior(tmp_path / "prior")
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
-from fairseq_llrnn.prior.automaton import PriorAutomaton
+from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
 # state -> word -> next state; "</s>" ends. A verb is not the end where an article may follow.
@@ -29,7 +28,7 @@ def with_grammar(prior: Prior, states: Sequence[Mapping[str, int]] = GRAMMAR, on
     ]
     automaton = Automaton.from_states(arcs, len(prior.symbols))
     automaton.check(prior.log_weights)
-    return replace(prior, automaton=PriorAutomaton(automaton, "automaton", on_zero=on_zero))
+    return prior.with_part(AutomatonPart(automaton, "automaton", on_zero=on_zero))
 
 
 def with_bigrams(prior: Prior, after: Mapping[str, Mapping[str, float]]) -> Prior:
@@ -47,7 +46,7 @@ def with_bigrams(prior: Prior, after: Mapping[str, Mapping[str, float]]) -> Prio
         arcs, len(prior.symbols), fail=[ROOT] * len(arcs), back_off=costs, root_next=root_next, memory=1
     )
     automaton.check(prior.log_weights)
-    return replace(prior, automaton=PriorAutomaton(automaton, "ngram"))
+    return prior.with_part(AutomatonPart(automaton, "ngram"))
 
 
 def accepted(longest: int, states: Sequence[Mapping[str, int]] = GRAMMAR) -> Iterator[list[str]]:

@@ -20,6 +20,7 @@ from tiny_world import USER_DIR, Setting, World, build, every_word_once, randomi
 from torch import Tensor
 from translation_world import SIZES, TRAINING
 
+from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 MAPPED = {"1,000": "1 000", "kph": "kilomètres heure"}
@@ -171,8 +172,8 @@ def make(
 
     setting = build([*evidence.train_args(arch, prior), *options], loaded)
     if loaded is not None:  # which has a table of its own for strings outside the dictionaries
-        setting.task.src_dict = open_source(setting.task.source_dictionary, loaded.evidence_table)
-        setting.task.tgt_dict = open_target(setting.task.target_dictionary, loaded.evidence_table)
+        setting.task.src_dict = open_source(setting.task.source_dictionary, evidence_table(loaded))
+        setting.task.tgt_dict = open_target(setting.task.target_dictionary, evidence_table(loaded))
     randomise(setting.model, scale=0.4, seed=seed)
     setting.model.eval()
     return setting

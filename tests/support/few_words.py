@@ -1,7 +1,7 @@
 """A handful of words, a prior's features over them, and backgrounds: static, lexical, by the last word."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -14,10 +14,13 @@ from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.signatures import group_equal_rows
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.prior import Prior
 
 INF = math.inf
 PAD, EOS, UNK = 1, 2, 3
@@ -25,7 +28,6 @@ SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 SOURCE_WORDS = (*SPECIALS, "two", "12", "1,000", "Ann", "dog", "7")
 TARGET_WORDS = (*SPECIALS, "deux", "12", "99", "7", "000", "chien", "chat", "Ann", "Léa", "interdit")
 RULES = EvidenceRules(("mapped", "numbers", "names", "copies"), {"1,000": ("1", "000"), "two": ("deux",)}, {}, 0.25)
-KINDS_OF_FEATURES = ("NOTTOP", *RULES.feature_names)
 SENTENCES = (
     "two dog 12 Ann </s>",  # all known
     "1,000 Zoé Bob dog Zoé </s>",  # two unknown names, one of them twice; two words for one token
@@ -41,26 +43,16 @@ def class_rows() -> list[dict[str, float]]:
     return [*rows, *({f"POS:{kind}": 1.0, "NOTTOP": 1.0} for kind in kinds)]
 
 
-@dataclass
-class TinyPrior:
-    """What EvidenceTable asks of a prior."""
-
-    symbols: tuple[str, ...] = TARGET_WORDS
-    source_symbols: tuple[str, ...] = SOURCE_WORDS
-    evidence: EvidenceRules = RULES
-    settings: dict[str, bool] = field(default_factory=dict)
-
-    @property
-    def output(self):  # type: ignore[no-untyped-def]
-        signatures = group_equal_rows(FeatureTable.from_rows(class_rows()))
-        names = (*signatures.features.names, *(n for n in KINDS_OF_FEATURES if n not in signatures.features.names))
-        return replace(signatures, features=replace(signatures.features, names=names))
-
-
-PRIOR = TinyPrior()
-CLASS_OF = torch.from_numpy(PRIOR.output.class_of.copy())
-NUM_CLASSES = PRIOR.output.num_classes
+OUTPUT = with_slot_features(group_equal_rows(FeatureTable.from_rows(class_rows())), RULES)
+PRIOR = Prior(TARGET_WORDS, OUTPUT, OUTPUT, np.zeros(14), {}, SOURCE_WORDS, (EvidencePart(RULES),))
+CLASS_OF = torch.from_numpy(OUTPUT.class_of.copy())
+NUM_CLASSES = OUTPUT.num_classes
 FORBIDDEN = [0, 1, TARGET_WORDS.index("interdit")]
+
+
+def new_table() -> EvidenceTable:
+    """That of a prior which nobody has used yet."""
+    return evidence_table(replace(PRIOR))
 
 
 def log_weights(seed: int = 0) -> Tensor:

@@ -13,6 +13,7 @@ from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.prior.parts import AutomatonPart, EvidencePart
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
     loaded = load_explainer(args.path, Places(args.data, args.prior, args.expert))
     source = _source(args, loaded)
-    offered = "" if source is None or loaded.task.prior.evidence is None else ", nor offered by the source,"
+    offered = "" if source is None or loaded.task.prior.find(EvidencePart) is None else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0
     for words, header in _targets(args, loaded, source):
         explained = loaded.explain(words, args.top, source.words if source else None)
@@ -168,7 +169,8 @@ def _note_unknown(
 def _note_forbidden(explained: Sequence["Explanation"], prior: "Prior") -> None:
     """Say where an automaton cannot follow any more: nothing can come behind a word that it forbids."""
     forbidden = [number for number, e in enumerate(explained[:-1], start=1) if e.log_prob == -math.inf]
-    if forbidden and prior.automaton is not None and prior.automaton.kind == "automaton":
+    automaton = prior.find(AutomatonPart)
+    if forbidden and automaton is not None and automaton.made_from == "automaton":
         number = forbidden[0]
         note(
             f"word {number}, {explained[number - 1].token!r}, is forbidden where it stands, and nothing can follow it; "

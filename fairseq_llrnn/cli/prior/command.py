@@ -24,6 +24,7 @@ from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.ngrams.unigram import SMOOTHINGS
 from fairseq_llrnn.prior.build import PriorSettings, add_translations, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount, source_words
+from fairseq_llrnn.prior.parts import CopiedWordsPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.sequence_background import add_contextual
 
@@ -146,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
     prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
     if contextual is not None:
         prior, more = add_contextual(prior, words, contextual, args.count_text)
-        prior = replace(prior, source_symbols=source_symbols) if copies else prior
+        prior = prior.with_part(CopiedWordsPart(), source_symbols) if copies else prior
         notes.update(more)
     if model is not None:
         prior, more = prior_model.add_model(prior, words, model)

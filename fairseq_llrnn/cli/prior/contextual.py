@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairseq_llrnn.cli.prior import model as prior_model
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.prior.automaton import FLOOR, ON_ZERO
+from fairseq_llrnn.prior.parts.automaton import FLOOR, ON_ZERO
 from fairseq_llrnn.prior.sequence_background import ContextualSettings, parse_background
 
 NAMES = (

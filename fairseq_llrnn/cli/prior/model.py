@@ -4,14 +4,12 @@ import argparse
 import logging
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.prior.model_files import ModelFiles
+from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.prior import Prior
 
 KIND = "model:"
@@ -96,7 +94,7 @@ def add_model(prior: Prior, words: WordList, files: ModelFiles) -> tuple[Prior, 
     """
     from fairseq_llrnn.plugin.models.frozen_lm import build_general_model
 
-    shared = build_general_model(files, prior.symbols, np.isfinite(prior.log_weights)).shared
+    shared = build_general_model(files, prior.symbols, prior.allowed).shared
     ordinary = int((~words.specials).sum())
     if shared.known < FEW * ordinary:
         print(
@@ -108,4 +106,4 @@ def add_model(prior: Prior, words: WordList, files: ModelFiles) -> tuple[Prior, 
         "words that the background's model lacks: they share what it says of <unk>": shared.lacking,
         "words of the background's model that --dict lacks: they are dropped": shared.dropped,
     }
-    return replace(prior, model=files), Counter({note: count for note, count in counts.items() if count})
+    return prior.with_part(ModelPart(files)), Counter({note: count for note, count in counts.items() if count})

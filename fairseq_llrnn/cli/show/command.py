@@ -20,6 +20,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.signatures import Signatures
 from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 NAME = "show"
@@ -87,12 +88,12 @@ class PriorView:
         Raises OptionError where the prior knows nothing of the source, or lacks the word and has no evidence.
         """
         prior = self.prior
-        if prior.lexical is None and prior.evidence is None:
+        if prior.find(LexicalPart) is None and prior.find(EvidencePart) is None:
             raise OptionError(
                 f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
                 "with --lexical-translation or --evidence"
             )
-        if prior.evidence is not None and word not in prior.source_symbols:
+        if prior.find(EvidencePart) is not None and word not in prior.source_symbols:
             return source_word(prior, word, None)
         i = _find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
         return source_word(prior, prior.source_symbols[i], i)

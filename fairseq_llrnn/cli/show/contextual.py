@@ -9,6 +9,7 @@ import torch
 
 from fairseq_llrnn.cli.tables import many, percent, printable
 from fairseq_llrnn.features.dictionary import EOS
+from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
 FIRST_SHOWN = 8
@@ -17,7 +18,8 @@ SOME_WORDS, LONGEST_EXAMPLE = 4, 12  # words of the example, where it can be so
 
 def summary(prior: Prior) -> dict[str, Any]:
     """The automaton of a prior; {} where there is none."""
-    if prior.automaton is None:
+    part = prior.find(AutomatonPart)
+    if part is None:
         return {}
     background, end = prior.background(has_source=False), prior.symbols.index(EOS)
     state = background.start(1)
@@ -39,8 +41,8 @@ def summary(prior: Prior) -> dict[str, Any]:
         state = background.advance(state, token)
     return {
         "automaton": {
-            **prior.automaton.description(),
-            "folds": prior.automaton.folds,
+            **part.description(),
+            "folds": part.folds,
             "shortest": shortest - 1,
             "start": [{"word": prior.symbols[x], "probability": p} for x, p in best],
             "example": example,
@@ -68,12 +70,12 @@ def _how_made(automaton: Mapping[str, Any]) -> list[str]:
     """A line for each choice that was made."""
     said = []
     if automaton["folds"]:
-        said.append(f"held out in training by {many(automaton['folds'], 'fold')}")
+        said.append(f"cross-fitted in training, {many(automaton['folds'], 'fold')}")
     if automaton["weight"] != 1.0:
         said.append(f"weight {automaton['weight']:g}")
     if automaton["temperature"] != 1.0:
         said.append(f"temperature {automaton['temperature']:g}")
-    if automaton["kind"] == "automaton":
+    if automaton["made_from"] == "automaton":
         what = {"error": "an error", "skip": "left out of training", "floor": "given a little weight"}
         said.append(f"sentences it forbids are {what[automaton['on_zero']]}")
     return said

@@ -7,19 +7,21 @@ from typing import Any
 
 from fairseq_llrnn.cli.tables import labelled, many, printable, probability
 from fairseq_llrnn.prior.evidence import source_words
+from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 
 def summary(prior: Prior) -> dict[str, Any]:
     """What a prior knows of the source language, as a whole; {} for nothing."""
     known: dict[str, Any] = {}
-    if prior.lexical is not None:
-        known["lexical"] = prior.lexical.description()
-    if prior.evidence is not None:
+    lexical, evidence = prior.find(LexicalPart), prior.find(EvidencePart)
+    if lexical is not None:
+        known["lexical"] = lexical.description()
+    if evidence is not None:
         known["evidence"] = {
-            "weight": prior.evidence.weight,
+            "weight": evidence.rules.weight,
             "source_words": source_words(prior),
-            "mapped": len(prior.evidence.mapping),
+            "mapped": len(evidence.rules.mapping),
         }
     return known
 
@@ -54,11 +56,12 @@ def kinds_text(source_words: Mapping[str, int]) -> str:
 def source_word(prior: Prior, word: str, index: int | None) -> dict[str, Any]:
     """All that is known of a source word. `index`: its number; None: the source dictionary lacks it."""
     known: dict[str, Any] = {"source": word}
-    if prior.lexical is not None:
-        row = [] if index is None else prior.lexical.table.row(index)
+    lexical, evidence = prior.find(LexicalPart), prior.find(EvidencePart)
+    if lexical is not None:
+        row = [] if index is None else lexical.table.row(index)
         known["translations"] = [{"word": prior.symbols[x], "probability": p} for x, p in row]
-    if prior.evidence is not None:
-        found = prior.evidence.find(word, frozenset(prior.source_symbols))
+    if evidence is not None:
+        found = evidence.rules.find(word, frozenset(prior.source_symbols))
         known["known"] = index is not None
         known["evidence"] = None if found is None else {"kind": found.kind, "words": list(found.words)}
     return known

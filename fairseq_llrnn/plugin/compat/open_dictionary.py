@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from fairseq.data import Dictionary
 
-from fairseq_llrnn.evidence.table import EvidenceTable, OpenWords
+from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 
 

@@ -14,6 +14,8 @@ from fairseq.data import FairseqDataset
 
 from fairseq_llrnn.evidence.synthetic_words import certain_translations, invented_words
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
+from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 MOST = 2  # invented words of a sentence: two, so that the model learns to tell them apart
@@ -24,9 +26,13 @@ class InventedEvidence(ChangedPairs):
     """Pairs with invented words on both sides."""
 
     def __init__(self, dataset: FairseqDataset, prior: Prior, share: float, seed: int) -> None:
+        """Raises ValueError for a prior without evidence or lexical translations."""
         super().__init__(dataset, share, seed)
-        self.translation = certain_translations(prior)  # shape: (U,)
-        table = prior.evidence_table
+        lexical, table = prior.find(LexicalPart), evidence_table(prior)
+        if lexical is None:
+            raise ValueError("the prior has no lexical translations")
+        # shape: (U,)
+        self.translation = certain_translations(lexical.table, prior.source_symbols, prior.symbols, prior.log_weights)
         known = set(prior.symbols) | set(prior.source_symbols)
         words = invented_words(table.rules, known, seed)
         # the ids of the invented strings on either side

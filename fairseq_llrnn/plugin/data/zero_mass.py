@@ -2,7 +2,8 @@
 
 Sizes: n sentences, B batch, T time. A grammar may give a training sentence probability zero, and its loss would be
 infinite: the prior says whether that is an error or the sentence is left out (`llrnn prior --on-zero`). And both
-grammars and held-out folds need whole sentences. A search may be given words to begin with that the background forbids.
+grammars and cross-fitted n-grams need whole sentences. A search may be given words to begin with that the background
+forbids.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from fairseq_llrnn.automata.automaton import NOTHING
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
+from fairseq_llrnn.prior.parts import AutomatonPart, CopiedWordsPart
 from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)
@@ -31,11 +32,11 @@ def refuse_cut_sentences(prior: Prior, break_mode: str | None, shorten: str = "n
         shorten: --shorten-method, where it is applied to this text.
     """
     cuts = break_mode in (None, "none")
-    if prior.automaton is None or not (cuts or shorten != "none"):
+    part = prior.find(AutomatonPart)
+    if part is None or not (cuts or shorten != "none"):
         return
-    forbids = bool((prior.automaton.automaton.fail == NOTHING).any())
-    if forbids or prior.automaton.folds:
-        why = "a grammar" if forbids else "n-grams with held-out folds, which know a training sentence by its words"
+    if part.forbids or part.folds:
+        why = "a grammar" if part.forbids else "cross-fitted n-grams, which know a training sentence by its words"
         option = "--sample-break-mode none" if cuts else f"--shorten-method {shorten}"
         mend = "say --sample-break-mode eos (or complete)" if cuts else "leave it out"
         raise OptionError(f"{option}: it cuts sentences, but the prior's background is {why}; {mend}")
@@ -47,7 +48,8 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
     Raises:
         DataError: there is one, and the prior has --on-zero error.
     """
-    if prior.automaton is None or prior.copies or not (prior.automaton.automaton.fail == NOTHING).any():
+    part = prior.find(AutomatonPart)
+    if part is None or prior.find(CopiedWordsPart) is not None or not part.forbids:
         return  # copies are only known beside their sources: `refuse_impossible` finds such a sentence in its batch
     lines: list[list[int]] = []
     for target in targets:
@@ -58,11 +60,11 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
                 line = []
             else:
                 line.append(token if token < len(prior.symbols) else dictionary.unk())
-    places = first_impossible(prior.automaton.automaton, prior.log_weights, Sentences.of(lines))
+    places = first_impossible(part.automaton, prior.log_weights, Sentences.of(lines))
     bad = np.flatnonzero(places != POSSIBLE)
     if len(bad) == 0:
         return
-    if prior.automaton.on_zero == "skip":
+    if part.on_zero == "skip":
         logger.warning(
             f"{len(bad):,} of {len(lines):,} sentences of the {split} data have probability zero under the background, "
             "and are left out"
@@ -73,19 +75,20 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
     raise DataError(
         f"sentence {first + 1} of the {split} data: the background gives {words[place]!r} probability zero in "
         f"{' '.join(words[max(0, place - 4) : place + 3])!r} (token {place + 1}; {len(bad):,} such sentences in all); "
-        "mend the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+        "fix the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
     )
 
 
 def how_to_mend(prior: Prior) -> str:
     """What to do about a target that the background forbids."""
     if _is_grammar(prior):
-        return "mend the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+        return "fix the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
     return _how_to_mend_prior(prior)
 
 
 def _is_grammar(prior: Prior) -> bool:
-    return prior.automaton is not None and prior.automaton.kind == "automaton" and not prior.settings.get("unsupported")
+    part = prior.find(AutomatonPart)
+    return part is not None and part.made_from == "automaton" and not prior.settings.get("unsupported")
 
 
 def _how_to_mend_prior(prior: Prior) -> str:
@@ -126,7 +129,7 @@ def refuse_beginning(
     if found is not None:
         row, position, word, around, _ = found
         sentence = "a sentence" if ids is None else f"sentence {int(ids[row]) + 1}"
-        mend = "mend the grammar" if _is_grammar(prior) else _how_to_mend_prior(prior)
+        mend = "fix the grammar" if _is_grammar(prior) else _how_to_mend_prior(prior)
         raise DataError(
             f"the background gives word {word!r} no mass, but the beginning that {sentence} must have has it at "
             f"position {position}, in {around!r}; begin with other words, or {mend}"

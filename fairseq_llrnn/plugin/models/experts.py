@@ -23,6 +23,7 @@ from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.plugin.compat.open_dictionary import OpenDictionary
 from fairseq_llrnn.prior.manifest import REBUILD
+from fairseq_llrnn.prior.parts import EvidencePart, OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
 Rows = tuple[Tensor, Tensor]  # rows of the output layer, and their biases
@@ -48,9 +49,10 @@ def open_panel(names: str | None, prior: Prior, target: Dictionary, source: Dict
     known: Callable[[str], int | None] = target.indices.get
 
     def token_of(word: str) -> int | None:
-        if word == target.unk_word and prior.open_vocabulary is not None:
+        if word == target.unk_word and prior.find(OpenVocabularyPart) is not None:
             return None  # it stands for many words
-        return target.index(word) if prior.evidence is not None and isinstance(target, OpenDictionary) else known(word)
+        offers = prior.find(EvidencePart) is not None and isinstance(target, OpenDictionary)
+        return target.index(word) if offers else known(word)
 
     return Panel(
         load_experts(names),

@@ -41,6 +41,8 @@ from fairseq_llrnn.plugin.models.class_rows import class_scores, rows_of_classes
 from fairseq_llrnn.plugin.models.experts import check_experts, listen
 from fairseq_llrnn.plugin.models.fingerprint import check_fingerprint, fingerprint_of
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
+from fairseq_llrnn.prior.parts import EvidencePart
+from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 from fairseq_llrnn.prior.prior import Prior
 
 EncoderOut = dict[str, list[Tensor]]  # as the host's; "src_tokens" holds the source, (B, L)
@@ -69,14 +71,14 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self.output = output
         self.background = prior.background(has_source=encoder_size is not None)
         self.slot_rows = None
-        if prior.evidence is not None and encoder_size is not None:
+        if prior.find(EvidencePart) is not None and encoder_size is not None:
             _refuse_plain(output, "evidence")
             self.slot_rows = SlotRows(encoder_size, output.weight.size(1))
-        self.opened, self.open_table, self.strings = None, prior.open_table, None
-        if prior.open_vocabulary is not None and prior.open_table is not None:
+        self.opened, self.open_table, self.strings = None, open_table(prior), None
+        if self.open_table is not None:
             _refuse_plain(output, "an open vocabulary")
-            self.opened = OpenMixture(prior.open_vocabulary, int(output.class_of[dictionary.unk()]))
-            self.strings = OpenStrings(self.opened, prior.open_table, dictionary)
+            self.opened = OpenMixture(self.open_table.vocabulary, int(output.class_of[dictionary.unk()]))
+            self.strings = OpenStrings(self.opened, self.open_table, dictionary)
         self.experts: ExpertFeatures | None = None  # set by plugin/models/experts.py
         self.temperature: LearnedTemperature | None = None  # set by `learn_temperature`
         self.sampler: ClassSampler | None = None  # set by a criterion that trains with samples of the classes

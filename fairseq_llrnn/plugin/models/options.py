@@ -14,6 +14,7 @@ from fairseq_llrnn.networks.recurrent import CELLS, RecurrentNetwork
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.log_linear import FORMULAS, LogLinearOutput
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.prior.parts import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
 OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
@@ -117,7 +118,8 @@ def build_embedding(prior: Prior, size: int, tied_to: LogLinearOutput | None) ->
 
     `tied_to`: an output layer, whose feature weights they share.
     """
-    read = prior.input if prior.open_vocabulary is None else prior.open_vocabulary.readable(prior.input)
+    opened = prior.find(OpenVocabularyPart)
+    read = prior.input if opened is None else opened.vocabulary.readable(prior.input)
     class_of = torch.from_numpy(read.class_of.copy())
     return FeatureEmbedding(read.features, class_of, size, None if tied_to is None else tied_to.weight)
 

@@ -35,6 +35,7 @@ from fairseq_llrnn.plugin.models.llrnn_lstm import LLRNNLSTMModel
 from fairseq_llrnn.plugin.models.llrnn_transformer import LLRNNTransformerModel
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
+from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 
 BEAM = 5  # of the model's own translation; the host's default
 
@@ -134,7 +135,7 @@ class TranslationExplainer(Explainer):
         dictionary = self.task.target_dictionary
         tokens = encode(dictionary, words)
         decoder, prior = self.model.decoder, self.task.prior
-        if prior.evidence is None:
+        if prior.find(EvidencePart) is None:
             tokens = known_words(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         hidden, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
@@ -142,9 +143,11 @@ class TranslationExplainer(Explainer):
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
         known_source = known_words(read, self.task.source_dictionary)
+        lexical = prior.find(LexicalPart)
         said = source_evidence(
-            prior.lexical, decoder.background, known_source, known_words(tokens, dictionary), attention, top, outside
-        )
+            None if lexical is None else lexical.table, decoder.background, known_source,
+            known_words(tokens, dictionary), attention, top, outside,
+        )  # fmt: skip
         return [replace(e, source=s) for e, s in zip(explained, said, strict=True)]
 
     def _read(self, source: Sequence[str]) -> Tensor:

@@ -28,6 +28,7 @@ from fairseq_llrnn.plugin.search.candidate_search import generator_class
 from fairseq_llrnn.plugin.search.length_limit import LimitedGeneratorWithAlignment
 from fairseq_llrnn.plugin.search.slot_search import ColumnGeneratorWithAlignment, ColumnScorer, has_slots
 from fairseq_llrnn.plugin.search.spell_unknown import spell_unknown
+from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.
@@ -200,7 +201,7 @@ class PriorTask(FairseqTask):
         """
         prefix, source = self.forced(sample, prefix_tokens)
         written = prefix
-        if self.prior.open_table is not None and not any(map(has_slots, models)):
+        if open_table(self.prior) is not None and not any(map(has_slots, models)):
             # strings outside the dictionary are <unk> to a search over its words
             prefix = prefix_tokens = None if prefix is None else known_words(prefix, self.target_dictionary)
             if sample.get("target") is not None:
@@ -218,7 +219,7 @@ class PriorTask(FairseqTask):
         found: list[list[dict[str, Tensor]]] = super().inference_step(
             generator, models, sample, prefix_tokens, constraints
         )
-        if self.prior.open_table is not None and not isinstance(generator, SequenceScorer):
+        if open_table(self.prior) is not None and not isinstance(generator, SequenceScorer):
             spell_unknown(models, sample, found, written)
         return found
 

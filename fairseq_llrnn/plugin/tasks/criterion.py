@@ -24,6 +24,7 @@ from fairseq_llrnn.output.class_sampling import ClassSampler
 from fairseq_llrnn.plugin.compat.open_words import known_words
 from fairseq_llrnn.plugin.models.experts import most_of_evidence
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.report_groups import EVIDENCE, word_kinds
 
@@ -95,7 +96,8 @@ class LogLinearCriterion(FairseqCriterion):
         self.adaptor_norm = adaptor_norm
         self.sentence_avg = sentence_avg
         # sentences to which the background gives probability zero count nothing
-        self.leaves_out = prior.automaton is not None and prior.automaton.on_zero == "skip"
+        automaton = prior.find(AutomatonPart)
+        self.leaves_out = automaton is not None and automaton.on_zero == "skip"
         kinds, kind_of = word_kinds(prior, report_group)
         self.kinds = [*kinds, EVIDENCE]  # the last one is of slots, whatever word they are
         self.register_buffer("kind_of", torch.from_numpy(kind_of), persistent=False)

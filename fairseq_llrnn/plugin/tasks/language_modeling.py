@@ -16,6 +16,7 @@ from fairseq_llrnn.plugin.data.rare_word_twins import KnownWords, OpenTwins
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior
+from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 
 
 @dataclass
@@ -35,8 +36,9 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         _refuse_unsupported(args)
         task: LLRNNLanguageModelingTask = super().setup_task(args)
         task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
-        if task.prior.open_table is not None:
-            task.dictionary = task.output_dictionary = open_words(task.dictionary, task.prior.open_table)
+        table = open_table(task.prior)
+        if table is not None:
+            task.dictionary = task.output_dictionary = open_words(task.dictionary, table)
         task.panel = open_panel(getattr(args, "expert", None), task.prior, task.dictionary)
         return task
 
@@ -55,13 +57,13 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         super().load_dataset(split, epoch, combine, **kwargs)
         if training:
             self.check_training_data(split)
-        table = self.prior.open_table
+        table = open_table(self.prior)
         if training and table is not None:
             self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.args.seed, False)
 
     def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:
         """As the host's: its scorer looks at the words of the dictionary, of which <unk> is one."""
-        known = dataset if self.prior.open_table is None else KnownWords(dataset, self.dictionary)
+        known = dataset if open_table(self.prior) is None else KnownWords(dataset, self.dictionary)
         return super().eval_lm_dataloader(known, *args, **kwargs)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:

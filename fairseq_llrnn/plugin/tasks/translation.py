@@ -27,6 +27,9 @@ from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.search.slot_search import has_slots
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, criterion_name, load_task_prior
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
+from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 
 logger = logging.getLogger(__name__)
 
@@ -85,13 +88,14 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         task.prior = load_task_prior(cfg.prior, cfg.data, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
-        if task.prior.evidence is not None:
-            table = task.prior.evidence_table
+        opened = open_table(task.prior)
+        if task.prior.find(EvidencePart) is not None:
+            table = evidence_table(task.prior)
             table.max_slots = cfg.max_slots
             task.src_dict = open_source(task.source_dictionary, table)
             task.tgt_dict = open_target(task.target_dictionary, table)
-        elif task.prior.open_table is not None:
-            task.tgt_dict = open_words(task.target_dictionary, task.prior.open_table)
+        elif opened is not None:
+            task.tgt_dict = open_words(task.target_dictionary, opened)
         expert = getattr(cfg, "expert", None)
         task.panel = open_panel(expert, task.prior, task.target_dictionary, task.source_dictionary)
         return task
@@ -108,9 +112,9 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         if training:
             self.check_training_data(split)
         self._warn(split, epoch, training)
-        if training and self.prior.evidence is not None:
+        if training and self.prior.find(EvidencePart) is not None:
             self._offer_unknown_words(split)
-        table = self.prior.open_table
+        table = open_table(self.prior)
         if training and table is not None:
             self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.cfg.seed, True)
 
@@ -118,9 +122,9 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         """Read words of the sources of a training set as unknown, and put invented ones into its pairs."""
         if self.cfg.evidence_dropout > 0:
             self.datasets[split] = UnknownTwins(
-                self.datasets[split], self.prior.evidence_table, self.cfg.evidence_dropout, self.cfg.seed
+                self.datasets[split], evidence_table(self.prior), self.cfg.evidence_dropout, self.cfg.seed
             )
-        if self.cfg.invented_evidence > 0 and self.prior.lexical is not None:
+        if self.cfg.invented_evidence > 0 and self.prior.find(LexicalPart) is not None:
             self.datasets[split] = InventedEvidence(
                 self.datasets[split], self.prior, self.cfg.invented_evidence, self.cfg.seed
             )
@@ -132,14 +136,14 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         if part in self.warned_of:
             return
         self.warned_of.add(part)
-        if self.prior.evidence is not None:
+        if self.prior.find(EvidencePart) is not None:
             name = split if shards == 1 else f"{split} (part {part[1] + 1} of {shards})"
             warn_of_lost_evidence(
-                self.prior.evidence_table, name, self.datasets[split].src, self.source_dictionary.unk(),
+                evidence_table(self.prior), name, self.datasets[split].src, self.source_dictionary.unk(),
                 binary=self.cfg.dataset_impl != "raw",
             )  # fmt: skip
         # over pieces, a network that is given all of the background at once did not learn where to look
-        pieces = self.prior.lexical is not None and self.prior.settings.get("pieces")
+        pieces = self.prior.find(LexicalPart) is not None and self.prior.settings.get("pieces")
         if training and pieces and self.lexical_warmup == 0:
             logger.warning(
                 "--lexical-warmup-updates: not given, with a prior of pieces and their lexical translations; over "
@@ -160,7 +164,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As every task's of ours; raises OptionError for one that would take slots for words."""
         name = criterion_name(cfg)
-        if self.prior.evidence is not None and not name.startswith(("log_linear", "label_smoothed")):
+        if self.prior.find(EvidencePart) is not None and not name.startswith(("log_linear", "label_smoothed")):
             raise OptionError(
                 f"--criterion {name}: expected log_linear, since the prior has evidence, of which no other knows; use "
                 "that, and for models of the host --task translation"
@@ -176,7 +180,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
     ) -> SequenceGenerator:
         """As every task's of ours; raises OptionError for models of which none knows the prior's evidence."""
-        if self.prior.evidence is not None and not any(map(has_slots, models)):
+        if self.prior.find(EvidencePart) is not None and not any(map(has_slots, models)):
             raise OptionError(
                 "--path: expected a model that was trained with the prior, found none that knows its evidence; add "
                 "one, or translate with --task translation"

@@ -1,87 +1,88 @@
-"""The automaton of a prior: a background that knows the words before (n-grams, grammars), and what it was made with.
+"""Automata: backgrounds that know the words before (n-grams, grammars), and what they were made with.
 
-Sizes: V words, Q states, A arcs, F starts (of use, and of held-out folds).
+Sizes: V words, Q states, A arcs, F starts (of use, and of cross-fitted folds).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
-from fairseq_llrnn.automata.characters import BETWEEN
-from fairseq_llrnn.prior.arrays import read_array
+from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
-KINDS = ("ngram", "automaton")
+MADE_FROM = ("ngram", "automaton")
 ON_ZERO = ("error", "skip", "floor")  # what becomes of training sentences to which it gives probability zero
 FLOOR = 1e-6  # of b₀, what --on-zero floor gives to words that an automaton forbids
 INTEGERS = ("starts", "offsets", "tokens", "nexts", "fail", "root_next")
 NUMBERS = ("log_weights", "back_off")
 
 
+@register_part("automaton")
 @dataclass(frozen=True)
-class PriorAutomaton:
+class AutomatonPart(Part):
     """An automaton over the prior's log_weights, which are its root b₀."""
 
     automaton: Automaton
-    kind: str  # one of KINDS
+    made_from: str  # one of MADE_FROM
     weight: float = 1.0  # as `llrnn prior --ngram-weight`
     temperature: float = 1.0
     on_zero: str = "error"
-    copies: bool = False  # whether texts spelled in characters can hold the words of their source, too
+
+    is_base = True
 
     @property
     def folds(self) -> int:
-        """How many folds training holds out."""
+        """How many folds training is cross-fitted in."""
         return len(self.automaton.starts) - 1
 
+    @property
+    def forbids(self) -> bool:
+        """Whether some state forbids what it has no arc for, as grammars do."""
+        return bool((self.automaton.fail == NOTHING).any())
+
     def arrays(self) -> dict[str, np.ndarray]:
-        """For arrays.npz."""
-        return {f"automaton_{name}": getattr(self.automaton, name) for name in (*INTEGERS, *NUMBERS)}
+        return {name: getattr(self.automaton, name) for name in (*INTEGERS, *NUMBERS)}
 
     def description(self) -> dict[str, Any]:
-        """All but the arrays, for the prior's JSON."""
         return {
-            "kind": self.kind,
+            "made_from": self.made_from,
             "weight": self.weight,
             "temperature": self.temperature,
             "on_zero": self.on_zero,
             "memory": self.automaton.memory,
-            "copies": self.copies,
         }
 
+    @property
+    def identity(self) -> str:
+        return ""  # the arrays say it all
+
+    @classmethod
+    def read(cls, saved: SavedPart) -> AutomatonPart:
+        names = ("made_from", "weight", "temperature", "on_zero", "memory")
+        made_from, weight, temperature, on_zero, memory = (saved.description[name] for name in names)
+        numbers = isinstance(weight, float) and isinstance(temperature, float)
+        memorised = memory is None or (isinstance(memory, int) and not isinstance(memory, bool))
+        if not (made_from in MADE_FROM and on_zero in ON_ZERO and numbers and memorised):
+            raise ValueError(f"the automaton is described by something else than {', '.join(names)}")
+        found = {name: saved.array(name, np.int64) for name in INTEGERS}
+        found |= {name: saved.array(name, np.float64) for name in NUMBERS}
+        automaton = Automaton(num_symbols=len(saved.prior.log_weights), memory=memory, **found)
+        automaton.check(saved.prior.log_weights)
+        return cls(automaton, made_from, weight, temperature, on_zero)
+
+    def background(self, below: Background, context: BuildContext) -> Background:
+        return AutomatonBackground(context.class_of, context.num_classes, context.log_weights, self.automaton)
+
     def counts(self) -> dict[str, int]:
-        """The sizes a reader wants to see: of the model of use, not of each fold."""
+        """Of the model of use, not of each fold."""
         block = self.automaton.num_states // len(self.automaton.starts)
         sizes = {"automaton states": block, "automaton arcs": int(self.automaton.offsets[block])}
-        return sizes | ({"held-out folds": self.folds} if self.folds else {})
-
-
-def read_prior_automaton(
-    arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], log_weights: np.ndarray
-) -> PriorAutomaton:
-    """The automaton of a prior that may come from a stranger, checked.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is something else, or unsound.
-    """
-    names = ("kind", "weight", "temperature", "on_zero", "memory")
-    kind, weight, temperature, on_zero, memory = (description[name] for name in names)
-    copies = description.get("copies", False)  # which the first priors of version 3 do not have
-    numbers = isinstance(weight, float) and isinstance(temperature, float)
-    memorised = memory is None or (isinstance(memory, int) and not isinstance(memory, bool))
-    if not (kind in KINDS and on_zero in ON_ZERO and numbers and memorised and isinstance(copies, bool)):
-        raise ValueError(f"the automaton is described by something else than {', '.join(names)}, copies")
-    found = {name: read_array(arrays, f"automaton_{name}", np.int64) for name in INTEGERS}
-    found |= {name: read_array(arrays, f"automaton_{name}", np.float64) for name in NUMBERS}
-    automaton = Automaton(num_symbols=len(log_weights), memory=memory, **found)
-    automaton.check(log_weights)
-    if copies and (kind != "automaton" or automaton.num_states <= BETWEEN):
-        raise ValueError("the automaton is none of words spelled in characters, and can hold none of a source")
-    return PriorAutomaton(automaton, kind, weight, temperature, on_zero, copies)
+        return sizes | ({"cross-fitted folds": self.folds} if self.folds else {})
 
 
 def tempered(automaton: Automaton, temperature: float) -> Automaton:

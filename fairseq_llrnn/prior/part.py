@@ -1,0 +1,171 @@
+"""The contract of a part of a prior: whatever is known before training beside features and b₀.
+
+A part is a frozen dataclass. It says what is kept of it on disk (arrays, a description in JSON, files of its own), how
+it is read again, and what it makes of the background of the parts before it:
+
+    @register_part("cache")
+    @dataclass(frozen=True)
+    class CachePart(Part):
+        words: int
+
+        def description(self): return {"words": self.words}
+
+        @classmethod
+        def read(cls, saved): return cls(whole_number(saved.description["words"]))
+
+        def background(self, below, context): return RecentWords(below, self.words)
+
+A prior's parts are in order, and each wraps the background of those before it. A part whose background stands by
+itself (`is_base`: n-grams, a grammar, a frozen model) comes before all that wrap, and finds b₀ below. Reading is of
+untrusted input: nothing of a part is executed, and `read` checks all that it is given.
+
+Sizes: V words, S signatures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.prior.arrays import read_array
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
+
+KIND = re.compile(r"[a-z][a-z0-9_]*")
+KINDS: dict[str, type[Part]] = {}  # by the names under which they were registered
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """What a part may look at when it makes a background."""
+
+    prior: Prior
+    has_source: bool  # whether sentences come with a source (translation)
+
+    @property
+    def num_classes(self) -> int:
+        """S"""
+        return self.prior.output.num_classes
+
+    @property
+    def class_of(self) -> Tensor:
+        """The signature of every word: (V,) int64."""
+        return torch.from_numpy(self.prior.output.class_of.copy())
+
+    @property
+    def log_weights(self) -> Tensor:
+        """log b₀ of every word, in nats: (V,) float64."""
+        return torch.from_numpy(self.prior.log_weights.copy())
+
+
+@dataclass(frozen=True)
+class SavedPart:
+    """What a directory holds of a part; not checked yet."""
+
+    description: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray]  # by the names that `Part.arrays` gave
+    folder: Path  # of the part's own files, whether or not it is there
+    prior: Prior  # all that came before: words, features, b₀, the parts before this one
+    load_model: Callable[..., Any] | None = None  # who can build another trained model (parts/model.py)
+
+    def array(self, name: str, dtype: type) -> np.ndarray:
+        """The row of numbers with that name. Raises KeyError or ValueError where it is missing or something else."""
+        return read_array(self.arrays, name, dtype)
+
+
+class Part:
+    """A part of a prior (module docstring). All but `read` has a default: nothing."""
+
+    kind: ClassVar[str]  # as register_part was told
+    is_base: ClassVar[bool] = False  # whether its background stands by itself, over b₀, and wraps no other
+    knows_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
+    called: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
+
+    # ---- on disk ------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Plain numeric arrays, by names of the part's own choice."""
+        return {}
+
+    def description(self) -> dict[str, Any]:
+        """All but the arrays, as JSON has it."""
+        return {}
+
+    def write(self, folder: Path) -> None:
+        """Write files of its own into `folder`, which is not there yet; most parts have none."""
+
+    @classmethod
+    def read(cls, saved: SavedPart) -> Part:
+        """The part that was saved so.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is something else, or unsound; it may come from anybody.
+        """
+        raise NotImplementedError
+
+    @property
+    def identity(self) -> str:
+        """What a model's weights depend on, beside arrays and source words; it goes into the prior's fingerprint."""
+        return repr(sorted(self.description().items()))
+
+    # ---- what it does -------------------------------------------------------------------------------------------
+
+    def background(self, below: Background, context: BuildContext) -> Background:
+        """The background with this part.
+
+        Args:
+            below: that of the parts before it, over the same signatures; b₀ for a part that `is_base`.
+        """
+        return below
+
+    # ---- what people see ----------------------------------------------------------------------------------------
+
+    def counts(self) -> dict[str, int]:
+        """The sizes a reader wants to see."""
+        return {}
+
+    def source_option(self, dictionary: str) -> str:
+        """The option of `llrnn prior` that makes the part for the words of that source dictionary."""
+        return f"--source-dict {dictionary}"
+
+
+PartType = TypeVar("PartType", bound=Part)
+
+
+def register_part(kind: str) -> Callable[[type[PartType]], type[PartType]]:
+    """Make a class of parts known, so that priors which have one can be read; a later class takes an earlier's place.
+
+    Args:
+        kind: its name in prior.json: lower case letters, digits and `_`.
+
+    Raises:
+        ValueError: another sort of name.
+    """
+    if not KIND.fullmatch(kind):
+        raise ValueError(f"expected a name of lower case letters, digits and _ for a part, found {kind!r}")
+
+    def known(part: type[PartType]) -> type[PartType]:
+        part.kind = kind
+        KINDS[kind] = part
+        return part
+
+    return known
+
+
+def names_of(kinds: list[str]) -> list[str]:
+    """What the parts of a prior are called: `ngram`, or `ngram.2` where it is the second of its kind."""
+    counts: dict[str, int] = {}
+    names = []
+    for kind in kinds:
+        counts[kind] = counts.get(kind, 0) + 1
+        names.append(kind if counts[kind] == 1 else f"{kind}.{counts[kind]}")
+    return names

@@ -1,0 +1,65 @@
+"""Evidence: which strings of a source sentence its translation may write (evidence/rules.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.evidence.background import EvidenceBackground
+from fairseq_llrnn.evidence.features import check_slot_features
+from fairseq_llrnn.evidence.rules import EvidenceRules
+from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.features.dictionary import PAD, UNK
+from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
+
+
+@register_part("evidence")
+@dataclass(frozen=True)
+class EvidencePart(Part):
+    """The rules; the features of slots are among those of φ."""
+
+    rules: EvidenceRules
+
+    knows_source = True
+    called = "evidence was"
+
+    def description(self) -> dict[str, Any]:
+        return self.rules.description()
+
+    @property
+    def identity(self) -> str:
+        return self.rules.identity
+
+    @classmethod
+    def read(cls, saved: SavedPart) -> EvidencePart:
+        prior, rules = saved.prior, EvidenceRules.described(saved.description)
+        check_slot_features(rules, prior.output.features.names)
+        alone = np.bincount(prior.output.class_of)[prior.output.class_of[[prior.index(PAD), prior.index(UNK)]]]
+        if (alone > 1).any():
+            raise ValueError("the evidence needs <pad> and <unk> alone in their signatures")
+        if UNK not in prior.source_symbols:
+            raise ValueError(f"the source words of the evidence lack {UNK}")
+        return cls(rules)
+
+    def background(self, below: Background, context: BuildContext) -> Background:
+        """Slots beside whatever there is; without a source nothing offers any."""
+        if not context.has_source:
+            return below
+        prior = context.prior
+        source_unk = prior.source_symbols.index(UNK)
+        return EvidenceBackground(below, evidence_table(prior), prior.index(PAD), prior.index(UNK), source_unk)
+
+
+def evidence_table(prior: Prior) -> EvidenceTable:
+    """What source tokens offer: the one table of this prior. Raises ValueError for a prior without evidence."""
+    part = prior.find(EvidencePart)
+    if part is None:
+        raise ValueError("the prior has no evidence")
+    rules, session, shapes = part.rules, prior.session, bool(prior.settings.get("shapes"))
+    return session.once("evidence", lambda: EvidenceTable(rules, session.source, session.target, prior.output, shapes))

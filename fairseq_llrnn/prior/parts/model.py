@@ -1,0 +1,53 @@
+"""A frozen language model: its next-word probabilities are the background (backgrounds/language_model.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.language_model import ModelBackground
+from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.features.dictionary import EOS
+from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
+from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+
+
+@register_part("model")
+@dataclass(frozen=True)
+class ModelPart(Part):
+    """The files of a model, for the words that b₀ allows."""
+
+    files: ModelFiles
+    load: LoadModel | None = field(default=None, compare=False, repr=False)  # who can build it
+
+    is_base = True
+
+    def description(self) -> dict[str, Any]:
+        return self.files.description()
+
+    def write(self, folder: Path) -> None:
+        self.files.write(folder)
+
+    @property
+    def identity(self) -> str:
+        return self.files.identity
+
+    @classmethod
+    def read(cls, saved: SavedPart) -> ModelPart:
+        return cls(ModelFiles.described(saved.description, saved.folder), saved.load_model)
+
+    def background(self, below: Background, context: BuildContext) -> Background:
+        """Raises PriorError where nobody can build the model."""
+        if self.load is None:
+            raise PriorError(
+                "the prior's background is a model, which only fairseq can build: use the prior in one of fairseq's "
+                "commands, or in llrnn explain or rescore"
+            )
+        prior, files = context.prior, self.files
+        model = self.load(files, prior.symbols, prior.allowed)
+        return ModelBackground(
+            context.class_of, context.num_classes, context.log_weights, prior.index(EOS), model, files.weight,
+            files.temperature,
+        )  # fmt: skip

@@ -1,0 +1,53 @@
+"""The open vocabulary: classes of words outside the dictionary, each a distribution over strings.
+
+It makes no background: <unk> has one, which its classes share (open_vocabulary/mixture.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn.open_vocabulary.table import OpenTable
+from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
+from fairseq_llrnn.prior.part import Part, SavedPart, register_part
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
+
+
+@register_part("open_vocabulary")
+@dataclass(frozen=True)
+class OpenVocabularyPart(Part):
+    """The classes; their features are among those of φ."""
+
+    vocabulary: OpenVocabulary
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.vocabulary.arrays()
+
+    def description(self) -> dict[str, Any]:
+        return self.vocabulary.description()
+
+    @classmethod
+    def read(cls, saved: SavedPart) -> OpenVocabularyPart:
+        output, names = saved.prior.output, saved.prior.output.features.names
+        vocabulary = read_open_vocabulary(saved.arrays, saved.description, names, len(saved.prior.symbols))
+        if np.bincount(output.class_of)[output.class_of[saved.prior.index(UNK)]] > 1:
+            raise ValueError("the open vocabulary needs <unk> alone in its signature")
+        return cls(vocabulary)
+
+    def counts(self) -> dict[str, int]:
+        return {"open classes": len(self.vocabulary.names)}
+
+
+def open_table(prior: Prior) -> OpenTable | None:
+    """The words outside the dictionary that were met: the one table of this prior; None without open classes."""
+    part = prior.find(OpenVocabularyPart)
+    if part is None:
+        return None
+    vocabulary, session = part.vocabulary, prior.session
+    return session.once("open_vocabulary", lambda: OpenTable(vocabulary, session.target))

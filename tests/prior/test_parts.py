@@ -1,0 +1,114 @@
+"""The parts of a prior: registered by name, in order, read and written by themselves."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairseq_llrnn.automata.automaton import END, Automaton
+from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.evidence.background import EvidenceBackground
+from fairseq_llrnn.evidence.rules import EvidenceRules
+from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.prior import Part, Prior, SavedPart, part, register_part
+from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.evidence import add_evidence
+from fairseq_llrnn.prior.parts import AutomatonPart, EvidencePart, LexicalPart
+
+SYMBOLS = (*SPECIALS, "le", "chat", "12")
+COUNTS = np.array([0, 0, 5, 1, 9, 8, 3])
+SOURCE = (*SPECIALS, "the", "cat", "12")
+GRAMMAR = Automaton.from_states([{4: (0.0, 1)}, {5: (0.0, 0), END: (0.0, 0)}], len(SYMBOLS))
+
+
+def plain() -> Prior:
+    return build_prior(WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), PriorSettings(top_words=2))[0]
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> type[Part]:
+    """A part with an array, a number and a file."""
+    monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
+    monkeypatch.setattr("fairseq_llrnn.prior.manifest.KINDS", part.KINDS)
+
+    @register_part("note")
+    @dataclass(frozen=True)
+    class NotePart(Part):
+        values: np.ndarray
+        text: str = "hello"
+
+        def arrays(self) -> dict[str, np.ndarray]:
+            return {"values": self.values}
+
+        def counts(self) -> dict[str, int]:
+            return {"notes": len(self.values)}
+
+        def write(self, folder: Path) -> None:
+            folder.mkdir()
+            (folder / "note.txt").write_text(self.text, encoding="utf-8")
+
+        @classmethod
+        def read(cls, saved: SavedPart) -> "NotePart":
+            text = (saved.folder / "note.txt").read_text(encoding="utf-8")
+            return cls(saved.array("values", np.float64), text)
+
+    return NotePart
+
+
+def test_parts_of_a_kind_have_names_of_their_own(noted: type[Part], tmp_path: Path) -> None:
+    prior = plain().with_part(noted(np.ones(2))).with_part(noted(np.zeros(3), "bye"))  # type: ignore[call-arg]
+    assert prior.names == ["note", "note.2"]
+    assert (prior.counts()["notes"], prior.counts()["notes of note.2"]) == (2, 3)
+    prior.save(tmp_path / "prior")
+    again = Prior.load(tmp_path / "prior")
+    assert [found.text for found in again.parts] == ["hello", "bye"]  # type: ignore[attr-defined]
+    assert again.fingerprint == prior.fingerprint != replace(prior, parts=prior.parts[::-1]).fingerprint
+    plain().save(tmp_path / "prior")  # a prior takes the place of one with folders
+    assert not (tmp_path / "prior" / "note").exists()
+
+
+def test_a_part_that_is_missing_or_damaged(noted: type[Part], tmp_path: Path) -> None:
+    plain().with_part(noted(np.ones(2))).save(tmp_path / "prior")  # type: ignore[call-arg]
+    (tmp_path / "prior" / "note" / "note.txt").unlink()
+    with pytest.raises(PriorError, match=r"No such file.*note\.txt.*; build it again"):
+        Prior.load(tmp_path / "prior")
+    del part.KINDS["note"]
+    with pytest.raises(PriorError) as caught:
+        Prior.load(tmp_path / "prior")
+    assert str(caught.value) == (
+        "the prior has a part 'note', expected one of automaton, copied_words, evidence, lexical, model, "
+        "open_vocabulary; import the module that defines it, with @fairseq_llrnn.prior.register_part('note'), before "
+        "the prior is read"
+    )
+
+
+def test_a_part_needs_a_name_that_can_begin_those_of_arrays() -> None:
+    with pytest.raises(ValueError, match="expected a name of lower case letters, digits and _ for a part"):
+        register_part("My/part")
+
+
+def test_backgrounds_by_themselves_come_before_all_that_wrap_one(tmp_path: Path) -> None:
+    evident = add_evidence(plain(), EvidenceRules(("numbers",), {}, {}), SOURCE)
+    prior = evident.with_part(AutomatonPart(GRAMMAR, "automaton"))
+    assert prior.names == ["automaton", "evidence"] and prior.find(LexicalPart) is None
+    background = prior.background()
+    assert isinstance(background, EvidenceBackground) and isinstance(background.base, AutomatonBackground)
+    assert isinstance(prior.background(has_source=False), AutomatonBackground)
+    assert prior.without(EvidencePart).names == ["automaton"]
+    prior.save(tmp_path / "prior")
+    path = tmp_path / "prior" / "prior.json"
+    description = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(description | {"parts": description["parts"][::-1]}), encoding="utf-8")
+    with pytest.raises(PriorError, match="its parts are not in order: a background by itself comes before all"):
+        Prior.load(tmp_path / "prior")
+
+
+def test_what_grows_belongs_to_one_session() -> None:
+    prior = plain()
+    word = prior.session.target.index("Zoé")
+    assert word == len(SYMBOLS) == prior.session.target.index("Zoé")
+    assert "Zoé" not in replace(prior).session.target.open_index
