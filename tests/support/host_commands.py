@@ -1,11 +1,11 @@
-"""Runs the host's commands as users do, each in a process of its own, without paying its imports every time.
+"""Runs fairseq's commands as users do, each in a process of its own, without paying its imports every time.
 
 A server process imports torch, fairseq and this package once. For every command it forks; the child runs the command's
 module as `__main__` with the given arguments, files as its standard streams, and Python's own handling of an error that
 nobody catches. So a command costs its work alone and leaves nothing behind for the next. Where the order of imports or
 the signal to a process matters, the tests start the real console scripts instead.
 
-    python tests/support/host_commands.py      the server: JSON requests on stdin, process and exit status on stdout
+    python tests/support/host_commands.py      the server: JSON requests on stdin, exit statuses on stdout
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import json
 import logging
 import os
 import runpy
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,27 +69,6 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
-@dataclass(frozen=True)
-class Running:
-    """A command that was started."""
-
-    commands: HostCommands
-    place: Path
-    pid: int
-
-    def out_so_far(self) -> str:
-        """What it wrote to its standard output until now."""
-        file = self.place / "stdout"
-        return file.read_text(encoding="utf-8") if file.exists() else ""
-
-    def wait(self) -> Result:
-        """What it left, once it has ended."""
-        code = self.commands.answer("code")
-        out, err = ((self.place / name).read_text(encoding="utf-8") for name in ("stdout", "stderr"))
-        shutil.rmtree(self.place)
-        return Result(code, out, err)
-
-
 def assert_says(result: Result, *words: str) -> None:
     """The command failed with one line of ours, which holds `words`, and without a stack trace."""
     assert result.code != 0
@@ -110,36 +88,28 @@ class HostCommands:
             env=environment(),
         )  # fmt: skip
 
-    def start(self, command: str, *args: object, cwd: Path | None = None, stdin: str = "") -> Running:
-        """Start `command args…`. One command runs at a time: wait for this one before the next.
-
-        Args:
-            command: a console script of the host, or `llrnn`.
-        """
-        place = tempfile.mkdtemp()
-        files = {name: os.path.join(place, name) for name in ("stdin", "stdout", "stderr")}
-        Path(files["stdin"]).write_text(stdin, encoding="utf-8")
-        request = {"command": command, "args": [str(a) for a in args], "cwd": str(cwd or ROOT), **files}
-        assert self.server.stdin is not None
-        self.server.stdin.write(json.dumps(request) + "\n")
-        self.server.stdin.flush()
-        return Running(self, Path(place), self.answer("pid"))
-
     def run(
         self, command: str, *args: object, cwd: Path | None = None, stdin: str = "", code: int | None = 0
     ) -> Result:
-        """Run `command args…` and return what it left; fail unless it exits with `code` (None: any)."""
-        result = self.start(command, *args, cwd=cwd, stdin=stdin).wait()
+        """Run `command args…` and return what it left; fail unless it exits with `code` (None: any).
+
+        Args:
+            command: a console script of fairseq, or `llrnn`.
+        """
+        with tempfile.TemporaryDirectory() as place:
+            files = {name: os.path.join(place, name) for name in ("stdin", "stdout", "stderr")}
+            Path(files["stdin"]).write_text(stdin, encoding="utf-8")
+            request = {"command": command, "args": [str(a) for a in args], "cwd": str(cwd or ROOT), **files}
+            assert self.server.stdin is not None and self.server.stdout is not None
+            self.server.stdin.write(json.dumps(request) + "\n")
+            self.server.stdin.flush()
+            answer = self.server.stdout.readline()
+            assert answer, "the server of fairseq's commands went away"
+            out, err = (Path(files[name]).read_text(encoding="utf-8") for name in ("stdout", "stderr"))
+        result = Result(int(answer), out, err)
         if code is not None:
             _expect(code, result, command)
         return result
-
-    def answer(self, key: str) -> int:
-        """The next number from the server."""
-        assert self.server.stdout is not None
-        line = self.server.stdout.readline()
-        assert line, "the server of host commands went away"
-        return json.loads(line)[key]
 
     def close(self) -> None:
         """End the server."""
@@ -224,9 +194,8 @@ def serve() -> None:
                 for stream in (sys.stdout, sys.stderr):
                     stream.flush()
                 os._exit(code)
-        print(json.dumps({"pid": child}), file=answers, flush=True)
         _, status = os.waitpid(child, 0)
-        print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), file=answers, flush=True)
+        print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
     os._exit(0)  # nothing to tidy, and the interpreter's own end takes seconds
 
 
