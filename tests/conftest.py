@@ -1,7 +1,8 @@
-"""What all tests share: one thread per process, and skipping where the data beside the project is absent."""
+"""What all tests share: one thread per process, markers by folder, and skipping where data or fairseq are absent."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 # Before torch is imported: on a small machine threads of many small operators only get in each other's way.
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from built_once import own_copy
 from evidence_world import EvidenceWorld, make_evidence_world
 from host_commands import HostCommands
 from hypothesis import settings
@@ -25,14 +27,41 @@ ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
 
+# Folders and files of tests that run whole examples, or the pages of the documentation, as a reader would.
+EXAMPLES = ("examples", "test_readme.py", "test_guides.py")
+# Those that import fairseq. Others start it: their tests ask for the fixture `host`.
+FAIRSEQ = ("plugin", "scripts")
+
+if importlib.util.find_spec("fairseq") is None:  # the tests of what does without it remain
+    collect_ignore = [*FAIRSEQ, *EXAMPLES, "cli"]
+
+
+def top(item: pytest.Item) -> str:
+    """The folder of `tests` that the test is in, or its file."""
+    return item.path.relative_to(ROOT / "tests").parts[0]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`@pytest.mark.real_data("ud-french-gsd-1.4")` needs that folder of ../shared/data."""
+    """Mark each test `unit`, `fairseq` or `example`, the slowest first, and skip those whose real data is absent.
+
+    `@pytest.mark.real_data("ud-french-gsd-1.4")` needs that folder of ../shared/data.
+    """
     for item in items:
+        place = top(item)
+        if place in EXAMPLES:
+            item.add_marker("example")
+        elif place in FAIRSEQ or "host" in getattr(item, "fixturenames", ()):
+            item.add_marker("fairseq")
+        else:
+            item.add_marker("unit")
         for marker in item.iter_markers("real_data"):
             absent = [name for name in marker.args if not (SHARED_DATA / name).exists()]
             if absent or not SHARED_DATA.is_dir():
                 missing = ", ".join(f"../shared/data/{name}" for name in absent) or "../shared/data"
                 item.add_marker(pytest.mark.skip(reason=f"real data is absent: {missing}"))
+    if "PYTEST_XDIST_WORKER" in os.environ:  # so that no process is left with a long test when the others have ended
+        order = [*reversed(EXAMPLES), *FAIRSEQ]
+        items.sort(key=lambda item: order.index(top(item)) if top(item) in order else len(order))
 
 
 @pytest.fixture(scope="session")
@@ -58,16 +87,17 @@ def host() -> Iterator[HostCommands]:
 @pytest.fixture(scope="session")
 def world(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> World:
     """Data and priors of the tiny language."""
-    return make_world(tmp_path_factory.mktemp("world"), host)
+    return World(own_copy(tmp_path_factory, "world", lambda place: make_world(place, host)))
 
 
 @pytest.fixture(scope="session")
 def translation(host: HostCommands, world: World, tmp_path_factory: pytest.TempPathFactory) -> TranslationWorld:
     """Data and priors of the tiny language, to translate into."""
-    return make_translation_world(tmp_path_factory.mktemp("translation"), world, host)
+    place = own_copy(tmp_path_factory, "translation", lambda place: make_translation_world(place, world, host))
+    return TranslationWorld(place, world)
 
 
 @pytest.fixture(scope="session")
 def evidence(host: HostCommands, world: World, tmp_path_factory: pytest.TempPathFactory) -> EvidenceWorld:
     """Data and priors of the tiny language with numbers, names and unknown words."""
-    return make_evidence_world(tmp_path_factory.mktemp("evidence"), world, host)
+    return EvidenceWorld(own_copy(tmp_path_factory, "evidence", lambda place: make_evidence_world(place, world, host)))

@@ -50,7 +50,7 @@ def built(prior: Llrnn, data: Path) -> Callable[..., Prior]:
 @pytest.fixture(scope="session")
 def checkpoint(host: HostCommands, world: World) -> Path:
     """A model that fairseq-train trained in the tiny world."""
-    place = world.place / "trained"
+    place = world.place / "cli-model"
     host.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
     return place / "checkpoint_best.pt"
 
