@@ -2,24 +2,26 @@
 #
 #   make demo              a small corpus, two models, a table, a picture, a sentence explained
 #   make demo-translation  English to French on a small bitext: two models, what each copies and gets right
-#   make test              all tests
+#   make test              all tests, in two processes (WORKERS=4: in four)
+#   make test-unit         those that neither start fairseq nor run an example
 #   make lint              ruff and mypy
 #   make bench             the benchmarks, quick form
-#   make setup             .venv alone (Python 3.11, torch, fairseq, this package)
+#   make setup             .venv alone (Python 3.11, torch, fairseq, this package and all it can use)
 
 VENV := .venv
 READY := $(VENV)/.ready
+WORKERS := 2
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-translation test lint bench clean
+.PHONY: help setup demo demo-translation test test-unit lint bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
 
 setup: $(READY)
 
-$(READY): setup.py constraints.txt scripts/setup.sh
+$(READY): pyproject.toml constraints.txt scripts/setup.sh
 	@bash scripts/setup.sh $(VENV)
 	@touch $@
 
@@ -30,7 +32,10 @@ demo-translation: setup
 	bash examples/translation/run.sh
 
 test: setup
-	pytest
+	pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test-unit: setup
+	pytest -n $(WORKERS) --dist loadfile -m unit
 
 lint: setup
 	ruff check .
