@@ -12,8 +12,8 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
 A background that depends on a condition C is first asked for the one of this batch; any other answers with itself.
 Likewise `held_out` (training on the text that the background was estimated from) and `within` (a search with a limit of
 length). A background whose masses differ from one row at few places also says `corrections` (corrections.py).
-Where C offers strings of its own (backgrounds/evidence.py), the bound background has more classes than the vocabulary,
-and which class a token is of depends on C as well: ask `classes`, not `class_of`.
+Where words have classes of their own in a context (output/context_classes.py), there are more classes than the
+vocabulary has, and which class a token is of depends on the context: ask `classes`, not `class_of`.
 A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
 obviously right default, which a faster subclass overrides. Every background passes tests/support/laws.py.
 """
@@ -107,7 +107,7 @@ class Background(nn.Module):
         """The least number of tokens, `</s>` included, that complete the string: (N,) int64; huge where none does."""
         return self.class_of.new_ones(len(state))
 
-    # ---- what only a condition with strings of its own overrides ----------------------------------------------------
+    # ---- what only context classes override (output/context_classes.py) ---------------------------------------------
 
     def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
         """The class of one token (N,) per hypothesis: (N,)."""
@@ -131,6 +131,27 @@ class Background(nn.Module):
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """The tokens (N, T) as a network with rows for V words may read them: row i is sentence i, or of state i."""
         return tokens
+
+    def knows(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        """Whether each token (N, …) has a class: ids ≥ V are strings. Row i is of sentence i, or of state i."""
+        return tokens < len(self.class_of)
+
+    @property
+    def num_columns(self) -> int:
+        """How many columns answers about all words have: V, and more for strings of the condition's own."""
+        return len(self.class_of)
+
+    def columns(self, state: Tensor) -> Tensor:
+        """The token of each column: (1, V), or (N, columns)."""
+        return torch.arange(len(self.class_of), device=self.class_of.device).unsqueeze(0)
+
+    def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        """The columns of the tokens (N, T), of sentence i in row i, or of state i."""
+        return tokens
+
+    def column_classes(self, state: Tensor) -> Tensor:
+        """The class of each column: (1, V), or (N, columns)."""
+        return self.class_of.unsqueeze(0)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """log p of every word from log p(σ | K): (N, S) -> (N, V). −inf for forbidden words."""

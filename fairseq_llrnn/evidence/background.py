@@ -1,14 +1,14 @@
 """The background of a sentence that offers evidence: slots for its numbers, names and unknown words.
 
-Sizes: B sentences of a batch, N hypotheses, T time, V words, S signatures, J slots (evidence/slots.py). With b₁
-the background without evidence and ε the weight of all slots of a sentence together (where all words weigh one),
+Sizes: B sentences of a batch, V words, S signatures, J slots (evidence/slots.py). With b₁ the background without
+evidence and ε the weight of all slots of a sentence together (where all words weigh one),
 
     b(C; x)  =  b₁(C; x)  +  ε/J · [x is the string of a slot]            (b₁ = 0 outside the vocabulary)
 
-Slot j is class S + j of its sentence and has one member, its string. A word of the vocabulary that is the string of a
-slot has left its static class, so that every string has one class and one score (paper, §4: condition-based priming).
-Where a slot stands for an unknown word of the source, <unk> keeps only a thousandth of its weight: the slot's string is
-the better name of what nobody knows.
+Slots are context classes (output/context_classes.py): slot j is class S + j of its sentence and has one member, its
+string, so that every string has one class and one score (paper, §4: condition-based priming). Where a slot stands for
+an unknown word of the source, <unk> keeps only a thousandth of its weight: the slot's string is the better name of what
+nobody knows.
 
 Tokens are ids of the open target vocabulary: below V the dictionary's, above it strings. A string that no slot of the
 sentence offers is <unk>. Answers about all words have V + J *columns*: V words, then the slots' strings outside the
@@ -17,21 +17,59 @@ vocabulary (a slot's string inside it has its word's column).
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.source_conditioned import BySource
-from fairseq_llrnn.evidence.mixture import LOG_UNK_KEEPS as LOG_UNK_KEEPS
-from fairseq_llrnn.evidence.mixture import EvidenceMixture as EvidenceMixture
-from fairseq_llrnn.evidence.slots import slots_of
+from fairseq_llrnn.evidence.slots import Slots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
+
+LOG_UNK_KEEPS = -6.907755  # log of a thousandth
+
+
+class EvidenceSlots(ContextClassSource):
+    """The slots of a batch as context classes: a sentence is a context."""
+
+    def __init__(self, slots: Slots, unk: int, weight: float) -> None:
+        """unk: alone in its class. weight: ε."""
+        self.slots, self.unk = slots, unk
+        self.rows, self.width = slots.words.shape
+        each = torch.log(torch.tensor(weight)) - slots.count.clamp_min(1).log()
+        self._log_added = each.unsqueeze(1).masked_fill(~slots.exist, NEGATIVE_INFINITY)  # shape: (B, J)
+        self._unk_keeps = torch.where(slots.unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
+
+    def start(self, n: int) -> Tensor:
+        return torch.arange(n, device=self.slots.words.device)
+
+    def words(self, contexts: Tensor) -> Tensor:
+        return self.slots.words[contexts]
+
+    def log_added(self, contexts: Tensor) -> Tensor:
+        return self._log_added[contexts]
+
+    def log_unk_factor(self, contexts: Tensor) -> Tensor:
+        return self._unk_keeps[contexts]
+
+    def unreadable(self, contexts: Tensor) -> Tensor:
+        return self.slots.unknown[contexts]
+
+
+class EvidenceMixture(ContextClasses):
+    """b(C; x) of a batch. A hypothesis' state: the number of its sentence, then the state of b₁."""
+
+    def __init__(self, base: Background, source: EvidenceSlots) -> None:
+        super().__init__(base, source)
+        assert source.unk is not None
+        self.slots, self.unk, self.vocabulary = source.slots, source.unk, len(self.class_of)
 
 
 class EvidenceBackground(BySource):
     """b(C; x). By itself it is b₁; `given(source)` is the background of a batch of source sentences."""
 
     def __init__(self, base: Background, table: EvidenceTable, pad: int, unk: int, source_unk: int) -> None:
-        """base: b₁. pad, unk: ids of the target's symbols, each alone in its class. source_unk: of the source's."""
+        """base: b₁. pad, unk: ids of the target's symbols; <unk> is alone in its class. source_unk: of the source's."""
         super().__init__(base)
         if any(int((base.class_of == base.class_of[symbol]).sum()) > 1 for symbol in (pad, unk)):
             raise ValueError("<pad> and <unk> must be alone in their classes")
@@ -43,4 +81,4 @@ class EvidenceBackground(BySource):
         if left_out is not None:
             left_out = left_out.masked_fill(left_out >= len(self.class_of), self.unk)
         base, slots = self.base.given(known, left_out), slots_of(self.table, source)
-        return EvidenceMixture(base, slots, self.pad, self.unk, self.table.rules.weight)
+        return EvidenceMixture(base, EvidenceSlots(slots, self.unk, self.table.rules.weight))

@@ -10,42 +10,43 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.evidence.slots import NO_WORD
-from fairseq_llrnn.experts.panel import Panel, Words
+from fairseq_llrnn.experts.panel import Answer, Panel, Words
+from fairseq_llrnn.output.context_classes import NO_WORD, ContextClassSource
 
 
-class Contexts:
-    """The contexts that sentences of a batch come into.
+class Contexts(ContextClassSource):
+    """The contexts that sentences of a batch come into, and in each the exceptional words as context classes.
 
     Args:
         sources: (B, L) tokens, padded; None in a language model, where all begin alike.
     """
 
     def __init__(self, panel: Panel, sources: Tensor | None) -> None:
-        self.panel = panel
-        self.words: list[list[int]] = []  # of each context, its exceptions
+        self.panel, self.changes = panel, panel.looks_at_prefix
+        self.exceptional: list[list[int]] = []  # of each context, its exceptions
         self.values: list[list[tuple[float | None, ...]]] = []  # and their values, E each
         self.coefficients: list[tuple[dict[int, float], ...]] = []  # E of them, by column
         self.width = 0  # J
-        self._history: list[tuple[Words, Words]] = []
+        self._history: list[tuple[int, Words]] = []  # of each context, its sentence and the target so far
         self._next: dict[tuple[int, int], int] = {}
-        self._begin: dict[Words, int] = {}  # the first context of each source
-        rows = [()] if sources is None else [self._source_words(row) for row in sources.tolist()]
-        for row in rows:
-            if row not in self._begin:
-                self._begin[row] = self._new(row, ())
-        self._first = [self._begin[row] for row in rows]
+        self._answers: dict[tuple[Words, Words], Answer] = {}  # of sources and targets so far: sentences may be equal
+        self._sources = [()] if sources is None else [self._source_words(row) for row in sources.tolist()]
         self._alike = sources is None
-        self.rows = len(rows)
+        self.rows = len(self._sources)
+        for sentence in range(self.rows):
+            self._new(sentence, ())
 
     def _source_words(self, row: list[int]) -> Words:
         assert self.panel.source_word_of is not None
         return tuple(self.panel.source_word_of(token) for token in row if token not in self.panel.ignored)
 
-    def _new(self, source: Words, prefix: Words) -> int:
-        answer = self.panel.ask(source, prefix)
-        self._history.append((source, prefix))
-        self.words.append(list(answer.exceptions))
+    def _new(self, sentence: int, prefix: Words) -> int:
+        source = self._sources[sentence]
+        answer = self._answers.get((source, prefix))
+        if answer is None:
+            answer = self._answers[source, prefix] = self.panel.ask(source, prefix)
+        self._history.append((sentence, prefix))
+        self.exceptional.append(list(answer.exceptions))
         self.values.append(list(answer.exceptions.values()))
         self.coefficients.append(answer.coefficients)
         self.width = max(self.width, len(answer.exceptions))
@@ -54,12 +55,11 @@ class Contexts:
     # ---- from context to context ------------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:
-        """The contexts of n sentences that begin: (n,)."""
-        return torch.tensor(self._first * n if self._alike else self._first[:n])
+        return torch.zeros(n, dtype=torch.long) if self._alike else torch.arange(n)
 
     def advance(self, contexts: Tensor, tokens: Tensor) -> Tensor:
-        """The contexts after these tokens: (N,), (N,) -> (N,). After </s>, the target so far is empty again."""
-        if not self.panel.looks_at_prefix:
+        """After </s>, the target so far is empty again."""
+        if not self.changes:
             return contexts
         pairs = zip(contexts.tolist(), tokens.tolist(), strict=True)
         return torch.tensor([self._after(context, token) for context, token in pairs], device=contexts.device)
@@ -69,29 +69,20 @@ class Contexts:
             return context
         found = self._next.get((context, token))
         if found is None:
-            source, prefix = self._history[context]
-            if token == self.panel.eos:
-                found = self._begin[source]
-            else:
-                found = self._new(source, (*prefix, self.panel.word_of(token)))
+            sentence, prefix = self._history[context]
+            # the first contexts are those of sentences that begin
+            begins = token == self.panel.eos
+            found = sentence if begins else self._new(sentence, (*prefix, self.panel.word_of(token)))
             self._next[context, token] = found
         return found
 
-    def along(self, previous: Tensor) -> Tensor:
-        """The contexts before each position of a batch whose inputs are `previous`: (B, T) -> (B, T)."""
-        found = [self.start(len(previous)).to(previous.device)]
-        for t in range(1, previous.size(1)):
-            found.append(self.advance(found[-1], previous[:, t]))
-        return torch.stack(found, dim=1)
-
     # ---- what the experts say ---------------------------------------------------------------------------------------
 
-    def exceptions(self, contexts: Tensor) -> Tensor:
-        """The exceptional words of each context: (…,) -> (…, J), NO_WORD where there are fewer."""
+    def words(self, contexts: Tensor) -> Tensor:
         some, each = np.unique(contexts.cpu().numpy(), return_inverse=True)
         table = np.full((len(some), self.width), NO_WORD, dtype=np.int64)
         for row, context in zip(table, some, strict=True):
-            row[: len(self.words[context])] = self.words[context]
+            row[: len(self.exceptional[context])] = self.exceptional[context]
         return _spread(table, each, contexts)
 
     def exception_values(self, contexts: Tensor) -> tuple[Tensor, Tensor]:

@@ -41,7 +41,7 @@ class ExpertTerms:
         context = int(self.bound.contexts_of(state))
         columns = list(self.contexts.panel.columns)  # names, in the order of their numbers
         of_columns = {"": 1.0, **features}
-        exceptions = dict(zip(self.contexts.words[context], self.contexts.values[context], strict=True))
+        exceptions = dict(zip(self.contexts.exceptional[context], self.contexts.values[context], strict=True))
         heard = []
         for e, name in enumerate(self.contexts.panel.names):
             value = exceptions[token][e] if token in exceptions else None

@@ -61,7 +61,7 @@ class SlotTerms:
         self.places = hidden[:, :width] @ of_places.to(hidden.dtype).T
         at = [slots.place[slots.place_slot == j].tolist() for j in range(int(slots.count[0]))]
         self._known = [
-            (symbols[int(slots.words[0, j])], _kind(self.table.row(bound.static + j)), tuple(places))
+            (symbols[int(slots.words[0, j])], _kind(self.table.row(bound.num_below + j)), tuple(places))
             for j, places in enumerate(at)
         ]
 

@@ -72,7 +72,7 @@ def test_weights_masses_and_shares_are_those_of_the_formula(kind: str) -> None:
     background, bound, source = make(kind)
     history = torch.randint(4, len(TARGET_WORDS), (5, 3), generator=torch.Generator().manual_seed(1))
     for state in bound.states_along(history):
-        expected = plain(background, source, bound._base(state))
+        expected = plain(background, source, bound.below(state))
         columns, found = bound.columns(state), bound.log_weights(state).exp()
         mass, shares = bound.log_mass(state), bound.log_shares(state)
         for i, line in enumerate(SENTENCES):

@@ -109,7 +109,7 @@ def test_every_source_is_asked_about_once_and_every_prefix_of_it() -> None:
     assert [prefix for source, prefix in moving.asked if source == ("5", "6")] == [
         (), ("deux",), ("deux", "12"), ("deux", "99"),
     ]  # fmt: skip
-    assert along[0, :2].tolist() == along[2, :2].tolist() and along[0, 2] != along[2, 2]
+    assert len(set(along.flatten().tolist())) == along.numel(), "every sentence has contexts of its own"
 
 
 def test_after_the_end_the_prefix_is_empty_and_padding_changes_nothing() -> None:

@@ -11,7 +11,7 @@ from host_commands import HostCommands
 from tiny_world import World, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
-from fairseq_llrnn.evidence.mixture import EvidenceMixture
+from fairseq_llrnn.evidence.background import EvidenceMixture
 from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 

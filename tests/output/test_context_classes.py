@@ -1,0 +1,137 @@
+"""Every source of context classes obeys one law, over every background and over other sources; values and gradients."""
+
+import math
+
+import pytest
+import torch
+from context_class_laws import check_context_classes, class_of, masses_of, weights_of
+from dynamic_prior import AfterLastWord
+from few_words import CLASS_OF, EOS, NUM_CLASSES, SENTENCES, TARGET_WORDS, UNK, base, encode, new_table
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.evidence.background import EvidenceSlots
+from fairseq_llrnn.evidence.slots import slots_of
+from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
+
+V, B = len(TARGET_WORDS), len(SENTENCES)
+TABLE = new_table()
+ZOE, NOBODY = TABLE.target.index("Zoé"), TABLE.target.index("Nobody")
+
+
+class Singled(ContextClassSource):
+    """Singles out words that exist, one more of them after every token: whole classes, strings below, or nobody."""
+
+    changes = True
+    WORDS = (5, 8, ZOE, NOBODY, UNK, 7, 4, 11)
+
+    def __init__(self) -> None:
+        self.rows, self.width = B, 2
+
+    def start(self, n: int) -> Tensor:
+        return torch.arange(n)
+
+    def advance(self, contexts: Tensor, tokens: Tensor) -> Tensor:
+        self.width = max(self.width, min(len(self.WORDS), 2 + int((contexts // B).max()) + 1))
+        return contexts + B
+
+    def words(self, contexts: Tensor) -> Tensor:
+        many = (2 + contexts // B - contexts % B).clamp_min(0)  # the later the sentence, the fewer of them
+        words = torch.tensor(self.WORDS[: self.width]).expand(*contexts.shape, -1)
+        return words.masked_fill(torch.arange(self.width) >= many.unsqueeze(-1), NO_WORD)
+
+
+class Terms(Singled):
+    """Brings strings with mass, beside words that exist; another <unk> in every second sentence."""
+
+    changes, unk = False, UNK
+    WORDS = (ZOE, 5, 9, NOBODY)  # type: ignore[assignment]
+
+    def log_added(self, contexts: Tensor) -> Tensor:
+        words = self.words(contexts)
+        return torch.full_like(words, -2.0, dtype=torch.float64).masked_fill(words == NO_WORD, -math.inf)
+
+    def log_unk_factor(self, contexts: Tensor) -> Tensor:
+        return -0.7 * (contexts % 2).double()
+
+    def unreadable(self, contexts: Tensor) -> Tensor:
+        return self.words(contexts) == ZOE
+
+
+SOURCES = ("slots", "singled out", "terms", "singled out over slots", "singled out over terms", "terms over slots")
+
+
+def make(sources: str, below: Background) -> ContextClasses:
+    source = encode(TABLE)
+    made = below.given(source.masked_fill(source >= TABLE.source.known, UNK))
+    for name in reversed(sources.split(" over ")):
+        slots = EvidenceSlots(slots_of(TABLE, source), UNK, 0.25)
+        made = ContextClasses(made, slots if name == "slots" else Terms() if name == "terms" else Singled())
+    assert isinstance(made, ContextClasses)
+    return made
+
+
+def some_history(seed: int) -> Tensor:
+    history = torch.randint(4, V, (B, 3), generator=torch.Generator().manual_seed(seed))
+    history[:, 0] = EOS
+    return history
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton"])
+@pytest.mark.parametrize("sources", SOURCES)
+def test_every_source_obeys_the_law_over_every_background(sources: str, kind: str) -> None:
+    check_context_classes(make(sources, base(kind)), some_history(0))
+
+
+@pytest.mark.parametrize("sources", SOURCES)
+def test_masses_and_shares_are_the_definition_in_value_and_gradient(sources: str) -> None:
+    table = torch.randn(V, V, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    table[:, :2] = -math.inf
+    table.requires_grad_()
+    bound = make(sources, AfterLastWord(CLASS_OF, NUM_CLASSES, table, EOS))
+    for state in bound.states_along(some_history(5)):
+        weights = weights_of(bound, state)
+        slow, fast = masses_of(bound, state, weights), bound.log_mass(state)
+        real = ~slow.isneginf()
+        tokens = torch.tensor([4, 5, 8, 9, UNK])  # one of each sentence
+        of_tokens = [class_of(bound, state, row, token) for row, token in enumerate(tokens.tolist())]
+        slow_shares = [
+            weights[row][int(token)] - slow[row, of_tokens[row]] for row, token in enumerate(tokens)
+        ]
+        fast_share = bound.log_share(state, tokens)
+        torch.testing.assert_close(fast_share, torch.stack(slow_shares))
+        direction = torch.linspace(0.5, 1.5, int(real.sum()), dtype=torch.float64)
+        (expected,) = torch.autograd.grad((slow[real] * direction).sum() + torch.stack(slow_shares).sum(), table)
+        (found,) = torch.autograd.grad((fast[real] * direction).sum() + fast_share.sum(), table)
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical", "automaton"])
+@pytest.mark.parametrize("sources", SOURCES)
+def test_words_taken_out_leave_the_sum_of_the_others(sources: str, kind: str) -> None:
+    bound = make(sources, base(kind))
+    with torch.no_grad():
+        for state in bound.states_along(some_history(1)):
+            words = torch.tensor([5, 4, UNK, 9, 7]).expand(B, -1)
+            taken = torch.tensor([True, False, False, True, True]).expand(B, -1)
+            found = bound.log_mass_without(state, words, taken).exp()
+            for row, weights in enumerate(weights_of(bound, state)):
+                for column, word in enumerate(words[row].tolist()):
+                    own = class_of(bound, state, row, word)
+                    stay = [w.exp() for x, w in weights.items() if x not in (5, 9, 7)
+                            and class_of(bound, state, row, x) == own]  # fmt: skip
+                    assert float(found[row, column]) == pytest.approx(float(sum(stay)), abs=1e-6)
+
+
+def test_a_network_reads_strings_and_unreadable_words_as_unk() -> None:
+    slots = make("slots", base("static"))
+    ann = TARGET_WORDS.index("Ann")
+    tokens = torch.tensor([[ZOE, ann, NOBODY]]).expand(B, -1)
+    for bound in (slots, make("singled out over slots", base("static"))):
+        assert bound.readable(tokens).tolist() == [[UNK, ann, UNK]] * B
+        assert torch.equal(bound.readable(tokens, bound.start(B)), bound.readable(tokens))
+        assert bound.column_of(tokens)[1].tolist()[1:] == [ann, UNK], "what is nowhere offered is <unk>"
+        assert bound.column_of(tokens)[1, 0] >= V, "a string has its own column where it is offered"
+        assert bound.knows(tokens).tolist()[1] == [True, True, False] and not bound.knows(tokens)[0, 0]
+    read = make("terms", base("static")).readable(torch.tensor([[ZOE], [5], [9], [9], [9]]))
+    assert read[:2].tolist() == [[UNK], [5]]
