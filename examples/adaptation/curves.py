@@ -47,8 +47,8 @@ def _page(outcomes: Outcomes, texts: dict[str, Any]) -> Iterator[str]:
     yield from (
         "# Adaptation to a domain",
         "",
-        "Made by `examples/adaptation/run.sh`; what the systems are, and how they are trained, is told in",
-        "`examples/adaptation/README.md`. Figures are base-e log-perplexities per token of each domain's test text,",
+        "Made by `examples/adaptation/run.sh`; [examples/adaptation](../../examples/adaptation/README.md) describes",
+        "the systems and their training. Figures are base-e log-perplexities per token of each domain's test text,",
         f"sentence ends included. One vocabulary of {texts['words']:,} words serves all models; all other words are",
         "`<unk>`. Of the recipes of a system, and of the weights of a mixture, the one with the least loss on the dev",
         "text counts. One seed.",

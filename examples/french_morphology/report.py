@@ -48,7 +48,7 @@ def document(results: Results, out: Path) -> str:
     parts = ["# Log-linear language models on French", HOW]
     if results.missing:
         parts.append(f"**Not finished:** {', '.join(results.missing)}.")
-    parts += ["## What was to be reached", tables.goals(results)]
+    parts += ["## Goals", tables.goals(results)]
     parts += ["## Table 1: the corpus", tables.corpus(count(texts))]
     parts += ["## Table 2: sizes", tables.sizes(results)]
     parts += ["## Table 3: log-perplexity by M", tables.sweep(results), "![log-perplexity by M](french-sweep.png)"]

@@ -166,7 +166,7 @@ def agreement_gain(results: Results, mode: str) -> tuple[Estimate, Estimate] | N
 
 
 def goals(results: Results) -> str:
-    """What was to be reached, and what was measured."""
+    """The goals, and what was measured."""
     rows: list[list[object]] = []
     plain = [*results.group("sweep", PAPER), *results.get(f"{PAPER}-m5000-small")]
     swept = min(plain, key=lambda result: result.loss("valid"), default=None)
