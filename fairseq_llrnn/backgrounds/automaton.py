@@ -1,12 +1,8 @@
 """The background of a weighted automaton: n-grams, grammars, dictionaries of strings.
 
-Sizes: V words, S signatures, Q states, D steps of the longest chain of failures, A arcs, E entries, N hypotheses,
-B batch, T time, M pairs looked up.
+Sizes: V words, S signatures, Q states, E entries, N hypotheses, B batch, T time, F cross-fitted models.
 
-automata/automaton.py defines b(q, x), automata/tables.py what a state changes of the masses. A word is
-looked up in all states of its chain at once, by one binary search over the keys state · V + token; a class likewise,
-over the keys state · S + class. What a hypothesis carries is the number of a state, (N, 1). A word without weight
-leads to the start.
+What a hypothesis carries is the number of a state, (N, 1); automaton_tables.py looks up what the state says.
 """
 
 from __future__ import annotations
@@ -15,45 +11,25 @@ import copy
 from collections.abc import Callable
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END, Automaton
-from fairseq_llrnn.automata.tables import class_tables
-from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
-from fairseq_llrnn.backgrounds import automaton_topk as automaton_members
+from fairseq_llrnn.automata.trimming import NO_END
+from fairseq_llrnn.backgrounds import automaton_topk
+from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables, log_difference
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Corrections
-from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.dictionary import PAD, SPECIALS
 from fairseq_llrnn.ngrams.folds import folds_along
 
 PADDING = SPECIALS.index(PAD)
-LAST_KEY = np.iinfo(np.int64).max  # behind all keys, so that what is looked up and not found has a place
 
 
-class AutomatonBackground(Background):
-    """b(q, x) of an automaton over the static weights b₀. Tables are summed in float64, kept in the weights' dtype."""
+class AutomatonBackground(AutomatonTables):
+    """b(q, x): the contract over the tables."""
 
     sparse = True
-    chain: Tensor  # (Q, D) the state, what it fails to, …; −1 behind the last
-    costs: Tensor  # (Q, D + 1) log cost of the failures before each, and of all
-    rooted: Tensor  # (Q,) bool
-    starts: Tensor  # (F,)
-    arc_keys: Tensor  # (A + 1,)
-    arc_tokens: Tensor  # (A + 1,)
-    arc_weights: Tensor  # (A + 1,)
-    arc_nexts: Tensor  # (A + 1,)
-    arc_offsets: Tensor  # (Q + 1,)
-    root_next: Tensor  # (V,)
-    entry_keys: Tensor  # (E + 1,)
-    entry_classes: Tensor  # (E + 1,)
-    added: Tensor  # (E + 1,)
-    entry_offsets: Tensor  # (Q + 1,)
-    entry_arcs: Tensor  # (E + 2,) where the arcs of an entry begin in by_class
-    by_class: Tensor  # (A + 1,) arcs by state and class, the heaviest first
-    steps: Tensor  # (Q,) words to the nearest end
 
     def __init__(
         self,
@@ -63,98 +39,15 @@ class AutomatonBackground(Background):
         automaton: Automaton,
         with_folds: bool = False,
     ) -> None:
-        """class_of, log_weights: (V,) as in StaticBackground, log b₀.
+        """class_of, log_weights, automaton: as in AutomatonTables.
 
         Args:
-            automaton: one that `Automaton.check` passed.
-            with_folds: whether the states of the held-out models are here, too; without, `held_out` makes them when it
-                needs them, for they take their time.
+            with_folds: whether the states of the cross-fitted models are here, too; without, `held_out` makes them when
+                it needs them, for they take their time.
         """
-        super().__init__(class_of, num_classes)
+        super().__init__(class_of, num_classes, log_weights, automaton if with_folds else automaton.in_use)
         self.folds = automaton if len(automaton.starts) > 1 and not with_folds else None
-        automaton = automaton if with_folds else automaton.in_use
-        exact = log_weights.double().cpu().numpy()
-        tables = class_tables(automaton, class_of.cpu().numpy(), num_classes, exact)
-        self.root = StaticBackground(class_of, num_classes, log_weights)
-        self.memory, self.block_size = automaton.memory, automaton.block_size
-        steps = steps_to_end(automaton, exact)
-        root_next = np.where(automaton.root_next >= 0, automaton.root_next, automaton.starts[0])
-        ints = {
-            "chain": tables.chain,
-            "starts": automaton.starts,
-            "arc_keys": np.append(tables.arc_keys, LAST_KEY),
-            "arc_tokens": np.append(automaton.tokens, 0),
-            "arc_nexts": np.append(automaton.nexts, 0),
-            "arc_offsets": automaton.offsets,
-            "root_next": root_next,
-            "entry_keys": np.append(tables.entry_keys, LAST_KEY),
-            "entry_classes": np.append(tables.entry_keys % num_classes, 0),
-            "entry_offsets": tables.entry_offsets,
-            "entry_arcs": np.append(tables.entry_arcs, tables.entry_arcs[-1:]),
-            "by_class": np.append(tables.by_class, len(tables.by_class)),
-            "steps": steps,
-        }
-        for name, integers in ints.items():
-            self.register_buffer(name, torch.from_numpy(integers.astype(np.int64)), persistent=False)
-        self.register_buffer("rooted", torch.from_numpy(tables.rooted), persistent=False)
-        floats = {
-            "costs": tables.costs,
-            "arc_weights": np.append(automaton.log_weights, 0.0),
-            "added": np.append(tables.added, 0.0),
-        }
-        for name, numbers in floats.items():
-            self.register_buffer(name, torch.from_numpy(numbers).to(log_weights.dtype), persistent=False)
-        self.all_rooted = bool(tables.rooted.all())
-        self.farthest = int(steps.max())
-        self.remaining: int | None = None  # the limit of a search step (`within`)
-        self.sentence_starts: Tensor | None = None  # (B, T) of a batch of held-out text (`held_out`)
-
-    # ---- looking up -----------------------------------------------------------------------------------------------
-
-    def find_arcs(self, chain: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """The arc of each state (…) on its token, and whether there is one; a state below 0 has none."""
-        return _find(self.arc_keys, chain * len(self.class_of) + tokens)
-
-    def find_entries(self, chain: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-        """Likewise, the entry of each state on its class."""
-        return _find(self.entry_keys, chain * self.num_classes + classes)
-
-    def step(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """log b(q, x), and the state after it: (M,), (M,) -> (M,), (M,)."""
-        arcs, found = self.find_arcs(self.chain[states], tokens.unsqueeze(1))  # shape: (M, D)
-        first = found.long().argmax(1, keepdim=True)
-        some, arc = found.any(1), arcs.gather(1, first).squeeze(1)
-        by_arc = self.costs[states].gather(1, first).squeeze(1) + self.arc_weights[arc]
-        by_root = self.root.word_log_weight[tokens] + self.costs[states, -1]
-        by_root = by_root.masked_fill(~self.rooted[states], NEGATIVE_INFINITY)
-        weight = torch.where(some, by_arc, by_root)
-        after = torch.where(some, self.arc_nexts[arc], self.after_root(states, tokens))
-        return weight, torch.where(weight.isneginf(), self.starts[0], after)
-
-    def after_root(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """The state after a word that the root gave: in the same of the F models, but behind </s>."""
-        block = states // self.block_size * self.block_size
-        return self.root_next[tokens] + block.masked_fill(tokens == END, 0)
-
-    def mass(self, states: Tensor, classes: Tensor) -> Tensor:
-        """log B_q(σ) of pairs: (M,), (M,) -> (M,)."""
-        entries, found = self.find_entries(self.chain[states], classes.unsqueeze(1))
-        added = self.added[entries].masked_fill(~found, 0.0).sum(1)
-        mass = self.root.class_log_mass[classes] + self.costs[states, -1] + added
-        return mass.masked_fill(~(self.rooted[states] | found.any(1)), NEGATIVE_INFINITY)
-
-    def share(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """log b(q, x) − log B_q(σ(x)): (M,), (M,) -> (M,)."""
-        weight, after = self.step(states, tokens)
-        share = automaton_members.log_difference(weight, self.mass(states, self.class_of[tokens]))
-        if self.remaining is None:
-            return share
-        return share.masked_fill(self.out_of_reach(tokens, after), NEGATIVE_INFINITY)
-
-    def out_of_reach(self, tokens: Tensor, after: Tensor) -> Tensor:
-        """Whether no end is in reach after a word that leads to the state `after`; any shape."""
-        assert self.remaining is not None
-        return (tokens != END) & (self.steps[after] >= self.remaining)
+        self.sentence_starts: Tensor | None = None  # (B, T) of a batch of cross-fitted text (`held_out`)
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -217,16 +110,6 @@ class AutomatonBackground(Background):
             constant=self.costs[states, -1],
         )
 
-    def expand(self, states: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-        """All that states (N, D) own, by row: the row of each, and its place from `offsets` on; none below 0."""
-        own = states.clamp_min(0)
-        many = (offsets[own + 1] - offsets[own]).masked_fill(states < 0, 0).flatten()
-        total = many.cumsum(0)
-        row = torch.arange(len(states), device=many.device).repeat_interleave(states.size(1))
-        # the k-th of all is the (k − those before its owner)-th of its owner
-        shift = (offsets[own].flatten() - total + many).repeat_interleave(many)
-        return row.repeat_interleave(many), shift.add_(torch.arange(len(shift), device=many.device))
-
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
@@ -234,7 +117,7 @@ class AutomatonBackground(Background):
 
     def log_shares(self, state: Tensor) -> Tensor:
         weights, after = self._whole(state.squeeze(1))
-        shares = automaton_members.log_difference(weights, self.log_mass(state)[:, self.class_of])
+        shares = log_difference(weights, self.log_mass(state)[:, self.class_of])
         if self.remaining is None:
             return shares
         words = torch.arange(len(self.class_of), device=shares.device)
@@ -260,21 +143,21 @@ class AutomatonBackground(Background):
 
     def best_share(self, state: Tensor) -> Tensor:
         if self.remaining is not None:
-            return automaton_members.best_share_within(self, state)
-        return automaton_members.best_share(self, state.squeeze(1), self._best_of_entry)
+            return automaton_topk.best_share_within(self, state)
+        return automaton_topk.best_share(self, state.squeeze(1), self._best_of_entry)
 
     @cached_property
     def _best_of_entry(self) -> Tensor:
         """(E + 1,) the largest log share in the class of every entry."""
-        return automaton_members.best_of_entries(self)
+        return automaton_topk.best_of_entries(self)
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         each = state.expand_as(classes).flatten()
-        values, tokens = automaton_members.best_of(self, each, classes.flatten(), k)
+        values, tokens = automaton_topk.best_of(self, each, classes.flatten(), k)
         return values.view(*classes.shape, k), tokens.view(*classes.shape, k)
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
-        return automaton_members.log_mass_without(self, state, words, taken)
+        return automaton_topk.log_mass_without(self, state, words, taken)
 
     # ---- limits, training -------------------------------------------------------------------------------------------
 
@@ -310,8 +193,3 @@ class AutomatonBackground(Background):
         for name in ("_best_of_entry", "_all_models"):
             self.__dict__.pop(name, None)  # they live where the buffers live
         return super()._apply(fn, recurse)
-
-
-def _find(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    places = torch.searchsorted(keys, wanted.contiguous())
-    return places, keys[places] == wanted

@@ -10,22 +10,18 @@ level no more than the k best are needed, and one more for each word that may ov
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END
+from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables, log_difference
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 
 LITTLE_LEFT = 0.1  # of a class' mass: as a difference it would lose a digit
 
 
-def best_of(background: AutomatonBackground, states: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def best_of(background: AutomatonTables, states: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k members with the largest log shares: (M,), (M,) -> log shares and tokens (M, k); −inf and 0 for none."""
     weights, tokens = members(background, states, classes, None if background.remaining is not None else k)
     if weights.size(1) < k:
@@ -37,7 +33,7 @@ def best_of(background: AutomatonBackground, states: Tensor, classes: Tensor, k:
     return shares.masked_fill(none, NEGATIVE_INFINITY), tokens.gather(1, where).masked_fill(none, 0)
 
 
-def log_mass_without(background: AutomatonBackground, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+def log_mass_without(background: AutomatonTables, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
     """As Background.log_mass_without: (N, 1), (N, J), (N, J) bool -> (N, J)."""
     states, classes = state.expand_as(words).flatten(), background.class_of[words]
     mass = background.mass(states, classes.flatten()).view_as(words)
@@ -54,12 +50,7 @@ def log_mass_without(background: AutomatonBackground, state: Tensor, words: Tens
     return rest.masked_fill(mass.isneginf(), NEGATIVE_INFINITY)
 
 
-def log_difference(weight: Tensor, mass: Tensor) -> Tensor:
-    """The log share of a weight in a mass, at most 0; −inf for a word without weight."""
-    return (weight - mass).clamp_max(0.0).masked_fill(weight.isneginf(), NEGATIVE_INFINITY)
-
-
-def members(background: AutomatonBackground, states: Tensor, classes: Tensor, k: int | None) -> tuple[Tensor, Tensor]:
+def members(background: AutomatonTables, states: Tensor, classes: Tensor, k: int | None) -> tuple[Tensor, Tensor]:
     """Members and their log weights: (M,), (M,) -> (M, W) each, −inf where there is none.
 
     Args:
@@ -102,7 +93,7 @@ def _width(run: Tensor, above: Tensor, k: int | None) -> int:
     return longest if k is None else min(longest, k + int(above.max()) if len(run) else 0)
 
 
-def _overruled(background: AutomatonBackground, before: Tensor, words: Tensor) -> Tensor:
+def _overruled(background: AutomatonTables, before: Tensor, words: Tensor) -> Tensor:
     """Whether an earlier state of the chain (M, levels) has an arc on the word: (M, W) -> (M, W) bool."""
     result = torch.zeros_like(words, dtype=torch.bool)
     for level in range(before.size(1)):
@@ -113,7 +104,7 @@ def _overruled(background: AutomatonBackground, before: Tensor, words: Tensor) -
 # ---- the best share of every class -----------------------------------------------------------------------------------
 
 
-def best_share(background: AutomatonBackground, states: Tensor, of_entries: Tensor) -> Tensor:
+def best_share(background: AutomatonTables, states: Tensor, of_entries: Tensor) -> Tensor:
     """(N,) -> (N, S). A class has the shares of the first state in the chain that changes it, or those of the root."""
     best = background.root.best_share(states.unsqueeze(1)).repeat(len(states), 1)
     if not background.all_rooted:
@@ -125,7 +116,7 @@ def best_share(background: AutomatonBackground, states: Tensor, of_entries: Tens
     return best
 
 
-def best_of_entries(background: AutomatonBackground) -> Tensor:
+def best_of_entries(background: AutomatonTables) -> Tensor:
     """The largest log share in the class of every entry: (E + 1,), the last one without meaning."""
     states = background.entry_keys[:-1] // background.num_classes
     classes = background.entry_classes[:-1]
@@ -151,7 +142,7 @@ def best_of_entries(background: AutomatonBackground) -> Tensor:
 
 
 def _first_not_overruled(
-    background: AutomatonBackground, before: Tensor, begin: Tensor, end: Tensor, words: Tensor
+    background: AutomatonTables, before: Tensor, begin: Tensor, end: Tensor, words: Tensor
 ) -> Tensor:
     """The first place in begin … end − 1 whose word is on no arc of the states before: (M,); `end` where there is none.
 
@@ -166,7 +157,7 @@ def _first_not_overruled(
     return place
 
 
-def best_share_within(background: AutomatonBackground, state: Tensor) -> Tensor:
+def best_share_within(background: AutomatonTables, state: Tensor) -> Tensor:
     """The best shares where a search is at its limit: (N, 1) -> (N, S)."""
     states = state.squeeze(1)
     if background.remaining == 1:  # nothing but </s>
