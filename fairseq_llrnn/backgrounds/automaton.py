@@ -20,6 +20,7 @@ from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds import automaton_topk
 from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables, log_difference
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Corrections
+from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, expanded
 from fairseq_llrnn.features.dictionary import PAD, SPECIALS
 from fairseq_llrnn.ngrams.folds import folds_along
 
@@ -47,6 +48,7 @@ class AutomatonBackground(AutomatonTables):
         """
         super().__init__(class_of, num_classes, log_weights, automaton if with_folds else automaton.in_use)
         self.folds = automaton if len(automaton.starts) > 1 and not with_folds else None
+        self.lists_all = not bool(self.rooted.any())
         self.sentence_starts: Tensor | None = None  # (B, T) of a batch of cross-fitted text (`held_out`)
 
     # ---- states -----------------------------------------------------------------------------------------------------
@@ -109,6 +111,32 @@ class AutomatonBackground(AutomatonTables):
             only=None if self.all_rooted else ~self.rooted[states],
             constant=self.costs[states, -1],
         )
+
+    # ---- words that it lists ----------------------------------------------------------------------------------------
+
+    def root_log_weights(self) -> Tensor | None:
+        return self.root.word_log_weight
+
+    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+        states = state.squeeze(1)
+        keys, weights = [], []
+        for level, owner in enumerate(self.chain[states].unbind(1)):
+            begins = self.arc_offsets[owner.clamp_min(0)]
+            many = (self.arc_offsets[owner.clamp_min(0) + 1] - begins).masked_fill(owner < 0, 0)
+            rows, arcs = expanded(begins, many)
+            keys.append(rows * len(self.class_of) + self.arc_tokens[arcs])
+            weights.append(self.costs[states, level][rows] + self.arc_weights[arcs])
+        if len(keys) == 1:
+            (all_keys,), (log_weights,) = keys, weights
+        else:
+            all_keys, order = torch.cat(keys).sort(stable=True)
+            first = all_keys.diff(prepend=all_keys[:1] - 1) > 0  # what fails less comes first, and overrules
+            all_keys, log_weights = all_keys[first], torch.cat(weights)[order[first]]
+        rooted = None if self.all_rooted else self.rooted[states]
+        return ExplicitWeights(len(self.class_of), all_keys, log_weights, self.costs[states, -1], rooted)
+
+    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        return self.step(state.squeeze(1)[rows], tokens)[0]
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 

@@ -15,7 +15,10 @@ length). A background whose masses differ from one row at few places also says `
 Where words have classes of their own in a context (output/context_classes.py), there are more classes than the
 vocabulary has, and which class a token is of depends on the context: ask `classes`, not `class_of`.
 A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
-obviously right default, which a faster subclass overrides. Every background passes tests/support/laws.py.
+obviously right default, which a faster subclass overrides. fairseq_llrnn/testing.py checks that it says the same.
+
+Backgrounds form an algebra: product.py, mixture.py and tempered.py make one of others. What a background needs for that
+besides: `explicit`, where it can list the words that it weighs otherwise than its root (explicit_words.py).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
 from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY as NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections as Corrections
 
@@ -49,6 +53,8 @@ class Background(nn.Module):
     class_of: Tensor  # (V,) int64
     constant = False  # whether a sentence gets the same answers in all of its states
     sparse = False  # whether `corrections` answers
+    lists_all = False  # whether `explicit` lists every word that has weight
+    growth = 0  # by how many columns a state gets wider with each word
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
         super().__init__()
@@ -79,6 +85,22 @@ class Background(nn.Module):
 
         What it returns lives as long as the batch, and its `start(B)` gives row i the state of sentence i. A background
         that ignores C returns itself.
+        """
+        return self
+
+    def gates(self, hidden_size: int) -> None:
+        """Make what chooses weights by the network's hidden states (H), once, before `with_hidden` is asked.
+
+        By default all backgrounds that this one is made of do so; those that have nothing to choose do nothing.
+        """
+        for part in self.children():
+            if isinstance(part, Background):
+                part.gates(hidden_size)
+
+    def with_hidden(self, hidden: Tensor) -> Background:
+        """The background for the rows of hidden states (N, H): state row n, or position b·T + t, is of hidden row n.
+
+        All but mixtures whose weights the network chooses, and what is made of such, return themselves.
         """
         return self
 
@@ -160,6 +182,21 @@ class Background(nn.Module):
     def word_log_probs_along(self, classes: Tensor, previous: Tensor) -> Tensor:
         """As `word_log_probs`, for all positions of a batch: (B, T, S), (B, T) -> (B, T, V)."""
         return classes[..., self.class_of] + self.log_shares_along(previous)
+
+    # ---- words that it lists (explicit_words.py) --------------------------------------------------------------------
+
+    def root_log_weights(self) -> Tensor | None:
+        """log weights of the words that `explicit` does not list: (V,), always the same ones; None: it lists none."""
+        return None
+
+    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+        """The weights in N states as a factor of the root and exceptions; None where there is no root."""
+        return None
+
+    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        """log b(K, x) of words in some of N states: rows (M,), tokens (M,) -> (M,)."""
+        weights = self.log_weights(state)
+        return weights[rows if len(weights) > 1 else torch.zeros_like(rows), tokens]
 
     # ---- slow defaults ------------------------------------------------------------------------------------------
 

@@ -1,12 +1,14 @@
 """A background that is another trained model: its next-word probabilities, frozen (domain adaptation; paper, §4).
 
 Sizes: V words, N hypotheses, B batch, T time. The model answers for a prefix as a whole, so a hypothesis' state is all
-that it has emitted, start symbol first: (N, t), one longer after every word. A batch of training is one call.
+that it has emitted, start symbol first: (N, t), one longer after every word, and −1 behind the last word where
+hypotheses of different lengths stand together. A batch of training is one call.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +16,8 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, class_log_sums
+
+NOTHING_YET = -1  # behind the last word of a prefix that is shorter than others
 
 
 class NextWords(Protocol):
@@ -34,6 +38,7 @@ class ModelBackground(Background):
     question.
     """
 
+    growth = 1
     allowed: Tensor  # (V,) bool
     rest: Tensor | None  # (V,) what b₀ adds; None: nothing
 
@@ -64,18 +69,37 @@ class ModelBackground(Background):
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return torch.cat([state, tokens.unsqueeze(1)], dim=1)
 
+    def flat_states(self, previous: Tensor) -> Tensor:
+        place = torch.arange(previous.size(1), device=previous.device)
+        read = torch.cat([self.start(len(previous)), previous[:, 1:]], dim=1)
+        return torch.where(place <= place.unsqueeze(1), read.unsqueeze(1), NOTHING_YET).flatten(0, 1)
+
     def log_weights(self, state: Tensor) -> Tensor:
-        return self._ask(state, last=True).weights[:, 0]
+        return self._per_state(self._weights, state)
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self._masses(state, last=True)[:, 0]
+        return self._per_state(self._masses, state)
 
     def log_shares(self, state: Tensor) -> Tensor:
-        return self._shares(state, last=True)[:, 0]
+        return self._per_state(self._shares, state)
+
+    def _per_state(self, answer: Callable[[Tensor, bool], Tensor], state: Tensor) -> Tensor:
+        """What `answer` says after the prefixes `state` (N, t), some of them shorter: (N, …)."""
+        width = state.size(1)
+        if width == 0 or not bool((state[:, -1] == NOTHING_YET).any()):
+            return answer(state, True)[:, 0]
+        if len(state) % width == 0:
+            batch = state[width - 1 :: width]
+            if torch.equal(self.flat_states(batch), state):  # all positions of a batch
+                return answer(batch, False).flatten(0, 1)
+        lengths = (state != NOTHING_YET).sum(1)
+        each, which = lengths.unique(return_inverse=True)
+        parts = [answer(state[which == i, : int(length)], True)[:, 0] for i, length in enumerate(each)]
+        return torch.cat(parts)[torch.cat([(which == i).nonzero().squeeze(1) for i in range(len(each))]).argsort()]
 
     def _ask(self, previous: Tensor, last: bool) -> _Answer:
         """What stands in the first column of `previous` (B, T) is no word, but where the sentence starts."""
-        if self._answer is None or self._answer.previous is not previous or self._answer.last != last:
+        if self._answer is None or not self._answer.is_of(previous, last):
             self._answer = None  # its memory is free before the next one takes some
             read = torch.cat([self.start(len(previous)), previous[:, 1:]], dim=1)
             with torch.no_grad():
@@ -85,6 +109,10 @@ class ModelBackground(Background):
             weights.masked_fill_(~self.allowed, NEGATIVE_INFINITY)
             self._answer = _Answer(previous, last, weights)
         return self._answer
+
+    def _weights(self, previous: Tensor, last: bool) -> Tensor:
+        """(B, T, V) or (B, 1, V)"""
+        return self._ask(previous, last).weights
 
     def _masses(self, previous: Tensor, last: bool) -> Tensor:
         """(B, T, S) or (B, 1, S)"""
@@ -122,3 +150,7 @@ class _Answer:
     last: bool
     weights: Tensor  # (B, T, V) or (B, 1, V)
     masses: Tensor | None = None  # (B, T, S) or (B, 1, S), once somebody asked
+
+    def is_of(self, previous: Tensor, last: bool) -> bool:
+        """Whether this is the answer for these prefixes (B, T)."""
+        return self.last == last and (self.previous is previous or torch.equal(self.previous, previous))

@@ -37,6 +37,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, expanded
 from fairseq_llrnn.backgrounds.static import StaticBackground
 
 
@@ -197,6 +198,9 @@ class LexicalMixture(Background):
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return state
 
+    def flat_states(self, previous: Tensor) -> Tensor:
+        return self.start(len(previous)).repeat_interleave(previous.size(1), 0)
+
     def log_mass(self, state: Tensor) -> Tensor:
         return self.class_log_mass.index_select(0, state.squeeze(1))
 
@@ -246,6 +250,38 @@ class LexicalMixture(Background):
         return torch.logaddexp(base.masked_fill(nothing, 0.0), said.log() + self.log_weight).masked_fill(
             nothing, NEGATIVE_INFINITY
         )
+
+    # ---- words that it lists ----------------------------------------------------------------------------------------
+
+    def root_log_weights(self) -> Tensor | None:
+        return self.lexicon.word_log_weight
+
+    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+        keys, order, offsets = self._by_word
+        sentence = state.squeeze(1)
+        rows, places = expanded(offsets[sentence], offsets[sentence + 1] - offsets[sentence])
+        words = len(self.class_of)
+        return ExplicitWeights(
+            num_words=words,
+            keys=rows * words + keys[places] % words,
+            log_weights=self.entry_log_weight[order[places]],
+            constant=self.log_rest[sentence],
+            rooted=None,
+        )
+
+    @cached_property
+    def _by_word(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Entries by sentence and word: rising keys sentence · V + word, which entry, (E,) each; offsets (B + 1,)."""
+        words = len(self.class_of)
+        keys, order = (self.keys[:-1] // words * words + self.entry_words[:-1]).sort()
+        sentences = torch.arange(self.num_sentences + 1, device=keys.device)
+        return keys, order, torch.searchsorted(keys, sentences * words)
+
+    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        sentence = state.squeeze(1)[rows]
+        place, found = self._place(sentence, tokens)
+        base = self.lexicon.word_log_weight[tokens] + self.log_rest[sentence]
+        return torch.where(found, functional.pad(self.entry_log_weight, (0, 1))[place], base)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, class_log_sums
+from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, no_entries
 
 
 class StaticBackground(Background):
@@ -48,6 +49,15 @@ class StaticBackground(Background):
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return state
 
+    def root_log_weights(self) -> Tensor | None:
+        return self.word_log_weight
+
+    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+        return no_entries(len(self.class_of), self.word_log_weight, len(state))
+
+    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        return self.word_log_weight[tokens]
+
     def log_weights(self, state: Tensor) -> Tensor:
         return self.word_log_weight.unsqueeze(0)
 
@@ -84,6 +94,9 @@ class StaticBackground(Background):
         tokens = self.ranked_members[rank.clamp(max=self.ranked_members.numel() - 1)]
         values = self.word_log_share[tokens].masked_fill(past, NEGATIVE_INFINITY)
         return values, tokens.masked_fill(past, 0)
+
+    def flat_states(self, previous: Tensor) -> Tensor:
+        return self.class_of.new_zeros((previous.numel(), 0))
 
     def log_mass_along(self, previous: Tensor) -> Tensor:
         return self.class_log_mass.view(1, 1, -1)

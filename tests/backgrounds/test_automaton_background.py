@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-import laws
 import numpy as np
 import pytest
 import torch
@@ -22,6 +21,7 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.ngrams.folds import folds_of
 from fairseq_llrnn.ngrams.sentences import Sentences
+from fairseq_llrnn.testing import check_background
 
 CLASSES = 6
 Make = Callable[[int], tuple[Automaton, np.ndarray]]
@@ -57,7 +57,7 @@ def weights_by_hand(automaton: Automaton, root: np.ndarray) -> torch.Tensor:
 def test_obeys_the_laws(make: Make, seed: int) -> None:
     automaton, root = make(seed)
     for dtype in (torch.float64, torch.float32):
-        laws.check_background(background_of(automaton, root, seed, dtype), automaton.num_symbols, seed)
+        check_background(background_of(automaton, root, seed, dtype), seed=seed)
 
 
 @MAKERS
@@ -156,7 +156,7 @@ def test_folds_obey_the_laws(seed: int) -> None:
     automaton, root = random_automaton(seed, blocks=3)
     automaton.check(root)
     background = background_of(automaton, root, seed)
-    laws.check_background(background, WORDS, seed)
+    check_background(background, seed=seed)
     assert len(background.chain) == 3 and len(background._all_models.chain) == 9
     # what is not held out is as if there were no folds
     alone = background_of(automaton.in_use, root, seed)
@@ -232,7 +232,7 @@ def test_automata_from_files_and_searches_that_end(tmp_path: Path, name: str, te
     (tmp_path / name).write_text(text, encoding="utf-8")
     root = random_root(0)
     background = background_of(read_automaton(tmp_path / name, words, log_weights=root).automaton, root)
-    laws.check_background(background, WORDS)
+    check_background(background)
     generator = torch.Generator().manual_seed(0)
     assert background.steps_to_end(background.start(1)).tolist() == [shortest]
     state, done = background.start(50), torch.zeros(50, dtype=torch.bool)

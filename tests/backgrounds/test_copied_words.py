@@ -9,7 +9,6 @@ import torch
 from automata import string_weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws import check_background
 from spelled_words import with_words
 
 from fairseq_llrnn.automata.automaton import Automaton
@@ -18,6 +17,7 @@ from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.copied_words import MOST_WORDS, NO_CHARACTER, UNKNOWN, CopiedWords
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+from fairseq_llrnn.testing import check_background
 
 NAMES = ("a", "b", "▁", ".")
 TARGET = (*SPECIALS, *NAMES)
@@ -103,7 +103,7 @@ def test_more_words_than_there_is_room_for(tmp_path: Path, caplog: pytest.LogCap
 @pytest.mark.parametrize("seed", range(3))
 def test_laws(tmp_path: Path, seed: int) -> None:
     unbound = background(listed(tmp_path, {"ab", "b", "bba"}))
-    check_background(unbound, len(TARGET), seed, sources("bb▁a", "aab", "", "z", "b▁ba▁bb"))
+    check_background(unbound, seed=seed, source=sources("bb▁a", "aab", "", "z", "b▁ba▁bb"))
 
 
 def test_without_a_source_it_is_the_list(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import math
 
-import laws
 import numpy as np
 import pytest
 import torch
@@ -15,6 +14,7 @@ from fairseq_llrnn.backgrounds.lexical import LexicalBackground, LexicalMixture
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.testing import check_background
 
 INF = float("inf")
 BOS, PAD, EOS, UNK = range(4)
@@ -191,20 +191,20 @@ def test_equals_the_plain_formula(weight: float, learned: bool) -> None:
 @settings(max_examples=40, deadline=None)
 def test_any_sentences_obey_the_laws_and_the_formula(rows: list[list[int]], weight: float, seed: int) -> None:
     source, unbound = torch.tensor(rows), background(weight, seed=seed)
-    laws.check_background(unbound, len(CLASS_OF), seed, source)
+    check_background(unbound, seed=seed, source=source)
     bound = unbound.given(source)
     torch.testing.assert_close(bound.log_weights(bound.start(5)), plain(weight, source, seed).log())
 
 
 @pytest.mark.parametrize("learned", [False, True])
 def test_obeys_the_laws(learned: bool) -> None:
-    laws.check_background(background(0.5, learned), len(CLASS_OF), source=SOURCE)
-    laws.check_background(background(0.5, learned).float(), len(CLASS_OF), source=SOURCE)
+    check_background(background(0.5, learned), source=SOURCE)
+    check_background(background(0.5, learned).float(), source=SOURCE)
 
 
 def test_by_itself_it_is_its_base() -> None:
     base = StaticBackground(CLASS_OF, NUM_CLASSES, log_weights())
-    laws.check_background(background(), len(CLASS_OF), source=SOURCE)
+    check_background(background(), source=SOURCE)
     assert torch.equal(background().log_mass(background().start(2)), base.log_mass(base.start(2)))
     assert torch.equal(background().log_shares(background().start(2)), base.log_shares(base.start(2)))
 

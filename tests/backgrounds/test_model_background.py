@@ -1,10 +1,10 @@
 """A trained model as a background (backgrounds/language_model.py): the laws, one call for a batch, frozen."""
 
-import laws
 import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
+from fairseq_llrnn.testing import check_background
 
 WORDS, CLASSES = 9, 4
 
@@ -38,9 +38,9 @@ def background(
 
 
 def test_it_obeys_the_laws() -> None:
-    laws.check_background(background()[0], WORDS)
-    laws.check_background(background(forbidden=4)[0], WORDS)
-    laws.check_background(background(forbidden=4, weight=0.3, temperature=2.0)[0], WORDS)
+    check_background(background()[0])
+    check_background(background(forbidden=4)[0])
+    check_background(background(forbidden=4, weight=0.3, temperature=2.0)[0])
 
 
 def test_its_weights_are_the_models_and_forbidden_words_stay_forbidden() -> None:
@@ -98,7 +98,7 @@ def test_masses_of_words_that_are_hardly_possible() -> None:
     found = ModelBackground(class_of, CLASSES, torch.zeros(WORDS), 2, Sharp())
     expected = torch.tensor([2.0, 3.0, 1.0, 1.0]).log() + torch.tensor([-200.0, -200.0, 0.0, -200.0])
     torch.testing.assert_close(found.log_mass(found.start(2)), expected.expand(2, -1))
-    laws.check_background(found, WORDS)
+    check_background(found)
 
 
 def test_the_model_is_frozen_and_in_no_checkpoint() -> None:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import laws
 import numpy as np
 import pytest
 import torch
@@ -16,6 +15,7 @@ from fairseq_llrnn.ngrams.arpa import LN_10, write_arpa
 from fairseq_llrnn.ngrams.background import NGramBackground, ngram_from_file, ngram_from_text
 from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.sentences import Sentences
+from fairseq_llrnn.testing import check_background
 
 WORDS = word_list("a b c d e f")
 
@@ -38,7 +38,7 @@ def test_laws(order: int, folds: int, weight: float, temperature: float) -> None
     found = ngram_from_text(random_sentences(order), WORDS, order, folds, weight, temperature)
     class_of = torch.tensor([0, 0, 1, 2, 3, 4, 3, 4, 4, 5])
     for seed in range(2):
-        laws.check_background(module(found, class_of), len(WORDS), seed)
+        check_background(module(found, class_of), seed=seed)
 
 
 def test_a_file_is_what_was_estimated(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import shutil
 from pathlib import Path
 
-import laws
 import numpy as np
 import pytest
 import torch
@@ -19,6 +18,7 @@ from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
 from fairseq_llrnn.plugin.models.frozen_lm import compare_words, find_model_files, load_general_model
 from fairseq_llrnn.prior.model_files import ModelFiles
+from fairseq_llrnn.testing import check_background
 
 LONGEST = 12
 STOCK = ("--task", "language_modeling", "--cpu", "--criterion", "cross_entropy", "--tokens-per-sample", LONGEST)
@@ -102,7 +102,7 @@ def test_as_a_background_it_obeys_the_laws(arch: str, general: dict[str, Path], 
     model = load_general_model(kept(general[arch], tmp_path), symbols, allowed)
     class_of = torch.arange(len(symbols)) % 7
     weights = torch.zeros(len(symbols)).masked_fill(~torch.from_numpy(allowed), float("-inf"))
-    laws.check_background(ModelBackground(class_of, 7, weights, symbols.index("</s>"), model), len(symbols))
+    check_background(ModelBackground(class_of, 7, weights, symbols.index("</s>"), model))
 
 
 def test_it_is_frozen(general: dict[str, Path], world: World, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class HashBackground(Background):
         generator = torch.Generator().manual_seed(seed)
         table = torch.randn((7, class_of.numel()), generator=generator, dtype=torch.float64)
         table[:, 1] = float("-inf")  # one forbidden word
-        table[3, 2] = float("-inf")  # and one that only some contexts forbid
+        table[3, 3] = float("-inf")  # and one that only some contexts forbid
         self.register_buffer("table", table, persistent=False)
 
     def start(self, n: int) -> Tensor:

@@ -1,0 +1,108 @@
+"""A cache: words that came a moment ago come again (Kuhn & De Mori 1990, "A Cache-Based Natural Language Model").
+
+Sizes: V words, N rows (hypotheses or positions), L places of the cache, E different words in the caches of all rows.
+With the last L words x₁ … x_L of the row (the latest has age 0), 0 < λ < 1 and a decay 0 < δ ≤ 1,
+
+    b(K, x)  =  (1−λ) b₀(x)  +  λ · Σ_i δ^age(i) [x = x_i] / Σ_i δ^age(i)                  (b₀ where the cache is empty)
+
+</s> and words that b₀ forbids are not kept. Sentences of one row share the cache: a row is a document. b is as
+normalised as b₀, and listed are the words of the cache. Cost: O(N L log(N L)).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fairseq_llrnn.automata.automaton import END
+from fairseq_llrnn.backgrounds.base import class_log_sums
+from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
+from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
+
+NO_WORD = -1  # a place of the cache that is empty yet
+
+
+class Cache(ExplicitBackground):
+    """b(K, x) (module docstring). A state is the last L tokens of each row, (N, L), −1 where there were fewer."""
+
+    kept: Tensor  # (V,) bool, the words that enter the cache
+    weight_logit: Tensor  # scalar, log λ/(1−λ); a parameter where it is learned
+    decay_logit: Tensor  # scalar, log δ/(1−δ), as well
+
+    def __init__(
+        self,
+        class_of: Tensor,
+        num_classes: int,
+        log_weights: Tensor,
+        size: int,
+        weight: float = 0.1,
+        decay: float = 1.0,
+        learned: bool = False,
+    ) -> None:
+        """class_of, log_weights: (V,) as in StaticBackground, log b₀.
+
+        Args:
+            size: L > 0. weight, decay: λ and δ, or where they begin if they are `learned` (δ < 1 then).
+
+        Raises:
+            ValueError: one of them is out of range.
+        """
+        if size < 1:
+            raise ValueError(f"cache of {size} words: expected at least 1")
+        if not 0.0 < weight < 1.0:
+            raise ValueError(f"cache weight {weight}: expected a number between 0 and 1")
+        if not 0.0 < decay <= 1.0 or (learned and decay == 1.0):
+            raise ValueError(
+                f"cache decay {decay}: expected a number above 0 and at most 1 (below 1 where it is learned)"
+            )
+        super().__init__(class_of, num_classes, log_weights)
+        self.size = size
+        exact = log_weights.double()
+        self.log_total = float(exact.logsumexp(0))  # 0, but for weights that nobody normalised
+        kept = exact.isfinite()
+        kept[END] = False
+        self.register_buffer("kept", kept, persistent=False)
+        for name, value in (("weight_logit", weight), ("decay_logit", decay)):
+            logit = torch.tensor(value, dtype=torch.float64).logit().to(log_weights.dtype)
+            if learned:
+                setattr(self, name, nn.Parameter(logit))
+            else:
+                self.register_buffer(name, logit, persistent=False)
+
+    def start(self, n: int) -> Tensor:
+        return self.class_of.new_full((n, self.size), NO_WORD)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return torch.cat([state[:, 1:], tokens.unsqueeze(1)], dim=1)
+
+    def flat_states(self, previous: Tensor) -> Tensor:
+        padded = functional.pad(previous[:, 1:], (self.size, 0), value=NO_WORD)
+        return padded.unfold(1, self.size, 1).flatten(0, 1)
+
+    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+        assert self.root is not None
+        b0 = self.root.word_log_weight
+        filled = (state >= 0) & self.kept[state.clamp_min(0)]  # shape: (N, L)
+        some = filled.any(1)
+        rows, places = filled.nonzero(as_tuple=True)
+        keys, order = (rows * len(self.class_of) + state[rows, places]).sort()
+        keys, group = torch.unique_consecutive(keys, return_inverse=True)
+        # in at least single precision, whatever the network's
+        precise = torch.promote_types(self.weight_logit.dtype, torch.float32)
+        decay = functional.logsigmoid(self.decay_logit.to(precise))
+        ages = torch.arange(self.size - 1, -1, -1, device=state.device)
+        of_places = torch.where(ages == 0, 0.0, ages * decay)  # shape: (L,); 0 · log 1 has no gradient
+        total = of_places.expand(filled.shape).masked_fill(~(filled | ~some.unsqueeze(1)), float("-inf")).logsumexp(1)
+        each = (of_places[places] - total[rows])[order]
+        said = class_log_sums(each.unsqueeze(0), group, len(keys)).squeeze(0) if len(keys) else each
+        log_weight = functional.logsigmoid(self.weight_logit.to(precise))
+        log_rest = functional.logsigmoid(-self.weight_logit.to(precise))
+        mixed = torch.logaddexp(b0[keys % len(self.class_of)] + log_rest, said + log_weight + self.log_total)
+        return ExplicitWeights(
+            num_words=len(self.class_of),
+            keys=keys,
+            log_weights=mixed.to(b0.dtype),
+            constant=torch.where(some, log_rest, 0.0).to(b0.dtype),
+            rooted=None,
+        )

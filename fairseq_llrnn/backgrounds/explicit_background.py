@@ -1,0 +1,158 @@
+"""A background that lists the words which it weighs otherwise than its root: all answers from `explicit`.
+
+Sizes: N hypotheses, B batch, T time, V words, S signatures, E words listed in all rows, C classes asked for. Cost:
+O(E log E) for masses, shares and best members; never V, except for `log_weights` and `log_shares` and, near a limit
+of length, for the best members of rows that are rooted.
+
+Without a root (combinations of parts that cannot list their words) the contract's slow defaults answer.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.automata.automaton import END
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, OutOfReach
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.static import StaticBackground
+
+
+class ExplicitBackground(Background):
+    """A subclass supplies `start`, `advance`, and `explicit` where there is a root, else `dense_log_weights`."""
+
+    def __init__(self, class_of: Tensor, num_classes: int, root_log_weights: Tensor | None) -> None:
+        """root_log_weights: (V,), or None where there is no root."""
+        super().__init__(class_of, num_classes)
+        self.root = None if root_log_weights is None else StaticBackground(class_of, num_classes, root_log_weights)
+        self.sparse = self.root is not None
+        self.remaining: int | None = None  # the limit of a search step (`within`)
+        self._last: tuple[Tensor, ListedClasses] | None = None  # what was asked last, without gradients
+
+    def root_log_weights(self) -> Tensor | None:
+        return None if self.root is None else self.root.word_log_weight
+
+    def dense_log_weights(self, state: Tensor) -> Tensor:
+        """log b(K, x) of every word where there is no root: (N, V)."""
+        raise NotImplementedError
+
+    def listed(self, state: Tensor) -> ListedClasses | None:
+        """The answer for N states, kept for the next question about the same tensor (while nothing is trained)."""
+        if self.root is None:
+            return None
+        if self._last is not None and self._last[0] is state:
+            return self._last[1]
+        weights = self.explicit(state)
+        assert weights is not None
+        answer = ListedClasses(self.root, weights)
+        if not torch.is_grad_enabled():
+            self._last = state, answer
+        return answer
+
+    def copied(self) -> Self:
+        """A shallow copy that shares parameters and buffers, to be changed."""
+        made = copy.copy(self)
+        made._modules, made._last = dict(self._modules), None
+        return made
+
+    # ---- masses and shares ------------------------------------------------------------------------------------------
+
+    def corrections(self, state: Tensor) -> Corrections | None:
+        listed = self.listed(state) if self.sparse else None
+        return None if listed is None else listed.corrections()
+
+    def log_mass(self, state: Tensor) -> Tensor:
+        listed = self.listed(state)
+        return super().log_mass(state) if listed is None else listed.corrections().dense(len(state))
+
+    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+        listed = self.listed(state)
+        if listed is None:
+            return super().log_mass_without(state, words, taken)
+        rows = _rows(words)
+        gone = torch.unique((rows * len(self.class_of) + words)[taken])
+        left = ListedClasses(listed.root, listed.weights.without(gone))
+        return left.mass_at(rows.flatten(), self.class_of[words].flatten()).view_as(words)
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        listed = self.listed(state)
+        if listed is None:
+            return self.dense_log_weights(state)
+        return listed.weights.dense(listed.root.word_log_weight)
+
+    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        listed = self.listed(state)
+        if listed is None:
+            return super().log_weights_at(state, rows, tokens)
+        return listed.weights.at(rows * len(self.class_of) + tokens, listed.root.word_log_weight)
+
+    def log_shares(self, state: Tensor) -> Tensor:
+        weights = self.log_weights(state)
+        shares = _share(weights, self.log_mass(state)[:, self.class_of])
+        if self.remaining is None:
+            return shares
+        tokens = torch.arange(shares.size(1), device=shares.device).expand_as(shares)
+        out = self.out_of_reach(state, _rows(tokens).flatten(), tokens.flatten()).view_as(shares)
+        return shares.masked_fill(out, NEGATIVE_INFINITY)
+
+    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
+        rows = torch.arange(len(tokens), device=tokens.device)
+        listed, classes = self.listed(state), self.class_of[tokens]
+        mass = self.log_mass(state)[rows, classes] if listed is None else listed.mass_at(rows, classes)
+        share = _share(self.log_weights_at(state, rows, tokens), mass)
+        if self.remaining is None:
+            return share
+        return share.masked_fill(self.out_of_reach(state, rows, tokens), NEGATIVE_INFINITY)
+
+    # ---- best members -----------------------------------------------------------------------------------------------
+
+    def best_share(self, state: Tensor) -> Tensor:
+        listed = self.listed(state)
+        if listed is None or (self.remaining is not None and listed.is_rooted):
+            return super().best_share(state)  # all words; few steps are near a limit
+        return listed.best_share(self._forbidden(state))
+
+    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        listed = self.listed(state)
+        if listed is None:
+            return super().best_members(state, classes, k)
+        rows = _rows(classes).flatten()
+        values, tokens = listed.best_members(rows, classes.flatten(), k, self._forbidden(state))
+        return values.view(*classes.shape, k), tokens.view(*classes.shape, k)
+
+    def _forbidden(self, state: Tensor) -> OutOfReach | None:
+        return None if self.remaining is None else partial(self.out_of_reach, state)
+
+    # ---- limits of length -------------------------------------------------------------------------------------------
+
+    def out_of_reach(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        """Whether no end is within the limit after words: rows (M,) of N states, tokens (M,) -> (M,) bool."""
+        assert self.remaining is not None
+        after = self.steps_to_end(self.advance(state[rows], tokens))
+        return (tokens != END) & (after >= self.remaining)
+
+    # ---- a whole sequence at once -----------------------------------------------------------------------------------
+
+    def log_mass_along(self, previous: Tensor) -> Tensor:
+        return self.log_mass(self.flat_states(previous)).view(*previous.shape, -1)
+
+    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+        return self.log_share(self.flat_states(previous), targets.flatten()).view_as(targets)
+
+    def log_shares_along(self, previous: Tensor) -> Tensor:
+        return self.log_shares(self.flat_states(previous)).view(*previous.shape, -1)
+
+
+def _share(weights: Tensor, masses: Tensor) -> Tensor:
+    """Log shares, at most 0; −inf for a word without weight."""
+    return (weights - masses).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
+
+
+def _rows(pairs: Tensor) -> Tensor:
+    """The row of every element: (N, M) int64."""
+    return torch.arange(pairs.size(0), device=pairs.device).unsqueeze(1).expand_as(pairs)

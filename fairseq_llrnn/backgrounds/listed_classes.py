@@ -1,0 +1,203 @@
+"""Masses and best members of the signatures that have listed words: what `ExplicitWeights` changes of its root.
+
+Sizes: N rows, V words, S signatures, E entries, G pairs of a row and a signature with entries, M pairs asked about.
+
+    B(n, σ)  =  exp(constant[n]) · (B_root(σ) − Σ_{x ∈ σ listed} root(x))  +  Σ_{x ∈ σ listed} b(n, x)
+
+The difference is taken as 1 − Σ of shares. Where little of it is left its digits are gone, and the members that are not
+listed are summed themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, class_log_sums
+from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.static import StaticBackground
+
+LITTLE_LEFT = 0.1  # of a class' mass: as a difference of single precision it would lose a digit
+
+OutOfReach = Callable[[Tensor, Tensor], Tensor]  # rows (M,), tokens (M,) -> (M,) bool, words that a limit forbids
+
+
+class ListedClasses:
+    """The signatures of one answer `weights` over the root."""
+
+    def __init__(self, root: StaticBackground, weights: ExplicitWeights) -> None:
+        self.root, self.weights = root, weights
+        owner = weights.rows * root.num_classes + root.class_of[weights.tokens]
+        keys, order = owner.sort(stable=True)
+        self.order = order  # entries by row and class, there by token
+        # shape: (G,), rising keys row · S + class; (E,), which of them an entry in that order is of; (G,) how many
+        self.keys, self.group, self.sizes = torch.unique_consecutive(keys, return_inverse=True, return_counts=True)
+        self.rows, self.classes = self.keys // root.num_classes, self.keys % root.num_classes
+        self.tokens, self.log_weights = weights.tokens[order], weights.log_weights[order]
+
+    @cached_property
+    def is_rooted(self) -> bool:
+        """Whether words that are not listed have weight in any row."""
+        return self.weights.rooted is None or bool(self.weights.rooted.any())
+
+    def _where_rooted(self, values: Tensor, rows: Tensor) -> Tensor:
+        """`values` (M, …), −inf in rows (M,) that have no weight but on listed words."""
+        if self.weights.rooted is None:
+            return values
+        closed = ~self.weights.rooted[rows]
+        return values.masked_fill(closed.view(-1, *[1] * (values.dim() - 1)), NEGATIVE_INFINITY)
+
+    # ---- masses -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def mass(self) -> Tensor:
+        """log B(n, σ) of the pairs with entries: (G,)."""
+        if len(self.keys) == 0:
+            return self.log_weights
+        of_entries = class_log_sums(self.log_weights.unsqueeze(0), self.group, len(self.keys)).squeeze(0)
+        if not self.is_rooted:
+            return of_entries
+        rest = self.weights.constant[self.rows] + self.root.class_log_mass[self.classes] + self._rest()
+        rest = self._where_rooted(rest, self.rows)
+        nothing = rest.isneginf() & of_entries.isneginf()  # where the gradient would be NaN
+        return torch.logaddexp(rest.masked_fill(nothing, 0.0), of_entries).masked_fill(nothing, NEGATIVE_INFINITY)
+
+    def _rest(self) -> Tensor:
+        """The log share in the root of the members of each pair's class that are not listed: (G,)."""
+        log_share = self.root.word_log_share[self.tokens]
+        zeros = torch.zeros(len(self.keys), dtype=torch.float64, device=log_share.device)
+        listed = zeros.index_add(0, self.group, log_share.double().exp())
+        many = zeros.index_add(0, self.group, (~log_share.isneginf()).double())
+        some = many < self.root.class_support[self.classes]
+        left = torch.where(some, (1.0 - listed).clamp_min(0.0), 0.0)
+        little = (some & (left < min(LITTLE_LEFT, 1e6 * torch.finfo(log_share.dtype).eps))).nonzero().squeeze(1)
+        if len(little) > 0:
+            left[little] = self._sum_of_rest(little)
+        return left.log().to(log_share.dtype)
+
+    def _sum_of_rest(self, groups: Tensor) -> Tensor:
+        """Shares of the members that are not listed, summed one by one: (groups,) float64."""
+        begins, many = self.root.class_starts[self.classes[groups]], self.root.class_support[self.classes[groups]]
+        total = many.cumsum(0)
+        which = torch.arange(len(groups), device=groups.device).repeat_interleave(many)
+        place = (begins - total + many)[which] + torch.arange(len(which), device=groups.device)
+        words = self.root.ranked_members[place]
+        listed = self.weights.find(self.rows[groups][which] * self.weights.num_words + words)[1]
+        shares = self.root.word_log_share[words].double().exp().masked_fill(listed, 0.0)
+        return shares.new_zeros(len(groups)).index_add(0, which, shares)
+
+    def find(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
+        """The pairs with entries among M pairs, and whether they are: (M,), (M,) bool."""
+        keys = rows * self.root.num_classes + classes
+        if len(self.keys) == 0:
+            return torch.zeros_like(keys), torch.zeros_like(keys, dtype=torch.bool)
+        places = torch.searchsorted(self.keys, keys).clamp_max(len(self.keys) - 1)
+        return places, self.keys[places] == keys
+
+    def mass_at(self, rows: Tensor, classes: Tensor) -> Tensor:
+        """log B(n, σ): (M,), (M,) -> (M,)."""
+        by_root = self._where_rooted(self.weights.constant[rows] + self.root.class_log_mass[classes], rows)
+        places, found = self.find(rows, classes)
+        return torch.where(found, self.mass[places], by_root) if len(self.keys) else by_root
+
+    def corrections(self) -> Corrections:
+        """The masses of all rows and classes."""
+        shared = self.root.class_log_mass
+        known = shared[self.classes].isfinite()  # a class without weight in the root has none anywhere
+        rows, classes = self.rows[known], self.classes[known]
+        constant = self.weights.constant
+        return Corrections(
+            shared=shared.unsqueeze(0),
+            rows=rows,
+            classes=classes,
+            added=self.mass[known] - constant[rows] - shared[classes],
+            only=None if self.weights.rooted is None else ~self.weights.rooted,
+            constant=constant,
+        )
+
+    # ---- best members -----------------------------------------------------------------------------------------------
+
+    def best_share(self, forbidden: OutOfReach | None = None) -> Tensor:
+        """The log share of the best member of every class: (N, S).
+
+        Args:
+            forbidden: words that do not count, though they have mass; only where no row is rooted.
+        """
+        many = len(self.weights.constant)
+        best = self.root.best_share(self.keys).expand(many, -1).clone()
+        best = self._where_rooted(best, torch.arange(many, device=best.device))
+        if len(self.keys) == 0:
+            return best
+        weights = self.log_weights
+        if forbidden is not None:
+            weights = weights.masked_fill(forbidden(self.rows[self.group], self.tokens), NEGATIVE_INFINITY)
+        of_listed = weights.new_full(self.keys.shape, NEGATIVE_INFINITY)
+        of_listed = of_listed.scatter_reduce(0, self.group, weights, reduce="amax")
+        if self.is_rooted:
+            of_listed = torch.maximum(of_listed, self._best_not_listed())
+        return best.flatten().index_copy(0, self.keys, _difference(of_listed, self.mass)).view_as(best)
+
+    def _best_not_listed(self) -> Tensor:
+        """The log weight of each pair's best member that is not listed: (G,)."""
+        root = self.root
+        place = root.class_starts[self.classes]
+        end = place + self._where_rooted_count(self.classes, self.rows)
+        open_ = (place < end).nonzero().squeeze(1)
+        while len(open_) > 0:  # few words are listed, so that few places stay to be looked at
+            keys = self.rows[open_] * self.weights.num_words + root.ranked_members[place[open_]]
+            listed = self.weights.find(keys)[1]
+            place[open_] += listed.long()
+            open_ = open_[listed & (place[open_] < end[open_])]
+        word = root.ranked_members[place.clamp_max(len(root.ranked_members) - 1)]
+        weight = self.weights.constant[self.rows] + root.word_log_weight[word]
+        return weight.masked_fill(place >= end, NEGATIVE_INFINITY)
+
+    def _where_rooted_count(self, classes: Tensor, rows: Tensor) -> Tensor:
+        """How many members have weight from the root: (M,)."""
+        many = self.root.class_support[classes]
+        return many if self.weights.rooted is None else many.masked_fill(~self.weights.rooted[rows], 0)
+
+    def best_members(
+        self, rows: Tensor, classes: Tensor, k: int, forbidden: OutOfReach | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The k members with the largest shares: (M,), (M,) -> log shares and tokens (M, k); −inf and 0 for none."""
+        root = self.root
+        groups, found = self.find(rows, classes)
+        run = self.sizes[groups].masked_fill(~found, 0) if len(self.keys) else torch.zeros_like(rows)
+        longest = int(run.max()) if len(run) else 0
+        step = torch.arange(longest, device=rows.device)
+        ends = self.sizes.cumsum(0)
+        begin = (ends[groups] - run).unsqueeze(1) if len(self.keys) else run.unsqueeze(1)
+        inside = step < run.unsqueeze(1)  # shape: (M, W)
+        place = (begin + step).masked_fill(~inside, 0)
+        tokens, weights = self.tokens[place], self.log_weights[place].masked_fill(~inside, NEGATIVE_INFINITY)
+        support = self._where_rooted_count(classes, rows)
+        most = int(support.max()) if len(support) else 0
+        step = torch.arange(most if forbidden is not None else min(most, k + longest), device=rows.device)
+        inside = step < support.unsqueeze(1)
+        words = root.ranked_members[(root.class_starts[classes].unsqueeze(1) + step).masked_fill(~inside, 0)]
+        listed = self.weights.find(rows.unsqueeze(1) * self.weights.num_words + words)[1]
+        by_root = (self.weights.constant[rows].unsqueeze(1) + root.word_log_weight[words]).masked_fill(
+            ~inside | listed, NEGATIVE_INFINITY
+        )
+        tokens, weights = torch.cat([tokens, words], 1), torch.cat([weights, by_root], 1)
+        if forbidden is not None:
+            row = rows.unsqueeze(1).expand_as(tokens)
+            out = forbidden(row.flatten(), tokens.flatten()).view_as(tokens)
+            weights = weights.masked_fill(out, NEGATIVE_INFINITY)
+        missing = max(0, k - weights.size(1))
+        weights = functional.pad(weights, (0, missing), value=NEGATIVE_INFINITY)
+        values, which = weights.topk(k, dim=1)
+        chosen = functional.pad(tokens, (0, missing)).gather(1, which)
+        shares = _difference(values, self.mass_at(rows, classes).unsqueeze(1))
+        return shares, chosen.masked_fill(shares.isneginf(), 0)
+
+
+def _difference(weights: Tensor, masses: Tensor) -> Tensor:
+    """Log shares, at most 0; −inf for a word without weight."""
+    return (weights - masses).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)

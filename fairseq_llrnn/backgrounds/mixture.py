@@ -1,0 +1,163 @@
+"""A mixture of backgrounds, whose weights are given, learned, or chosen by the network at every position.
+
+Sizes: N hypotheses (or positions of a batch), K parts, V words, S signatures, H hidden width, E listed words.
+
+    b(K, x)  =  Σ_i w_i b_i(K, x),      Σ_i w_i = 1
+
+An n-gram and a cache make Kuhn & De Mori 1990, "A Cache-Based Natural Language Model", or, with weights that the
+network chooses, Grave, Joulin & Usunier 2017, "Improving Neural Language Models with a Continuous Cache".
+
+Where the parts have the same root, it is that of the mixture, and listed is what any part lists. Else masses and shares
+are mixed from those of the parts (N, S), and only the best members need all V words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.combined import Combined, log_sum
+from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, merged
+
+WEIGHTINGS = ("fixed", "learned", "network")
+
+
+class Mixture(Combined):
+    """Σ w_i b_i.
+
+    `steps_to_end` is the least that any part needs: never too few, but a string that goes from one part to the other
+    may be shorter.
+    """
+
+    weight_logits: Tensor  # (K,) a parameter where they are learned
+    gate: nn.Linear  # (H) -> (K), where the network chooses
+
+    def __init__(
+        self, parts: Sequence[Background], weights: Sequence[float] | None = None, weighting: str = "fixed"
+    ) -> None:
+        """parts: over the same words and signatures; they may be products, mixtures, … themselves.
+
+        Args:
+            weights: above 0, one for each part; they are divided by their sum. By default all the same.
+            weighting: "fixed", "learned" (parameters, which begin there) or "network" (chosen at every position by the
+                hidden state, and those weights where it says nothing; `gates` must be called once).
+
+        Raises:
+            ValueError: weights that are not above 0, too few or too many of them; another weighting.
+        """
+        if weighting not in WEIGHTINGS:
+            raise ValueError(f"weighting: expected one of {', '.join(WEIGHTINGS)}, found {weighting!r}")
+        chosen = [1.0] * len(parts) if weights is None else list(weights)
+        if len(chosen) != len(parts) or not all(0.0 < weight < float("inf") for weight in chosen):
+            raise ValueError(f"weights: expected {len(parts)} numbers above 0, one for each background, found {chosen}")
+        roots = [part.root_log_weights() for part in parts]
+        first = roots[0] if roots else None
+        same = first is not None and all(root is not None and torch.equal(root, first) for root in roots)
+        super().__init__(parts, first if same else None)
+        self.weighting = weighting
+        self.lists_all = all(part.lists_all for part in parts)
+        logits = torch.tensor(chosen, dtype=torch.float64).log().log_softmax(0)
+        logits = logits.to(torch.get_default_dtype() if first is None else first.dtype)
+        if weighting == "learned":
+            self.weight_logits = nn.Parameter(logits)
+        else:
+            self.register_buffer("weight_logits", logits, persistent=False)
+        if weighting == "network":
+            self.constant, self.sparse = False, self.root is not None
+        self._chosen: Tensor | None = None  # (N, K) log weights of the rows at hand (`with_hidden`)
+
+    # ---- weights of the parts ---------------------------------------------------------------------------------------
+
+    def gates(self, hidden_size: int) -> None:
+        super().gates(hidden_size)
+        if self.weighting == "network":
+            self.gate = nn.Linear(hidden_size, len(self.parts)).to(self.weight_logits)
+            nn.init.zeros_(self.gate.weight)
+            with torch.no_grad():
+                self.gate.bias.copy_(self.weight_logits)
+
+    def with_hidden(self, hidden: Tensor) -> Background:
+        made = super().with_hidden(hidden)
+        if self.weighting != "network":
+            return made
+        if not hasattr(self, "gate"):
+            raise ValueError("Mixture: expected `gates(hidden_size)` before `with_hidden`, found no gate")
+        assert isinstance(made, Mixture)
+        made = self.copied() if made is self else made
+        logits = self.gate(hidden.to(self.gate.weight.dtype))
+        made._chosen = functional.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1)
+        return made
+
+    def log_part_weights(self) -> Tensor:
+        """log w: (N, K) of the rows at hand, or (1, K) where they are the same for all."""
+        if self._chosen is not None:
+            return self._chosen
+        logits = self.gate.bias if hasattr(self, "gate") else self.weight_logits
+        precise = torch.promote_types(logits.dtype, torch.float32)
+        return functional.log_softmax(logits.to(precise), dim=-1).unsqueeze(0)
+
+    # ---- words ------------------------------------------------------------------------------------------------------
+
+    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+        if self.root is None:
+            return None
+        root = self.root.word_log_weight
+        found = [weights for part, own in self.of_parts(state) if (weights := part.explicit(own)) is not None]
+        keys = merged([weights.keys for weights in found])
+        log_w = self.log_part_weights().expand(len(state), -1)
+        constants = [
+            w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in found
+        ]
+        constant = log_sum(torch.stack(constants, dim=1) + log_w)
+        rooted = None if any(w.rooted is None for w in found) else ~constant.isneginf()
+        return ExplicitWeights(
+            num_words=len(self.class_of),
+            keys=keys,
+            log_weights=self._mixed([w.at(keys, root) for w in found], keys // len(self.class_of)),
+            constant=constant if rooted is None else constant.masked_fill(~rooted, 0.0),
+            rooted=rooted,
+        )
+
+    def _mixed(self, of_parts: Sequence[Tensor], rows: Tensor | None = None) -> Tensor:
+        """log Σ w_i exp of the parts' terms: (N, …) each, or (M,) of rows (M,)."""
+        log_w = self.log_part_weights()
+        if rows is not None and len(log_w) > 1:
+            log_w = log_w[rows]
+        terms = torch.stack(torch.broadcast_tensors(*of_parts), dim=-1)
+        return log_sum(terms + log_w.view(len(log_w), *[1] * (terms.dim() - 2), len(self.parts)).to(terms.dtype))
+
+    # ---- without a common root --------------------------------------------------------------------------------------
+
+    def dense_log_weights(self, state: Tensor) -> Tensor:
+        return self._mixed([part.log_weights(own) for part, own in self.of_parts(state)])
+
+    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        if self.root is not None:
+            return super().log_weights_at(state, rows, tokens)
+        return self._mixed([part.log_weights_at(own, rows, tokens) for part, own in self.of_parts(state)], rows)
+
+    def log_mass(self, state: Tensor) -> Tensor:
+        if self.root is not None:
+            return super().log_mass(state)
+        return self._mixed([part.log_mass(own).expand(len(state), -1) for part, own in self.of_parts(state)])
+
+    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+        if self.root is not None:
+            return super().log_mass_without(state, words, taken)
+        return self._mixed([part.log_mass_without(own, words, taken) for part, own in self.of_parts(state)])
+
+    # ---- limits of length -------------------------------------------------------------------------------------------
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        return torch.stack([part.steps_to_end(own) for part, own in self.of_parts(state)]).amin(0)
+
+    def within(self, remaining: int) -> Background:
+        if any(part.within(remaining) is part for part in self.each()):
+            return self  # an end is in reach by this part, whatever came before
+        made = self.copied()
+        made.remaining = remaining
+        return made

@@ -1,0 +1,267 @@
+"""The laws that every background obeys, fast or slow, for tests of this package and of users' own backgrounds.
+
+    from fairseq_llrnn.testing import check_background
+
+    class NoRepetition(Background):
+        '''Forbids the last word, a smaller number for each row.'''
+        …
+
+    def test_it_obeys_the_laws():
+        check_background(NoRepetition(class_of, num_classes))
+
+Sizes: V words, S signatures, N rows (hypotheses), T time, L source length, H hidden width. The slow defaults of
+`Background` are what the definition says; a faster override has to say the same. Values are compared in the
+background's own precision: give it float64 weights for a sharp test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+
+ROWS, LENGTH = 5, 4
+BEST = 3
+LIMITS = 1, 2, 50
+LITTLE_LEFT = -6.9  # log of a thousandth
+
+
+def check_background(
+    background: Background, *, source: Tensor | None = None, hidden: Tensor | None = None, seed: int = 0
+) -> None:
+    """Assert every law on random histories of words.
+
+    Args:
+        background: any, before `given`. Its parameters' gradients are left as they were.
+        source: (N, L) source tokens of so many rows, for a background that depends on them.
+        hidden: (N · 4, H) hidden states of N rows of four positions, for one whose weights the network chooses
+            (`with_hidden`).
+        seed: of the histories.
+
+    Raises:
+        AssertionError: whose first line names the law; expected and found values follow.
+    """
+    rows = ROWS if source is None else len(source)
+    generator = torch.Generator().manual_seed(seed)
+    history = torch.randint(0, len(background.class_of), (rows, LENGTH), generator=generator)
+    history = history.to(background.class_of.device)
+    bound = _Given(background, source, hidden)
+    whole = bound.of(history)
+    states = whole.states_along(history)
+    for t, state in enumerate(states):
+        laws = _Laws(bound.at(whole, t), state, history)
+        laws.mass_is_the_sum_of_member_weights()
+        laws.shares_of_a_class_sum_to_one()
+        laws.answers_about_one_word_are_entries(history[:, 0])
+        laws.best_members_are_best()
+        laws.the_only_member_is_named()
+        laws.mass_without_words_is_what_the_others_weigh(generator)
+        laws.corrections_are_the_masses()
+        for remaining in LIMITS:
+            laws.a_limit_takes_only_what_is_out_of_reach(remaining)
+    _reordering_commutes(bound, history, states[-1])
+    _positions_equal_steps(bound, history)
+    _gradients_are_finite(bound, history)
+    cross_fitted = whole.held_out(history)
+    _Laws(bound.at(cross_fitted, 0), cross_fitted.start(rows), history).mass_is_the_sum_of_member_weights()
+    _positions_equal_steps(bound, history, cross_fitted=True)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A background, and what it may be asked under."""
+
+    background: Background
+    source: Tensor | None
+    hidden: Tensor | None
+
+    def of(self, history: Tensor, order: Tensor | None = None, cross_fitted: bool = False) -> Background:
+        """Bound to the conditions of all positions of `history` (N, T), or of the rows `order`."""
+        made = self.background
+        if self.source is not None:
+            made = made.given(self.source if order is None else self.source[order])
+        if cross_fitted:
+            made = made.held_out(history)
+        if self.hidden is not None:
+            hidden = self.hidden.view(-1, LENGTH, self.hidden.size(1))
+            made = made.with_hidden((hidden if order is None else hidden[order]).flatten(0, 1))
+        return made
+
+    def at(self, made: Background, t: int, order: Tensor | None = None) -> Background:
+        """What `of` returned, as a search has it at step t."""
+        if self.hidden is None:
+            return made
+        hidden = self.hidden.view(-1, LENGTH, self.hidden.size(1))[:, t]
+        return made.with_hidden(hidden if order is None else hidden[order])
+
+
+def _same(law: str, found: Tensor, expected: Tensor) -> None:
+    """Equal within rounding."""
+    torch.testing.assert_close(found, expected, msg=lambda text: f"law broken: {law}\n{text}")
+
+
+def _close(law: str, found: Tensor, expected: Tensor) -> None:
+    """Equal but for sums in another order."""
+    torch.testing.assert_close(
+        found.double(), expected.double(), atol=1e-5, rtol=1e-5, msg=lambda text: f"law broken: {law}\n{text}"
+    )
+
+
+def _holds(law: str, condition: bool) -> None:
+    if not condition:
+        raise AssertionError(f"law broken: {law}")
+
+
+class _Laws:
+    """Those of one step: N states, answers broadcast to N rows."""
+
+    def __init__(self, background: Background, state: Tensor, history: Tensor) -> None:
+        self.background, self.state, self.rows = background, state, len(history)
+        self.class_of, self.num_classes = background.class_of, background.num_classes
+        self.mass = self._wide(background.log_mass(state)).detach()
+        self.weights = self._wide(background.log_weights(state)).detach()
+        self.shares = self._wide(background.log_shares(state)).detach()
+
+    def _wide(self, x: Tensor) -> Tensor:
+        _holds("answers have N rows or one", x.dim() == 2 and x.size(0) in (1, self.rows))
+        return x.expand(self.rows, -1)
+
+    def _sums(self, exponentials: Tensor) -> Tensor:
+        """Sums over the members of every class: (N, V) -> (N, S)."""
+        sums = exponentials.new_zeros(self.rows, self.num_classes)
+        return sums.scatter_add(1, self.class_of.expand(self.rows, -1), exponentials)
+
+    def mass_is_the_sum_of_member_weights(self) -> None:
+        _close("log_mass is the sum of the members' weights", self.mass, self._sums(self.weights.double().exp()).log())
+
+    def shares_of_a_class_sum_to_one(self) -> None:
+        found = self._sums(self.shares.double().exp())
+        _close("the shares of a class with mass sum to one", found, ~self.mass.isneginf())
+
+    def answers_about_one_word_are_entries(self, tokens: Tensor) -> None:
+        expected = self.shares.gather(1, tokens.unsqueeze(1)).squeeze(1)
+        _same("log_share is an entry of log_shares", self.background.log_share(self.state, tokens).detach(), expected)
+        rows = torch.arange(self.rows, device=tokens.device).flip(0)
+        found = self.background.log_weights_at(self.state, rows, tokens).detach()
+        _close("log_weights_at are entries of log_weights", found, self.weights[rows, tokens])
+
+    def best_members_are_best(self, limited: Background | None = None) -> None:
+        background, shares = self.background, self.shares
+        if limited is not None:
+            background, shares = limited, self._wide(limited.log_shares(self.state)).detach()
+        classes = torch.arange(self.num_classes, device=shares.device).expand(self.rows, -1)
+        values, tokens = (x.detach() for x in background.best_members(self.state, classes, BEST))
+        for signature in range(self.num_classes):
+            members = (self.class_of == signature).nonzero().squeeze(1)
+            expected = shares[:, members].sort(dim=1, descending=True).values[:, :BEST]
+            found = values[:, signature]
+            _same("best_members are sorted by share", found[:, : expected.size(1)], expected)
+            _holds("best_members that do not exist have −inf", bool(found[:, expected.size(1) :].isneginf().all()))
+            named = shares.gather(1, tokens[:, signature]).masked_fill(found.isneginf(), NEGATIVE_INFINITY)
+            _same("best_members have the shares that they are said to have", named, found)
+            inside = (self.class_of[tokens[:, signature]] == signature) | found.isneginf()
+            _holds("best_members belong to their class", bool(inside.all()))
+            real = [row[row >= 0].tolist() for row in tokens[:, signature].masked_fill(found.isneginf(), -1)]
+            _holds("best_members are different words", all(len(set(row)) == len(row) for row in real))
+        best = self._wide(background.best_share(self.state)).detach()
+        _same("best_share is that of the best member", best, values[:, :, 0])
+
+    def the_only_member_is_named(self) -> None:
+        classes = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
+        members = [(self.class_of == c).nonzero().flatten().tolist() for c in range(self.num_classes)]
+        expected = torch.tensor([m[0] if len(m) == 1 else -1 for m in members], device=self.mass.device)
+        found = self.background.only_member(self.state, classes)
+        _same("only_member names the words that are alone in their class", found, expected.expand(self.rows, -1))
+
+    def mass_without_words_is_what_the_others_weigh(self, generator: torch.Generator) -> None:
+        # the rows agree in which words are taken out: hypotheses of one sentence do
+        words = torch.randperm(len(self.class_of), generator=generator)[:6].to(self.mass.device)
+        taken = (torch.rand(len(words), generator=generator) < 0.6).to(self.mass.device)
+        left = self.weights.clone()
+        left[:, words[taken]] = NEGATIVE_INFINITY
+        classes = self.class_of[words]
+        expected = self._sums(left.double().exp()).log()[:, classes]
+        each = words.expand(self.rows, -1), taken.expand(self.rows, -1)
+        found = self.background.log_mass_without(self.state, *each).detach().double()
+        law = "log_mass_without is the sum of the other members' weights"
+        _same(law + ": −inf where nothing is left", found.isneginf(), expected.isneginf())
+        # what is left of a class may be known to the digits of the class' mass only
+        little = expected < self.mass.double()[:, classes] + LITTLE_LEFT
+        _close(law, found.masked_fill(little, 0.0), expected.masked_fill(little, 0.0))
+        some = self.mass[:, classes].double() + LITTLE_LEFT
+        _holds(law + " where little is left", bool((found[little] < some[little] + 1e-3).all()))
+
+    def corrections_are_the_masses(self) -> None:
+        corrections = self.background.corrections(self.state)
+        _holds("a background has corrections where it is `sparse`", (corrections is not None) == self.background.sparse)
+        if corrections is not None:
+            _close("corrections are the masses", corrections.dense(self.rows).detach(), self.mass)
+            classes = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
+            each = torch.stack([corrections.of_classes(c) for c in classes.unbind(1)], dim=1)
+            _close("corrections of one class are its mass", each.detach(), self.mass)
+
+    def a_limit_takes_only_what_is_out_of_reach(self, remaining: int) -> None:
+        limited = self.background.within(remaining)
+        after = self._wide(limited.log_shares(self.state)).detach()
+        _same("no limit changes a mass", self._wide(limited.log_mass(self.state)).detach(), self.mass)
+        lost = after.isneginf()
+        _same("no limit changes what is left of the shares", after[~lost], self.shares[~lost])
+        left = (~lost & ~self.mass.isneginf()[:, self.class_of]).any(1)
+        reachable = (self.background.steps_to_end(self.state) <= remaining) & ~self.mass.isneginf().all(1)
+        _holds(f"a word is left where an end is in reach (limit {remaining})", bool((left >= reachable).all()))
+        tokens = torch.arange(after.size(1), device=after.device).repeat(self.rows)
+        if limited is not self.background and not self.background.constant:
+            each = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
+            _same("log_share is an entry of log_shares, with a limit, too", each.detach(), after)
+        self.best_members_are_best(limited)
+
+
+def _reordering_commutes(bound: _Given, history: Tensor, last: Tensor) -> None:
+    order = torch.tensor([len(history) - 2, len(history) - 2, 0, len(history) - 1], device=history.device)
+    rows, t = len(history), history.size(1) - 1
+    before = bound.at(bound.of(history), t)
+    moved = bound.at(bound.of(history), t, order)
+    answers = before.log_mass(last).expand(rows, -1)[order].detach()
+    after = moved.log_mass(last.index_select(0, order)).expand(len(order), -1).detach()
+    _same("reordering states reorders answers", after, answers)
+    again = bound.of(history[order], order)
+    replayed = bound.at(again, t, order).log_mass(again.states_along(history[order])[-1]).expand(len(order), -1)
+    _same("advance equals start and replay", replayed.detach(), answers)
+
+
+def _positions_equal_steps(bound: _Given, history: Tensor, cross_fitted: bool = False) -> None:
+    batch, time = history.shape
+    background = bound.of(history, cross_fitted=cross_fitted)
+    targets = history.roll(-1, dims=1)
+    mass = background.log_mass_along(history).expand(batch, time, -1).detach()
+    shares = background.log_shares_along(history).expand(batch, time, -1).detach()
+    share = background.log_share_along(history, targets).detach()
+    corrections = background.corrections_along(history)
+    _holds("a background has corrections where it is `sparse`", (corrections is not None) == background.sparse)
+    for t, state in enumerate(background.states_along(history)):
+        step = bound.at(background, t)
+        law = "values of all positions at once equal those of a search step by step"
+        _same(law, mass[:, t], step.log_mass(state).expand(batch, -1).detach())
+        _same(law, shares[:, t], step.log_shares(state).expand(batch, -1).detach())
+        _same(law, share[:, t], step.log_share(state, targets[:, t]).detach())
+    flat = background.flat_states(history)
+    of_flat = background.log_mass(flat).expand(batch * time, -1).detach()
+    _same("flat_states are the states of all positions", of_flat, mass.flatten(0, 1))
+    if corrections is not None:
+        found = corrections.dense(batch * time).view(batch, time, -1).detach()
+        _close("corrections of all positions are the masses", found, mass)
+
+
+def _gradients_are_finite(bound: _Given, history: Tensor) -> None:
+    parameters = [p for p in bound.background.parameters() if p.requires_grad]
+    if not parameters:
+        return
+    background = bound.of(history)
+    mass, share = background.log_mass_along(history), background.log_share_along(history, history.roll(-1, dims=1))
+    answers = mass[~mass.isneginf()].sum() + share[~share.isneginf()].sum()
+    if answers.requires_grad:
+        found = torch.autograd.grad(answers, parameters, allow_unused=True)
+        _holds("gradients are finite", all(bool(g.isfinite().all()) for g in found if g is not None))

@@ -1,0 +1,200 @@
+"""Products, mixtures and temperatures of every kind of background: the laws, and brute force in value and gradient."""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from background_atoms import ATOMS, CLASS_OF, NUM_CLASSES, SOURCE, grammar, root
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.mixture import Mixture
+from fairseq_llrnn.backgrounds.product import Product
+from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.backgrounds.tempered import Tempered
+from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.testing import check_background
+
+HISTORY = torch.tensor([[2, 4, 5, 6], [2, 7, 7, 2], [2, 3, 11, 4], [2, 9, 10, 8], [2, 5, 2, 5]])
+TARGETS = torch.tensor([[4, 5, 6, 2], [7, 7, 2, 9], [3, 11, 4, 4], [9, 10, 8, 3], [5, 2, 5, 10]])
+H = 6
+
+Combine = Callable[[Sequence[Tensor]], Tensor]
+KINDS = [name for name in ATOMS if name not in ("uniform", "automaton")]  # like static, folds
+PAIRS = [*itertools.combinations(KINDS, 2), ("cache", "cache"), ("uniform", "static"), ("automaton", "folds")]
+
+
+def bound(background: Background, hidden: Tensor | None = None) -> Background:
+    """For the sentences, in training."""
+    made = background.given(SOURCE).held_out(HISTORY)
+    return made if hidden is None else made.with_hidden(hidden)
+
+
+def slow_log_weights(parts: Sequence[Background], combine: Combine) -> Tensor:
+    """log b of every word at every position, from the parts' weights in their own states: (B, T, V)."""
+    each = []
+    for part in parts:
+        own = bound(part)
+        steps = [own.log_weights(state).expand(len(HISTORY), -1) for state in own.states_along(HISTORY)]
+        each.append(torch.stack(steps, dim=1))
+    return combine(each)
+
+
+def product_of(weights: Sequence[Tensor]) -> Tensor:
+    return sum(weights[1:], weights[0])
+
+
+def mixture_of(logits: Callable[[], Tensor]) -> Combine:
+    """logits: of (K,) weights or (B, T, K)."""
+
+    def combine(weights: Sequence[Tensor]) -> Tensor:
+        shares = logits().softmax(-1)
+        total = sum((shares[..., i, None] * w.exp() for i, w in enumerate(weights)), torch.zeros(()).double())
+        return torch.where(total > 0, total.clamp_min(1e-300).log(), float("-inf"))
+
+    return combine
+
+
+def output_layer() -> LogLinearOutput:
+    torch.manual_seed(3)
+    rows = [{name: (f + 1) / (c + 1) for f, name in enumerate("abc") if (c + f) % 2 == 0} for c in range(NUM_CLASSES)]
+    return LogLinearOutput(FeatureTable.from_rows(rows), CLASS_OF, H).double()
+
+
+def check(combined: Background, parts: Sequence[Background], combine: Combine, hidden: Tensor | None = None) -> None:
+    """Answers, losses and their gradients equal those of the formula."""
+    made, expected = bound(combined, hidden), slow_log_weights(parts, combine)
+    mass = made.log_mass_along(HISTORY)
+    weights = mass.expand(*HISTORY.shape, -1)[..., CLASS_OF] + made.log_shares_along(HISTORY)
+    torch.testing.assert_close(weights, expected)
+    rows = torch.arange(HISTORY.numel())
+    at = made.log_weights_at(made.flat_states(HISTORY), rows, TARGETS.flatten())
+    torch.testing.assert_close(at, expected.flatten(0, 1)[rows, TARGETS.flatten()])
+    output, states = output_layer(), torch.randn(HISTORY.numel(), H, dtype=torch.float64, requires_grad=True)
+    masses = made.corrections_along(HISTORY)
+    found = output.target_log_prob(
+        states,
+        TARGETS.flatten(),
+        mass.expand(*HISTORY.shape, -1).flatten(0, 1) if masses is None else masses,
+        made.log_share_along(HISTORY, TARGETS).flatten(),
+    )
+    scores = output.class_scores(states)[:, CLASS_OF] + expected.flatten(0, 1)
+    some = ~scores.isneginf().all(1)
+    slow = scores[some].log_softmax(-1).gather(1, TARGETS.view(-1, 1)[some]).squeeze(1)
+    torch.testing.assert_close(found[some], slow)
+    possible = ~slow.isneginf()
+    parameters = [states, *output.parameters(), *(p for p in combined.parameters() if p.requires_grad)]
+    fast_gradients = torch.autograd.grad(found[some][possible].sum(), parameters, retain_graph=True, allow_unused=True)
+    slow_gradients = torch.autograd.grad(slow[possible].sum(), parameters, allow_unused=True)
+    for fast, plain, of in zip(fast_gradients, slow_gradients, parameters, strict=True):
+        fast, plain = (torch.zeros_like(of) if g is None else g for g in (fast, plain))
+        torch.testing.assert_close(fast, plain)
+
+
+def check_search(background: Background) -> None:
+    """The best words of a search are those of all words."""
+    made = background.given(SOURCE)
+    classes = torch.randn(len(SOURCE), NUM_CLASSES, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    with torch.inference_mode():
+        for state in made.states_along(HISTORY):
+            for limit in (made, made.within(2)):
+                scores = classes + limit.log_mass(state)
+                values, tokens = output_layer().top_k(scores, limit, state, 5)
+                whole = scores[:, CLASS_OF] + limit.log_shares(state)
+                torch.testing.assert_close(values, whole.topk(5).values)
+                torch.testing.assert_close(whole.gather(1, tokens)[~values.isneginf()], values[~values.isneginf()])
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_a_product_is_the_product(one: str, other: str) -> None:
+    parts = [ATOMS[one](), ATOMS[other]()]
+    check(Product(parts), parts, product_of)
+    check_search(Product(parts))
+    check_background(Product(parts), source=SOURCE)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_a_mixture_is_the_mixture(one: str, other: str) -> None:
+    parts = [ATOMS[one](), ATOMS[other]()]
+    mixed = Mixture(parts, [1, 3], "learned").double()
+    check(mixed, parts, mixture_of(lambda: mixed.weight_logits))
+    check_search(mixed)
+    check_background(mixed, source=SOURCE)
+
+
+@pytest.mark.parametrize("one", ATOMS)
+def test_a_tempered_background_is_the_root_of_its_weights(one: str) -> None:
+    parts = [ATOMS[one]()]
+    check(Tempered(parts[0], 1.7), parts, lambda weights: weights[0] / 1.7)
+    check_search(Tempered(parts[0], 1.7))
+    check_background(Tempered(parts[0], 1.7), source=SOURCE)
+
+
+@pytest.mark.parametrize(("one", "other"), [("ngram", "cache"), ("grammar", "ngram"), ("slow", "model")])
+def test_the_network_may_choose_the_weights(one: str, other: str) -> None:
+    parts = [ATOMS[one](), ATOMS[other]()]
+    mixed = Mixture(parts, [1, 3], "network")
+    mixed.gates(H)
+    mixed.double()
+    # at the beginning the hidden state says nothing
+    torch.testing.assert_close(mixed.gate.bias.softmax(-1), torch.tensor([0.25, 0.75]).double())
+    hidden = torch.randn(HISTORY.numel(), H, dtype=torch.float64)
+    even = mixed.with_hidden(hidden)
+    state = even.start(5)
+    torch.testing.assert_close(mixed.log_mass(state), even.with_hidden(hidden[:5]).log_mass(state))
+    torch.nn.init.normal_(mixed.gate.weight)
+    chosen = mixture_of(lambda: mixed.gate(hidden).view(*HISTORY.shape, 2))
+    check(mixed, parts, chosen, hidden)
+    # in a mixture of mixtures, too, and where others are around it
+    check(Product([mixed, ATOMS["static"]()]), parts, lambda w: chosen(w) + root(), hidden)
+    check_background(mixed, source=SOURCE, hidden=hidden)
+
+
+def test_combinations_of_combinations() -> None:
+    atoms = {name: make() for name, make in ATOMS.items()}
+    statistics = Mixture([atoms["ngram"], Tempered(atoms["cache"], 1.0), atoms["lexical"]], [2, 1, 1], "learned")
+    statistics.double()
+    whole = Product([grammar(1), statistics, Tempered(atoms["model"], 2.0)])
+    parts = [grammar(1), atoms["ngram"], atoms["cache"], atoms["lexical"], atoms["model"]]
+
+    mixed = mixture_of(lambda: statistics.weight_logits)
+    check(whole, parts, lambda w: w[0] + mixed(w[1:4]) + w[4] / 2.0)
+    check_search(whole)
+    check_background(whole, source=SOURCE)
+    assert whole.sparse and whole.lists_all and statistics.root is not None
+    assert {id(p) for p in whole.parameters()} >= {id(p) for p in atoms["lexical"].parameters()}
+
+
+# ---- what holds for all ---------------------------------------------------------------------------------------------
+
+
+def same_background(one: Background, other: Background, constant: float = 0.0) -> None:
+    """Equal weights up to a constant."""
+    one, other = bound(one), bound(other)
+    for mine, theirs in zip(one.states_along(HISTORY), other.states_along(HISTORY), strict=True):
+        expected = other.log_mass(theirs).expand(5, -1) + constant
+        torch.testing.assert_close(one.log_mass(mine).expand(5, -1), expected)
+        torch.testing.assert_close(one.log_shares(mine).expand(5, -1), other.log_shares(theirs).expand(5, -1))
+
+
+@pytest.mark.parametrize("name", ATOMS)
+def test_identities(name: str) -> None:
+    atom = ATOMS[name]()
+    uniform = StaticBackground(CLASS_OF, NUM_CLASSES, torch.full_like(root(), -3.0))
+    same_background(Product([atom]), atom)
+    same_background(Product([atom, uniform]), atom, -3.0)
+    same_background(Product([uniform, atom]), atom, -3.0)
+    same_background(Mixture([atom]), atom)
+    same_background(Mixture([atom, atom, atom], [1, 2, 3]), atom)
+    same_background(Tempered(atom, 1.0), atom)
+    same_background(Tempered(Tempered(atom, 2.0), 0.5), atom)
+    same_background(Product([atom, atom]), Tempered(atom, 0.5))
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS[::3])
+def test_parts_commute(one: str, other: str) -> None:
+    parts = [ATOMS[one](), ATOMS[other]()]
+    same_background(Product(parts), Product(parts[::-1]))
+    same_background(Mixture(parts, [1, 2]), Mixture(parts[::-1], [2, 1]))
