@@ -41,13 +41,11 @@ command -v cmake >/dev/null || install cmake  # for kenlm
 say "2/4 torch"
 install torch
 say "3/4 fairseq (built from source, one or two minutes)"
-# Without torchaudio, which only its speech tasks use: where pip's torch is a CPU build the library of torchaudio does
-# not load, and transformers imports what is installed.
-install --no-build-isolation --no-deps fairseq-fixed
-"$venv/bin/python" -c 'import importlib.metadata as m; print(*m.requires("fairseq-fixed"), sep="\n")' \
-    | grep -v -e torchaudio -e extra >"$venv/fairseq-needs.txt"
-install -r "$venv/fairseq-needs.txt"
+install --no-build-isolation fairseq-fixed
 say "4/4 this package, what it can use, and its tools (eflomal and kenlm are built from source, a minute)"
 PATH=$(cd "$venv/bin" && pwd):$PATH install --no-build-isolation -e \
     '.[metrics,hf,plots,align,ngram,automata,pieces,test]'
+# fairseq asks for torchaudio, which only its speech tasks use. Beside a CPU build of torch its library does not load, and
+# transformers imports what is installed.
+"$venv/bin/python" -m pip uninstall -qq --yes torchaudio
 say "ready: $venv ($("$venv/bin/python" -c 'import platform, torch; print("Python", platform.python_version() + ", torch", torch.__version__)'))"

@@ -7,20 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from guide_pages import README, ROOT, Page, pages_to_run, read_page
+from guide_pages import README, ROOT, Page, pages_to_run, read_page, reader_folder
 from host_commands import run_script
 
-from toy_french import make_corpus, write_corpus
-from toy_french.bilingual import make_bitext, write_bitext
-
 PAGES = pages_to_run()
-OF_CORPUS = ("train.txt", "valid.txt", "test.txt", "train.conllu")
-OF_BITEXT = (
-    *(f"{part}.{language}" for part in ("train", "valid", "test") for language in ("en", "fr")),
-    "lexicon.tsv",
-    "test.facts.jsonl",
-)
-
 Run = Callable[[Page], tuple[Path, str]]
 
 
@@ -29,33 +19,17 @@ def run_page(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs a page, once, in a copy of the folder that the page before it left: (its folder, what it printed)."""
     done: dict[Path, tuple[Path, str]] = {}
 
-    def start() -> Path:
-        """The folder of a reader who has a tokenised text and a tokenised bitext."""
-        folder = tmp_path_factory.mktemp("text")
-        for files, names in ((_corpus(folder / "a"), OF_CORPUS), (_bitext(folder / "b"), OF_BITEXT)):
-            for name in names:
-                shutil.copyfile(files / name, folder / name)
-        return folder
-
     def run(page: Page) -> tuple[Path, str]:
         if page.path not in done:
-            before = start() if page.continues is None else run(read_page(page.continues))[0]
-            folder = tmp_path_factory.mktemp(page.path.stem) / "work"
-            shutil.copytree(before, folder)
+            folder = tmp_path_factory.mktemp(page.path.stem)
+            if page.continues is None:
+                reader_folder(folder, tmp_path_factory.mktemp("texts"))
+            else:
+                shutil.copytree(run(read_page(page.continues))[0], folder, dirs_exist_ok=True)
             done[page.path] = folder, _run_blocks(page, folder)
         return done[page.path]
 
     return run
-
-
-def _corpus(folder: Path) -> Path:
-    write_corpus(make_corpus(1000, 1), folder)
-    return folder
-
-
-def _bitext(folder: Path) -> Path:
-    write_bitext(make_bitext(400, 1), folder)
-    return folder
 
 
 def _run_blocks(page: Page, folder: Path) -> str:

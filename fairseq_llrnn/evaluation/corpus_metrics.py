@@ -7,13 +7,15 @@ Sources: Papineni et al. 2002 (BLEU), Popović 2015 (chrF), Post 2018 (sacrebleu
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
-from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.significance import PairedTest, Result
+
+from fairseq_llrnn.errors import OptionError
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
+    from sacrebleu.significance import Result
 
 METRICS = ("bleu", "chrf")
 TOKENIZERS = ("13a", "none")  # of BLEU: sacrebleu's default; none at all, for text in tokens, as multi-bleu has it
@@ -35,9 +37,19 @@ class CorpusMetric:
     Args:
         name: of METRICS.
         tokenize: of TOKENIZERS. chrF counts characters, and does without.
+
+    Raises:
+        OptionError: sacrebleu, which is optional, is not installed.
     """
 
     def __init__(self, name: str, tokenize: str = TOKENIZERS[0]) -> None:
+        try:
+            from sacrebleu.metrics.bleu import BLEU
+            from sacrebleu.metrics.chrf import CHRF
+        except ModuleNotFoundError:
+            raise OptionError(
+                "BLEU and chrF: expected the package sacrebleu, found none; pip install 'fairseq-llrnn[metrics]'"
+            ) from None
         # force: no warning about tokenised text, which n-best lists of tokenised systems are
         self.metric: Metric = BLEU(tokenize=tokenize, force=True) if name == "bleu" else CHRF()
         self.name = "BLEU" if name == "bleu" else "chrF2"
@@ -61,11 +73,13 @@ class CorpusMetric:
 
     def compare(self, before: Sequence[str], after: Sequence[str], references: Sequence[str]) -> Comparison:
         """Scores of two systems on the same sentences, with paired bootstrap resampling between them."""
+        from sacrebleu.significance import PairedTest
+
         logging.getLogger("sacrebleu").setLevel(logging.WARNING)
         test = PairedTest(
             [("before", before), ("after", after)], {self.name: self.metric}, [references], "bs", RESAMPLES
         )  # fmt: skip
         signatures, scores = test()
-        first, second = cast(list[Result], scores[self.name])
+        first, second = cast("list[Result]", scores[self.name])
         p = None if first.score == second.score else second.p_value
         return Comparison(first.score, second.score, p, signatures[self.name].format())

@@ -1,11 +1,14 @@
 """BLEU and chrF from summed statistics are sacrebleu's own corpus scores."""
 
+import sys
+
 import numpy as np
 import pytest
 import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.corpus_metrics import METRICS, CorpusMetric
 
 REFERENCES = ["deux hommes sont ici , dans la rue .", "un chat noir dort", "", "L' été , il fait très chaud ."]
@@ -63,3 +66,9 @@ def test_chance_is_not_significant_and_equals_are_not_tested() -> None:
     found = CorpusMetric("bleu").compare(one, other, references)
     assert found.p is not None and found.p > 0.05
     assert CorpusMetric("bleu").compare(one, one, references).p is None
+
+
+def test_without_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
+    with pytest.raises(OptionError, match=r"expected the package sacrebleu, .*'fairseq-llrnn\[metrics\]'"):
+        CorpusMetric("bleu")

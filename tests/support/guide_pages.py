@@ -4,13 +4,24 @@ A block is run if the line before it is `<!-- run -->`. Other blocks need data o
 """
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
+
+from toy_french import make_corpus, write_corpus
+from toy_french.bilingual import make_bitext, write_bitext
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 BLOCK = re.compile(r"^<!-- run -->\n```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CONTINUES = re.compile(r"^This page (?:goes on|continues) with the files of (?:the )?\[[^]]+\]\(([^)#]+)", re.MULTILINE)
+
+OF_CORPUS = ("train.txt", "valid.txt", "test.txt", "train.conllu")
+OF_BITEXT = (
+    *(f"{part}.{language}" for part in ("train", "valid", "test") for language in ("en", "fr")),
+    "lexicon.tsv",
+    "test.facts.jsonl",
+)
 
 # What takes a reader an hour takes the test a moment.
 SHORTENED = {
@@ -54,3 +65,13 @@ def pages_to_run() -> list[Page]:
     """README.md and the guides that have blocks to run."""
     pages = (read_page(path) for path in (README, *sorted((ROOT / "docs" / "guides").glob("*.md"))))
     return [page for page in pages if page.blocks]
+
+
+def reader_folder(place: Path, scratch: Path) -> Path:
+    """Put into `place` what a reader has: a tokenised text with its treebank, and a tokenised bitext."""
+    write_corpus(make_corpus(1000, 1), scratch / "corpus")
+    write_bitext(make_bitext(400, 1), scratch / "bitext")
+    for folder, names in (("corpus", OF_CORPUS), ("bitext", OF_BITEXT)):
+        for name in names:
+            shutil.copyfile(scratch / folder / name, place / name)
+    return place

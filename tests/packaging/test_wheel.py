@@ -1,0 +1,112 @@
+"""The wheel: what is in it, and that it works where it is installed, with fairseq and without, outside the checkout."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from guide_pages import read_page, reader_folder
+from host_commands import run_script
+from new_environment import Environment
+from tiny_world import World
+
+import fairseq_llrnn
+
+PARTS = ("fairseq_llrnn", "tests", "examples", "scripts", "docs", "pyproject.toml", "setup.py", "README.md", "LICENSE",
+         "MANIFEST.in", "constraints.txt", "CHANGELOG.md")  # fmt: skip
+IMPORT_ALL = """
+import importlib.util, importlib, pkgutil, sys
+import fairseq_llrnn
+for absent in ("fairseq", "sacrebleu", "transformers", "matplotlib"):
+    assert importlib.util.find_spec(absent) is None, absent
+prefix = "fairseq_llrnn."
+for module in pkgutil.walk_packages(fairseq_llrnn.__path__, prefix, onerror=lambda name: None):
+    if not module.name.startswith((prefix + "plugin", prefix + "extras")):
+        importlib.import_module(module.name)
+print(fairseq_llrnn.__file__)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of the checkout, where torch cannot be imported."""
+    place = tmp_path_factory.mktemp("source")
+    for part in PARTS:
+        if (root / part).is_dir():
+            shutil.copytree(root / part, place / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy(root / part, place)
+    blocked = tmp_path_factory.mktemp("blocked")
+    (blocked / "torch.py").write_text("raise ImportError('the build of the wheel imports torch')\n")
+    out = tmp_path_factory.mktemp("wheel")
+    run_script(
+        sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation",
+        "--wheel-dir", out, place, cwd=place, variables={"PYTHONPATH": str(blocked)},
+    )  # fmt: skip
+    (found,) = out.iterdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def plain(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment without extras."""
+    return Environment(tmp_path_factory.mktemp("plain"), wheel)
+
+
+def test_it_holds_the_package_and_nothing_else(wheel: Path, root: Path) -> None:
+    with ZipFile(wheel) as file:
+        names = set(file.namelist())
+    modules = {str(path.relative_to(root)) for path in (root / "fairseq_llrnn").rglob("*.py")}
+    assert modules | {"fairseq_llrnn/py.typed"} <= names
+    others = {name for name in names if not name.startswith("fairseq_llrnn/")}
+    assert {name.partition("/")[0] for name in others} == {f"fairseq_llrnn-{fairseq_llrnn.__version__}.dist-info"}
+
+
+def test_all_but_the_integration_layer_imports_without_extras(plain: Environment, tmp_path: Path) -> None:
+    (tmp_path / "import_all.py").write_text(IMPORT_ALL)
+    imported = plain.run("python import_all.py", cwd=tmp_path).out.strip()
+    assert Path(imported).is_relative_to(plain.packages)
+    assert plain.run("llrnn --version", cwd=tmp_path).out.split()[-1] == fairseq_llrnn.__version__
+    assert "llrnn prior" in plain.run("llrnn --help", cwd=tmp_path).out
+
+
+def test_the_python_guide_without_fairseq(plain: Environment, root: Path, tmp_path: Path) -> None:
+    """Its blocks, after `<!-- run -->`, in the folder of a reader who has texts."""
+    page = read_page(root / "docs" / "guides" / "python.md")
+    if not page.blocks:
+        pytest.skip("docs/guides/python.md has no block to run yet")
+    place = tmp_path / "work"
+    place.mkdir()
+    reader_folder(place, tmp_path)
+    bash = "\n".join(block for language, block in page.blocks if language == "bash")
+    (place / "guide.py").write_text("\n".join(block for language, block in page.blocks if language == "python"))
+    plain.run(f"{bash}\npython guide.py", cwd=place)
+
+
+def test_fairseq_takes_it_as_its_user_folder(wheel: Path, world: World, tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "with-fairseq", wheel, ["fairseq"])
+    arguments = world.train_args()
+    where = arguments.index("--user-dir")
+    del arguments[where : where + 2]
+    line = f'fairseq-train --user-dir "$(llrnn user-dir)" {" ".join(arguments)} --max-update 2; llrnn user-dir'
+    done = environment.run(line, cwd=tmp_path)
+    assert [log["train_num_updates"] for log in done.json_lines("train")] == [2]
+    assert Path(done.out.splitlines()[-1]).is_relative_to(environment.packages)
+
+
+def test_every_extra_that_a_message_names_exists(root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    texts = [path for folder in ("fairseq_llrnn", "examples", "docs") for path in (root / folder).rglob("*.*")]
+    texts = [path for path in [root / "README.md", *texts] if path.suffix in (".py", ".md", ".sh")]
+    named = {
+        extra
+        for path in texts
+        for extras in re.findall(r"fairseq-llrnn\[([a-z,]+)\]", path.read_text(encoding="utf-8"))
+        for extra in extras.split(",")
+    }
+    assert {"align", "automata", "metrics"} <= named <= set(project["optional-dependencies"])
