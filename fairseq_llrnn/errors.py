@@ -1,12 +1,12 @@
 """The errors a user can cause.
 
-Each message says what was expected, what was found, where, and how to mend it. Commands print the message alone, no
+Each message says what was expected, what was found, where, and how to fix it. Commands print the message alone, no
 stack trace; `llrnn` then exits with status 2, fairseq's own commands with 1.
 """
 
 
 class LLRNNError(Exception):
-    """Base of every error that is a user's to mend."""
+    """Base of every error that is a user's to fix."""
 
 
 class DataError(LLRNNError):

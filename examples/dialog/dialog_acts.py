@@ -108,11 +108,11 @@ def read_examples(path: Path) -> list[Example]:
 
 def _example(path: Path, number: int, entry: Any) -> Example:
     if not isinstance(entry, list) or len(entry) < 2 or not all(isinstance(part, str) for part in entry[:2]):
-        raise DataError(f"{path}: entry {number}: expected [act, sentence, …], found {_shown(entry)}; mend the entry")
+        raise DataError(f"{path}: entry {number}: expected [act, sentence, …], found {_shown(entry)}; fix the entry")
     try:
         return Example(parse_act(entry[0]), entry[1])
     except ValueError as error:
-        raise DataError(f"{path}: entry {number}: {error}; mend the entry") from None
+        raise DataError(f"{path}: entry {number}: {error}; fix the entry") from None
 
 
 def _shown(value: Any) -> str:

@@ -48,7 +48,7 @@ def tokens_of(text: str) -> list[str]:
         if match is None:
             raise DataError(
                 f"{text!r}: expected a predicate, a constant, a 'name', a bracket or a comma at character {place + 1}, "
-                f"found {text[place:].strip()[:1]!r}; mend the form"
+                f"found {text[place:].strip()[:1]!r}; fix the form"
             )
         tokens.append(match[1])
         place = match.end()
@@ -62,7 +62,7 @@ def parse(text: str) -> Form:
     def expect(place: int, *wanted: str) -> int:
         if tokens[place] not in wanted:
             raise DataError(
-                f"{text!r}: expected {' or '.join(wanted)} as symbol {place + 1}, found {tokens[place]}; mend the form"
+                f"{text!r}: expected {' or '.join(wanted)} as symbol {place + 1}, found {tokens[place]}; fix the form"
             )
         return place + 1
 
@@ -70,7 +70,7 @@ def parse(text: str) -> Form:
         head = tokens[place]
         if head in ("(", ")", ",", "the end"):
             raise DataError(
-                f"{text!r}: expected a predicate or a constant as symbol {place + 1}, found {head}; mend the form"
+                f"{text!r}: expected a predicate or a constant as symbol {place + 1}, found {head}; fix the form"
             )
         place += 1
         arguments: list[Form] = []
@@ -84,7 +84,7 @@ def parse(text: str) -> Form:
     try:
         result, place = form(0)
     except RecursionError:
-        raise DataError(f"{text[:60]!r}…: expected a form of a reasonable depth; mend the form") from None
+        raise DataError(f"{text[:60]!r}…: expected a form of a reasonable depth; fix the form") from None
     expect(place, "the end")
     return result
 

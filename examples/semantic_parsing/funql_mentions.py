@@ -39,7 +39,7 @@ def read_names(path: Path) -> Names:
         if kind not in KINDS or len(fields) != (2 if kind == STATE else 1) or not all(map(str.split, fields)):
             raise DataError(
                 f"{place(path, number)}: expected kind, name and, for a state, its abbreviation, with tabs between "
-                f"them; the kind one of {', '.join(KINDS)}; found {line!r}; mend the line"
+                f"them; the kind one of {', '.join(KINDS)}; found {line!r}; fix the line"
             )
         abbreviation = fields[1] if kind == STATE else ""
         for words in {tuple(fields[0].split()), (abbreviation,)} - {("",)}:

@@ -26,7 +26,7 @@ def read_pairs(path: Path) -> list[Pair]:
         question, *form = line.split("\t")
         if len(form) != 1 or not question.strip():
             raise DataError(
-                f"{place(path, number)}: expected a question, a tab and its form, found {line[:60]!r}; mend the line"
+                f"{place(path, number)}: expected a question, a tab and its form, found {line[:60]!r}; fix the line"
             )
         try:
             pairs.append(Pair(question, parse(form[0])))

@@ -31,7 +31,7 @@ def read_rules(path: Path) -> Rules:
             symbols = [symbol.rstrip('"') for symbol in SYMBOL.findall(alternative)]
             if not arrow or not symbols or SYMBOL.sub("", alternative).strip() or not left.strip().isidentifier():
                 raise DataError(
-                    f'{place(path, number)}: expected a rule like A -> "word" B | "word", found {line!r}; mend the line'
+                    f'{place(path, number)}: expected a rule like A -> "word" B | "word", found {line!r}; fix the line'
                 )
             rules.setdefault(left.strip(), []).append(tuple(symbols))
             used |= {symbol: number for symbol in symbols if not symbol.startswith('"')}

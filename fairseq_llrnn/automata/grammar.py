@@ -92,7 +92,7 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
         elif left and text.startswith("|"):
             right = text[1:]
         else:
-            raise DataError(f"{where}: expected `X -> …`, found {shown(text)}; mend the line")
+            raise DataError(f"{where}: expected `X -> …`, found {shown(text)}; fix the line")
         rules = grammar.rules.setdefault(left, [])
         for items, weight in _alternatives(right, where):
             found = _items(items, symbols, where, used)
@@ -114,7 +114,7 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
 def _read_bound(grammar: Grammar, text: str, where: str) -> None:
     found = BOUND.fullmatch(text)
     if found is None or int(found.group(2)) == 0:
-        raise DataError(f"{where}: expected `%depth N` or `%length N` with N ≥ 1, found {shown(text)}; mend the line")
+        raise DataError(f"{where}: expected `%depth N` or `%length N` with N ≥ 1, found {shown(text)}; fix the line")
     setattr(grammar, found.group(1), int(found.group(2)))
 
 
@@ -150,7 +150,7 @@ def _weight(text: str, where: str) -> float:
     except ValueError:
         weight = math.nan
     if not (math.isfinite(weight) and weight > 0):
-        raise DataError(f"{where}: expected a weight > 0 in brackets, found {shown(text)}; mend the line")
+        raise DataError(f"{where}: expected a weight > 0 in brackets, found {shown(text)}; fix the line")
     return weight
 
 

@@ -63,7 +63,7 @@ def read_automaton(
         raise DataError(f"{path}: {error.described(symbols.names)}") from None
     except ValueError as error:
         notes = f" ({symbols.notes.total()} of its symbols were unknown and dropped)" if symbols.notes else ""
-        raise DataError(f"{path}: {error}{notes}; mend the file") from None
+        raise DataError(f"{path}: {error}{notes}; fix the file") from None
     return ReadAutomaton(automaton, symbols.notes)
 
 

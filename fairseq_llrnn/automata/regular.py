@@ -109,7 +109,7 @@ def _tokens(path: Path | str) -> list[_Token]:
             where = f"{place(path, number)}, column {at + 1}"
             found = TOKEN.match(line, at)
             if found is None:
-                raise DataError(f"{where}: expected words and operators, found {shown(line[at:])}; mend quote or brace")
+                raise DataError(f"{where}: expected words and operators, found {shown(line[at:])}; fix the quote or brace")
             at = found.end()
             quoted, times, operator, word = found.groups()
             if quoted is not None:
@@ -141,7 +141,7 @@ class _Parser:
         return node
 
     def _unexpected(self, expected: str) -> DataError:
-        return DataError(f"{self.next.where}: expected {expected}, found {shown(self.next.text)}; mend the expression")
+        return DataError(f"{self.next.where}: expected {expected}, found {shown(self.next.text)}; fix the expression")
 
     def _take(self, kind: str) -> bool:
         found = self.next.kind == kind

@@ -59,7 +59,7 @@ class _Lines:
         try:
             number = float(text)
         except ValueError:
-            raise DataError(f"{where}: expected a number as weight, found {shown(text)}; mend the line") from None
+            raise DataError(f"{where}: expected a number as weight, found {shown(text)}; fix the line") from None
         if self.probabilities:
             if not (math.isfinite(number) and number > 0):
                 raise DataError(f"{where}: expected a weight > 0, found {shown(text)}; leave out what has none")
@@ -116,7 +116,7 @@ def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_sy
     elif len(fields) <= 5:
         _read_arc(lines, fields, where, number, two_symbols)
     else:
-        raise DataError(f"{where}: expected `from to symbol [weight]`, found {len(fields)} fields; mend the line")
+        raise DataError(f"{where}: expected `from to symbol [weight]`, found {len(fields)} fields; fix the line")
 
 
 def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> None:
@@ -142,7 +142,7 @@ def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_sym
 
 def _read_failure(lines: _Lines, fields: list[str], where: str) -> None:
     if len(fields) not in (3, 4):
-        raise DataError(f"{where}: expected `fail from to [weight]`, found {len(fields)} fields; mend the line")
+        raise DataError(f"{where}: expected `fail from to [weight]`, found {len(fields)} fields; fix the line")
     begin, end = fields[1:3]
     if begin in lines.fail:
         raise DataError(f"{where}: state {shown(begin)} already fails to another; remove one of the lines")

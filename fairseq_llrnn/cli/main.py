@@ -1,6 +1,6 @@
 """`llrnn`: find the sub-command, import only that one, run it, and turn a user's errors into one line.
 
-Exit status: 0 done; 2 an error that the user can mend (said on stderr); 130 interrupted; 141 the reader of our
+Exit status: 0 done; 2 an error that the user can fix (said on stderr); 130 interrupted; 141 the reader of our
 output went away.
 """
 

@@ -21,21 +21,21 @@ def read_evidence_map(path: Path | str) -> dict[str, tuple[str, ...]]:
         where, cells = place(path, number), line.split("\t")
         if len(cells) != 2:
             raise DataError(
-                f"{where}: expected `source token<TAB>target words`, found {len(cells)} columns: {shown(line)}; mend "
+                f"{where}: expected `source token<TAB>target words`, found {len(cells)} columns: {shown(line)}; fix "
                 "the row"
             )
         source, target = cells[0].strip(" "), tuple(cells[1].split())
         if not source or not target:
             side = "target" if source else "source"
-            raise DataError(f"{where}: the {side} side is empty; mend or remove the row")
+            raise DataError(f"{where}: the {side} side is empty; fix or remove the row")
         if source.split() != [source]:
             raise DataError(
                 f"{where}: expected one source token, found the blank in {shown(source)}; only single tokens can be "
-                "mapped: mend or remove the row"
+                "mapped: fix or remove the row"
             )
         for word in (source, *target):
             if not is_token(word):
-                raise DataError(f"{where}: {word!r} is a special symbol, not a word; mend or remove the row")
+                raise DataError(f"{where}: {word!r} is a special symbol, not a word; fix or remove the row")
         if mapping.setdefault(source, target) != target:
             raise DataError(
                 f"{where}: {source!r} was mapped to {' '.join(mapping[source])!r} in line {lines[source]}, found "

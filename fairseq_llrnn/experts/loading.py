@@ -46,7 +46,7 @@ def _load(name: str) -> Expert:
         line = traceback.extract_tb(error.__traceback__)[-1]
         raise OptionError(
             f"{option}: the file failed when it was read: {type(error).__name__}: {error} ({line.filename}, line "
-            f"{line.lineno}); mend it"
+            f"{line.lineno}); fix it"
         ) from error
     found = getattr(module, class_name, None)
     if not (isinstance(found, type) and issubclass(found, Expert)):

@@ -70,7 +70,7 @@ class Panel:
                 expert.open(prior)
             except Exception as error:
                 said = _described(error, expert)
-                raise DataError(f"expert {expert.name}: open failed: {said}; mend the class") from error
+                raise DataError(f"expert {expert.name}: open failed: {said}; fix the class") from error
 
     def __deepcopy__(self, memo: object) -> Panel:
         return self  # a copy of a model has the same experts
@@ -107,7 +107,7 @@ class Panel:
         try:
             firing = expert.fires(source, prefix)
         except Exception as error:
-            raise DataError(f"{where}: fires failed: {_described(error, expert)}; mend the class") from error
+            raise DataError(f"{where}: fires failed: {_described(error, expert)}; fix the class") from error
         self._check(firing, where)
         if not prefix:
             self._firings[key] = firing
@@ -122,7 +122,7 @@ class Panel:
         named = {"everywhere": firing.everywhere, **firing.groups, **firing.exceptions}
         for name, value in named.items():
             if not isinstance(value, numbers.Real) or not math.isfinite(value):
-                raise DataError(f"{where}: expected finite numbers, found {value!r} for {name!r}; mend the class")
+                raise DataError(f"{where}: expected finite numbers, found {value!r} for {name!r}; fix the class")
         for word in firing.exceptions:
             if word in (BOS, PAD):
                 raise DataError(f"{where}: expected exceptions that can be the next word, found {word!r}; leave it out")

@@ -76,7 +76,7 @@ class FeatureTable:
                 if not np.isfinite(np.float32(value)):
                     raise DataError(
                         f"feature {names[i]!r} of row {r}: expected a finite real value, found {value}; "
-                        "mend the feature's definition"
+                        "fix the feature's definition"
                     )
                 indices.append(i)
                 values.append(value)

@@ -110,7 +110,7 @@ class UserPatterns:
         raise OptionError(
             f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) matches no word of the "
             "vocabulary; a pattern must match the whole word (and lower-case letters where the text is "
-            "lower-cased); mend or remove it"
+            "lower-cased); fix or remove it"
         )
 
     def _matches(self, name: str, word: str) -> bool:

@@ -72,7 +72,7 @@ def read(path: str, lines: Lines, notes: Counter[str]) -> Iterator[NBest]:
 def _score_and_text(where: str, line: str, rest: str) -> tuple[float, str]:
     score, tab, text = rest.partition("\t")
     if not tab:
-        raise DataError(f"{where}: expected {line[:1]}-N<TAB>score<TAB>text, found {shown(line)}; mend the line")
+        raise DataError(f"{where}: expected {line[:1]}-N<TAB>score<TAB>text, found {shown(line)}; fix the line")
     return number_of(score, where, "score") * math.log(2), text.strip()
 
 
@@ -80,7 +80,7 @@ def _add(current: NBest, where: str, letter: str, line: str, rest: str) -> None:
     """A line about the hypothesis before it."""
     if not current.hypotheses:
         raise DataError(
-            f"{where}: expected an H- line of sentence {current.number} before {shown(line)}; mend the list"
+            f"{where}: expected an H- line of sentence {current.number} before {shown(line)}; fix the list"
         )
     if letter == "F":
         refuse_rescored((pair.partition("=")[0] for pair in rest.split()), where)
@@ -88,7 +88,7 @@ def _add(current: NBest, where: str, letter: str, line: str, rest: str) -> None:
     if letter == "D":
         _, output = _score_and_text(where, line, rest)
         if any(raw.startswith("D-") for raw in last.raw):
-            raise DataError(f"{where}: expected one D- line after each H- line, found another; mend the list")
+            raise DataError(f"{where}: expected one D- line after each H- line, found another; fix the list")
         last = replace(last, output=output)
     current.hypotheses[-1] = replace(last, raw=(*last.raw, line))
 

@@ -35,12 +35,12 @@ def read(path: str, lines: Lines, notes: Counter[str]) -> Iterator[NBest]:
         record = _object(line, where)
         sentence, source = record.get("id"), record.get("source")
         if isinstance(sentence, bool) or not isinstance(sentence, int) or not 0 <= sentence < 10**18:
-            raise DataError(f"{where}: expected a sentence's number (0, 1, …) as id, found {_shown(sentence)}; mend it")
+            raise DataError(f"{where}: expected a sentence's number (0, 1, …) as id, found {_shown(sentence)}; fix it")
         if source is not None and not isinstance(source, str):
-            raise DataError(f"{where}: expected a text as source, found {_shown(source)}; mend it")
+            raise DataError(f"{where}: expected a text as source, found {_shown(source)}; fix it")
         found = record.get("hypotheses")
         if not isinstance(found, list):
-            raise DataError(f"{where}: expected a list as hypotheses, found {_shown(found)}; mend it")
+            raise DataError(f"{where}: expected a list as hypotheses, found {_shown(found)}; fix it")
         nbest = NBest(sentence, source, raw=[line], lines=[(number, line)])
         for one in found:
             hypothesis, has = _hypothesis(one, where)
@@ -60,9 +60,9 @@ def _object(line: str, where: str) -> dict[str, Any]:
         if "\\u" in line:
             json.dumps(record, ensure_ascii=False).encode()  # halves of characters, which no file can hold
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: expected a JSON object, found {shown(line)} ({error}); mend the line") from None
+        raise DataError(f"{where}: expected a JSON object, found {shown(line)} ({error}); fix the line") from None
     if not isinstance(record, dict):
-        raise DataError(f"{where}: expected a JSON object, found {shown(line)}; mend the line")
+        raise DataError(f"{where}: expected a JSON object, found {shown(line)}; fix the line")
     return record
 
 
@@ -70,15 +70,15 @@ def _hypothesis(one: Any, where: str) -> tuple[Hypothesis, list[str]]:
     """The hypothesis, and what it has."""
     text = one.get("text") if isinstance(one, dict) else None
     if not isinstance(text, str) or "\n" in text or "\r" in text:
-        raise DataError(f'{where}: expected hypotheses {{"text": "a line of text", …}}, found {_shown(one)}; mend it')
+        raise DataError(f'{where}: expected hypotheses {{"text": "a line of text", …}}, found {_shown(one)}; fix it')
     features = one.get("features", {})
     if not isinstance(features, dict):
-        raise DataError(f"{where}: expected numbers by name as features, found {_shown(features)}; mend it")
+        raise DataError(f"{where}: expected numbers by name as features, found {_shown(features)}; fix it")
     refuse_rescored(features, where)
     score = one.get("score")
     for name, value in [("score", score)] * (score is not None) + list(features.items()):
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
-            raise DataError(f"{where}: expected a finite number as {name}, found {_shown(value)}; mend it")
+            raise DataError(f"{where}: expected a finite number as {name}, found {_shown(value)}; fix it")
     has = ["score"] * (score is not None) + [f"feature {name!r}" for name in sorted(features)]
     text = text.strip()
     return Hypothesis(text, text, None if score is None else float(score), (json.dumps(one, ensure_ascii=False),)), has

@@ -77,7 +77,7 @@ def number_of(text: str, where: str, what: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise DataError(f"{where}: expected a finite number as {what}, found {shown(text)}; mend the line")
+        raise DataError(f"{where}: expected a finite number as {what}, found {shown(text)}; fix the line")
     return value
 
 

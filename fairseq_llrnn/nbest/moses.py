@@ -70,11 +70,11 @@ def _total(fields: Sequence[str]) -> int:
 def _shape(fields: list[str], where: str, line: str) -> Shape:
     if len(fields) < WITHOUT_FEATURES:
         raise DataError(
-            f"{where}: expected `id {BAR} hypothesis {BAR} … {BAR} total`, found {shown(line)}; mend the line"
+            f"{where}: expected `id {BAR} hypothesis {BAR} … {BAR} total`, found {shown(line)}; fix the line"
         )
     if NUMBER.fullmatch(fields[0]) is None:
         raise DataError(
-            f"{where}: expected a sentence's number (0, 1, …) as id, found {shown(fields[0])}; mend the line"
+            f"{where}: expected a sentence's number (0, 1, …) as id, found {shown(fields[0])}; fix the line"
         )
     features: list[tuple[str, int]] = []
     for token in fields[2].split() if len(fields) > WITHOUT_FEATURES else []:
@@ -94,7 +94,7 @@ def _shape(fields: list[str], where: str, line: str) -> Shape:
 def _check_alike(shape: Shape, first: Shape, where: str) -> None:
     (size, features), (first_size, first_features) = shape, first
     if size != first_size:
-        raise DataError(f"{where}: expected {first_size} fields, as in the first line, found {size}; mend the line")
+        raise DataError(f"{where}: expected {first_size} fields, as in the first line, found {size}; fix the line")
     if features != first_features:
         expected, found = (" ".join(f"{name}×{values}" for name, values in f) for f in (first_features, features))
         raise DataError(

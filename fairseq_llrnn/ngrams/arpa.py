@@ -99,12 +99,12 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[list[int
         if text and (found is None or int(found[1]) != len(counts) + 1):
             raise DataError(
                 f"{place(path, heading[0])}: expected `ngram {len(counts) + 1}=COUNT`, found {shown(text)}; "
-                "mend the counts under `\\data\\`"
+                "fix the counts under `\\data\\`"
             )
         if found:
             counts.append(int(found[2]))
     if not counts or counts[0] == 0:
-        raise DataError(f"{place(path, heading[0])}: expected `ngram 1=COUNT` above, found no words; mend `\\data\\`")
+        raise DataError(f"{place(path, heading[0])}: expected `ngram 1=COUNT` above, found no words; fix `\\data\\`")
     return counts, heading
 
 
@@ -131,12 +131,12 @@ class _Section:
             if not order < len(cells) <= order + 2:
                 raise DataError(
                     f"{place(self.path, number)}: expected log10 p, {_words(order)} and perhaps a back-off weight, "
-                    f"found {shown(line)}; mend the line"
+                    f"found {shown(line)}; fix the line"
                 )
             if len(cells) == order + 2 and self.highest:
                 raise DataError(
                     f"{place(self.path, number)}: expected log10 p and {_words(order)}, for n-grams of the highest "
-                    f"order have no back-off weight, found {shown(line)}; remove it, or mend the words"
+                    f"order have no back-off weight, found {shown(line)}; remove it, or fix the words"
                 )
             try:
                 self.log_probs.append(float(cells[0]))
@@ -144,7 +144,7 @@ class _Section:
             except ValueError:
                 raise DataError(
                     f"{place(self.path, number)}: expected numbers before and after {_words(order)}, found "
-                    f"{shown(line)}; mend the line"
+                    f"{shown(line)}; fix the line"
                 ) from None
             if order == 1:
                 self.words.append(index.setdefault(cells[1], len(self.lines)))
@@ -174,7 +174,7 @@ class _Section:
             first = int(bad.argmax())
             raise DataError(
                 f"{place(self.path, self.lines[first])}: expected {expected}, found {values[first]:g}; "
-                "mend the line, or estimate the model again"
+                "fix the line, or estimate the model again"
             )
 
     def _refuse_twice(self, keys: np.ndarray, order: np.ndarray) -> None:

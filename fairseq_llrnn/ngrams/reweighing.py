@@ -13,7 +13,7 @@ Write b(q, x) for the weight of x in state q, β for the cost of failing, q' for
 histories the unigram comes in through the shorter ones: mixing each directly with it would need the arcs of all shorter
 histories in every state. λ = 1 changes nothing, λ = 0 is the unigram. Off the arcs it is the same rule with
 β(q) b_λ(q', x) in the place of b(q, x), so that the sum over all words differs from one, by λβ times the change of the
-arcs' words in q'; `normalised` mends that.
+arcs' words in q'; `normalised` fixes that.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def tempered(automaton: Automaton, log_root: np.ndarray, temperature: float) -> 
     """b₀^(1 − 1/T) b^(1/T): off the arcs, the root's part is in what the state fails to, and failing costs β^(1/T).
 
     Only the say of the histories is flattened. The unigram's shares of the words of a class are what no network could
-    mend: they have no gradient.
+    fix: they have no gradient.
     """
     if temperature == 1.0:
         return automaton

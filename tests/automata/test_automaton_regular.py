@@ -80,7 +80,7 @@ def test_unknown_symbols(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(a b", r"some.regex: expected `\)`, found 'the end'; mend the expression"),
+        ("(a b", r"some.regex: expected `\)`, found 'the end'; fix the expression"),
         ("a )", r"line 1, column 3: expected an operator or a word, found '\)'"),
         ("* a", r"line 1, column 1: expected an operator or a word, found '\*'"),
         ("[a", "expected words and `]`, found 'the end'"),

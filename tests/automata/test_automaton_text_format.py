@@ -131,7 +131,7 @@ def test_words_without_a_weight_below(tmp_path: Path) -> None:
         ("0 1 le\n0 0 le\n1\nfail 1 0\n", "line 2: expected a deterministic automaton where states fail"),
         ("0 1 <eps>\n1\nfail 1 0\n", "line 1: expected a deterministic automaton where states fail"),
         ("0 1 le\n1\nfail 1 0\nfail 0 1\n", "chains of at most 64 failures, found a longer one from state 0"),
-        ("0 1 le\n", "accepts no string: no path from its start ends; mend the file"),
+        ("0 1 le\n", "accepts no string: no path from its start ends; fix the file"),
         ("0 1 le\n2\n", "accepts no string"),
     ],
 )

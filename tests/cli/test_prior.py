@@ -422,16 +422,16 @@ def test_weights_from_a_file(built: Built, corpus: Corpus) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("le\tnan\n", 1, "expected a finite weight ≥ 0 for 'le', found nan; mend the row"),
-        ("la\t1\nle\tinf\n", 2, "expected a finite weight ≥ 0 for 'le', found inf; mend the row"),
-        ("le\t-0.5\n", 1, "expected a finite weight ≥ 0 for 'le', found -0.5; mend the row"),
-        ("le\tbeaucoup\n", 1, "expected a number as weight of 'le', found 'beaucoup'; mend the row"),
-        ("le\t\n", 1, "expected a number as weight of 'le', found ''; mend the row"),
+        ("le\tnan\n", 1, "expected a finite weight ≥ 0 for 'le', found nan; fix the row"),
+        ("la\t1\nle\tinf\n", 2, "expected a finite weight ≥ 0 for 'le', found inf; fix the row"),
+        ("le\t-0.5\n", 1, "expected a finite weight ≥ 0 for 'le', found -0.5; fix the row"),
+        ("le\tbeaucoup\n", 1, "expected a number as weight of 'le', found 'beaucoup'; fix the row"),
+        ("le\t\n", 1, "expected a number as weight of 'le', found ''; fix the row"),
         ("la\t1\n\nloup\t1\n", 3, "word 'loup' is not in the dictionary; remove the row or add the word"),
         ("<pad>\t1\n", 1, "word '<pad>' is not in the dictionary; remove the row or add the word"),
         ("le\t1\nla\t1\nle\t2\n", 3, "word 'le' was already given in line 1; remove one of them"),
-        ("le 1\n", 1, "expected `word<TAB>weight`, found 1 columns; mend the row"),
-        ("le\t1\tx\n", 1, "expected `word<TAB>weight`, found 3 columns; mend the row"),
+        ("le 1\n", 1, "expected `word<TAB>weight`, found 1 columns; fix the row"),
+        ("le\t1\tx\n", 1, "expected `word<TAB>weight`, found 3 columns; fix the row"),
     ],
 )
 def test_weights_that_cannot_be_used(build: Build, corpus: Corpus, text: str, line: int, says: str) -> None:

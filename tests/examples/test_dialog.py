@@ -58,15 +58,15 @@ def test_files_of_rnnlg_plain_and_packed(tmp_path: Path) -> None:
         (b"{", "expected a file of RNNLG .* found one that cannot be read"),
         (b"\xff", "found one that cannot be read"),
         (b"{}", r"expected a list of \[act, sentence, …\], found '{}'"),
-        (b'[["goodbye()"]]', r"entry 1: expected \[act, sentence, …\], found \"\['goodbye\(\)'\]\"; mend the entry$"),
+        (b'[["goodbye()"]]', r"entry 1: expected \[act, sentence, …\], found \"\['goodbye\(\)'\]\"; fix the entry$"),
         (
             b'[["goodbye()", "bye"], ["goodbye", "bye"]]',
-            r"entry 2: expected a dialog act kind\(slot=value;…\), found 'goodbye'; mend the entry$",
+            r"entry 2: expected a dialog act kind\(slot=value;…\), found 'goodbye'; fix the entry$",
         ),
         (
             b'[["inform(Name=x)", "x"]]',
             r"entry 1: expected a slot's name in small letters in kind\(slot=value;…\), found 'Name' in "
-            r"'inform\(Name=x\)'; mend the entry$",
+            r"'inform\(Name=x\)'; fix the entry$",
         ),
     ],
 )

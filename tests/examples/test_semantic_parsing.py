@@ -76,7 +76,7 @@ def test_what_is_not_well_formed(form: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("answer(state", "expected , or ) as symbol 4, found the end; mend the form"),
+        ("answer(state", "expected , or ) as symbol 4, found the end; fix the form"),
         ("answer(state))", "expected the end as symbol 5, found )"),
         ("answer()", "expected a predicate or a constant as symbol 3, found )"),
         ("", "expected a predicate or a constant as symbol 1, found the end"),

@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_a_pattern_that_matches_nothing_is_named(tmp_path: Path) -> None:
     patterns = load(tmp_path, "[patterns]\na = 'x.*'\nb = 'Y'\nc = 'Z'\n")
-    message = r"patterns.toml: pattern 'b' \('Y'\) matches no word of the vocabulary; .*; mend or remove it"
+    message = r"patterns.toml: pattern 'b' \('Y'\) matches no word of the vocabulary; .*; fix or remove it"
     with pytest.raises(OptionError, match=message):
         patterns.check_used(["x", "y", "z"])
     patterns.check_used(["Z", "Y", "x"])

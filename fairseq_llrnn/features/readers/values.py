@@ -22,7 +22,7 @@ def read_values(path: Path | str, *, lowercase: bool) -> Lexicon:
         if len(cells) != 3:
             raise DataError(
                 f"{place(path, number)}: expected word, feature and value with tabs between, found {len(cells)} "
-                "columns; mend the row"
+                "columns; fix the row"
             )
         word, feature = cells[0].lower() if lowercase else cells[0], cells[1]
         if (word, feature) in seen:
@@ -35,7 +35,7 @@ def read_values(path: Path | str, *, lowercase: bool) -> Lexicon:
             lexicon.add(word, {feature: float(cells[2])})
         except ValueError:
             raise DataError(
-                f"{place(path, number)}: expected a number as value of {feature!r}, found {cells[2]!r}; mend the row"
+                f"{place(path, number)}: expected a number as value of {feature!r}, found {cells[2]!r}; fix the row"
             ) from None
         except DataError as error:
             raise DataError(f"{place(path, number)}: {error}") from None

@@ -27,7 +27,7 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
         cells = line.split("\t")
         where = place(path, number)
         if len(cells) != 2:
-            raise DataError(f"{where}: expected `word<TAB>weight`, found {len(cells)} columns; mend the row")
+            raise DataError(f"{where}: expected `word<TAB>weight`, found {len(cells)} columns; fix the row")
         word, text = cells
         if word not in index:
             raise DataError(f"{where}: word {word!r} is not in the dictionary; remove the row or add the word")
@@ -37,9 +37,9 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
         try:
             weight = float(text)
         except ValueError:
-            raise DataError(f"{where}: expected a number as weight of {word!r}, found {text!r}; mend the row") from None
+            raise DataError(f"{where}: expected a number as weight of {word!r}, found {text!r}; fix the row") from None
         if not math.isfinite(weight) or weight < 0:
-            raise DataError(f"{where}: expected a finite weight ≥ 0 for {word!r}, found {text}; mend the row")
+            raise DataError(f"{where}: expected a finite weight ≥ 0 for {word!r}, found {text}; fix the row")
         weights[index[word]] = weight
     if weights.max(initial=0.0) == 0:
         raise DataError(f"{path}: expected at least one positive weight, found none; give weights of dictionary words")
