@@ -4,7 +4,7 @@
     flattening.py        failures that end in nothing, written out as arcs
     tables.py            what each state changes of the masses of signatures
     trimming.py, mass.py dead ends and distances to the end; whether all strings together have a finite weight
-    reading.py           the door: an automaton from a file of any kind, over the names in symbols.py
+    reading.py           the entry point: an automaton from a file of any format, over the names in symbols.py
     text_format.py       OpenFst's text, and failures      openfst.py     OpenFst's binary files (pynini)
     regular.py           regular expressions over words    grammar.py     context-free, bounded in depth or length
     characters.py        words spelled in characters

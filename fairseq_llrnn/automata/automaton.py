@@ -36,14 +36,14 @@ class Automaton:
     """Arrays of a deterministic automaton with failure arcs (module docstring). `check` says whether they are sound."""
 
     num_symbols: int  # V
-    starts: np.ndarray  # (F,) int64; starts[0] is the one of use, the others are of held-out folds
+    starts: np.ndarray  # (F,) int64; starts[0] is that of search, the others are of folds (cross-fitting)
     offsets: np.ndarray  # (Q + 1,) int64, the arcs of state q are offsets[q] … offsets[q + 1] − 1
     tokens: np.ndarray  # (A,) int64, rising inside a state
     nexts: np.ndarray  # (A,) int64
     log_weights: np.ndarray  # (A,) float64, finite
     fail: np.ndarray  # (Q,) int64, a state, NOTHING or ROOT
     back_off: np.ndarray  # (Q,) float64, log weight that failing costs; 0 for NOTHING
-    root_next: np.ndarray  # (V,) int64, state of the block after a word that the root gave; −1 where nobody asks
+    root_next: np.ndarray  # (V,) int64, state of the block after a word that the root gave; −1 where it is never needed
     memory: int | None = None  # the state depends on so many last words only (n-gram order − 1); None: on all
 
     @property
@@ -190,7 +190,7 @@ class Automaton:
     # ---- soundness ------------------------------------------------------------------------------------------------
 
     def check(self, log_weights: np.ndarray | None = None) -> None:
-        """Raise ValueError unless the arrays are an automaton, whoever made them.
+        """Raise ValueError unless the arrays are an automaton; they may be untrusted input.
 
         Args:
             log_weights: log b₀ (V,), if the automaton is to stand on it: then no arc may be on a word that it forbids.

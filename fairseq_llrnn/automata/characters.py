@@ -1,7 +1,7 @@
 """Texts spelled in characters, of words from a list: automata over a dictionary of characters.
 
 Source: Goyal, Dymetman & Gaussier 2016, "Natural Language Generation through Character-based RNNs with Finite-state
-Prior Knowledge": a network that writes characters makes no word that nobody knows, but for those that its input has.
+Prior Knowledge": a network that writes characters makes only words of a list, and those of its input.
 
     %separator ▁ , .        the symbols between words (any number of them); without the line, ▁ or _
     # …                     a comment, if # is no symbol of the dictionary

@@ -89,7 +89,7 @@ def check_mass(automaton: Automaton) -> None:
 
 
 def _is_finite(matrix: csr_matrix, on_cycle: np.ndarray) -> bool:
-    """Whether (I − M) v = 1 has a positive solution; on_cycle: the states that M speaks of."""
+    """Whether (I − M) v = 1 has a positive solution; on_cycle: the states that M has rows of."""
     inner = matrix[on_cycle][:, on_cycle]
     try:
         solution = splu((identity(len(on_cycle)) - inner).tocsc()).solve(np.ones(len(on_cycle)))

@@ -1,4 +1,4 @@
-"""The door: an automaton from a file, whichever kind it is of.
+"""The entry point: an automaton from a file in any of the formats.
 
     *.regex       a regular expression over words (regular.py)
     *.grammar     a context-free grammar, bounded in depth and length (grammar.py)
@@ -46,7 +46,7 @@ def read_automaton(
     """The automaton of a file, over the symbols of the dictionary; deterministic, trimmed, checked.
 
     Args:
-        unknown: what is done about symbols that the dictionary lacks: "error", or "drop" (what speaks of them goes).
+        unknown: what is done about symbols that the dictionary lacks: "error", or "drop" (whatever has them).
         log_weights: log b₀ (V,), the static weights that the automaton will stand on: words without any are refused.
 
     Raises:

@@ -109,7 +109,7 @@ def _tokens(path: Path | str) -> list[_Token]:
             where = f"{place(path, number)}, column {at + 1}"
             found = TOKEN.match(line, at)
             if found is None:
-                raise DataError(f"{where}: expected words and operators, found {shown(line[at:])}; fix the quote or brace")
+                raise DataError(f"{where}: expected words and operators, found {shown(line[at:])}; fix quote or brace")
             at = found.end()
             quoted, times, operator, word = found.groups()
             if quoted is not None:

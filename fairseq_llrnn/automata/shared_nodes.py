@@ -4,8 +4,8 @@ A node is a deterministic state: its row (symbol -> node and log weight), with <
 with equal rows are the same node (Revuz 1992; Daciuk et al. 2000): as every node's successors are there before it, the
 automaton is minimal at all times, and what is shared in many contexts is built once.
 
-With weights a node's strings have the sum one, and what they had goes to whoever leads there (weight pushing, Mohri
-2000): a node is always spoken of together with a log weight. Without weights all of them are 0, and a union is a set's.
+With weights a node's strings have the sum one, and what they had goes to the arcs that lead there (weight pushing,
+Mohri 2000): a node always comes together with a log weight. Without weights all of them are 0, and a union is a set's.
 """
 
 from __future__ import annotations

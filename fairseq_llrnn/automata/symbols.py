@@ -26,7 +26,7 @@ class Symbols:
         """The symbols of a dictionary.
 
         Args:
-            unknown: "error", or "drop": what speaks of symbols that the dictionary lacks is left out, and counted in
+            unknown: "error", or "drop": whatever has symbols that the dictionary lacks is left out, and counted in
                 `notes`.
             log_weights: log b₀ (V,), the static weights below the automaton; a word without any can be on no arc.
 

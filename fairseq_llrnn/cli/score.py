@@ -1,4 +1,4 @@
-"""`llrnn score`: how well a language model foretells a text, in bits per word and per character."""
+"""`llrnn score`: how well a language model predicts a text, in bits per word and per character."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""How well a model foretells a text: bits per word and per character, and where they go.
+"""How well a model predicts a text: bits per word and per character, and where they go.
 
 The characters of a line are those of its words, a blank between two words, and its end; so bits per character can be
 compared between models of words, of pieces and of characters, if they give probabilities to the same text. Bits of a

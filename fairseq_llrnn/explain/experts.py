@@ -1,4 +1,4 @@
-"""What experts say of the words of one sentence, and how much the network listens, for its explanation.
+"""What experts contribute to the words of one sentence, for its explanation: their gates and values.
 
 Sizes: T positions, E experts, H' hidden width with the columns and weights of experts (features.py).
 """
@@ -21,12 +21,12 @@ class Heard:
     """One expert at one position: it adds weight · value to the score of the word."""
 
     name: str
-    weight: float  # a_e(K): how much the network listens; the same for all words
+    weight: float  # a_e(K), the gate: the same for all words
     value: float  # v_e(K, x)
 
 
 class ExpertTerms:
-    """The experts along one sentence.
+    """The experts in one sentence, word by word.
 
     Args:
         bound: the background of a batch of this sentence alone. hidden: (T, H').

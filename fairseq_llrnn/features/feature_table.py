@@ -25,7 +25,7 @@ SPECIAL = "SPECIAL"
 def are_rows(offsets: np.ndarray, indices: np.ndarray, limit: int) -> bool:
     """Whether rows from `offsets` stay inside `indices` (E,), and those inside 0 … limit − 1.
 
-    What comes from a stranger's file goes unchecked into compiled kernels later.
+    Untrusted input: compiled kernels use it later without a check of their own.
     """
     return bool(
         len(offsets) > 0

@@ -26,7 +26,7 @@ def feature_group(name: str) -> str:
 class Lexicon:
     """word -> {feature name: real value}, in the order in which words came.
 
-    `notes` counts remarks of the readers ("repeated rows", …); whoever faces the user prints them once.
+    `notes` counts remarks of the readers ("repeated rows", …); the command prints them once.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Opens an n-best list: finds its format, looks it through once, and gives its sentences in order as often as wanted.
+"""Opens an n-best list: finds its format, looks it through once, and gives its sentences in order, as often as needed.
 
 fairseq-generate writes sentences in the order of its batches. A list whose numbers do not rise is sorted on disk, in
 runs that are then merged (an external merge sort), so that memory does not grow with the number of sentences.

@@ -234,7 +234,7 @@ def _with_histories(model: NGrams, histories: np.ndarray, words: np.ndarray, ord
     keys = np.unique(trie_keys(histories[missing], words[missing], size))
     places = np.searchsorted(model.keys, keys)
     shifted = np.insert(model.histories, places, keys // size - 1)
-    # n-grams from the first new place on have moved; of those only the next orders' histories speak
+    # n-grams from the first new place on have moved; only the next orders' histories refer to those
     own = np.insert(np.zeros(len(model), dtype=bool), places, True)
     moved = shifted + np.searchsorted(places, shifted, side="right")
     return replace(

@@ -1,4 +1,4 @@
-"""The door to n-gram backgrounds: from an ARPA file or from text to an automaton on its root b₀.
+"""Makes n-gram backgrounds: from an ARPA file or from text to an automaton on its root b₀.
 
 Sizes: V words of the dictionary.
 """

@@ -1,9 +1,9 @@
-"""Held-out n-grams for the text that they were estimated from: K folds of sentences, K + 1 models in one automaton.
+"""Cross-fitted n-grams for the text that they were estimated from: K folds of sentences, K + 1 models in one automaton.
 
 Sizes: K folds, n sentences, T words, B batch, Q states of one model, V symbols.
 
 A background estimated on the very text that a network trains on is far too sure of itself there, and the network
-learns to trust it. So each sentence is trained with a model that has not seen its fold (jackknife). Which fold a
+learns to trust it. So each sentence is trained with a model that has not seen its fold (cross-fitting). Which fold a
 sentence is in depends on its words alone: wherever it comes from, and in whatever order, it is the same; equal
 sentences go together.
 
@@ -14,8 +14,8 @@ bit.
 
 All models stand on the same b₀, and have the same states in the same order: state q of fold k is (1 + k) · Q + q. So
 `root_next` serves all of them (automata/automaton.py). A fold's model has a subset of the n-grams of the full
-one; a state that it lacks gives what b₀ gives. After </s> all go on in starts[0]: who trains with folds says which one
-the next sentence is in.
+one; a state that it lacks gives what b₀ gives. After </s> all continue in starts[0]: training with folds sets the
+start of the next sentence.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ def _without_arcs(automaton: Automaton) -> Automaton:
 def tempered(automaton: Automaton, log_root: np.ndarray, temperature: float) -> Automaton:
     """b₀^(1 − 1/T) b^(1/T): off the arcs, the root's part is in what the state fails to, and failing costs β^(1/T).
 
-    Only the say of the histories is flattened. The unigram's shares of the words of a class are what no network could
-    fix: they have no gradient.
+    Only what the histories add is flattened. The unigram's shares of the words of a class stay as they are: no network
+    could correct them, because they have no gradient.
     """
     if temperature == 1.0:
         return automaton

@@ -25,7 +25,7 @@ def unigram_weights(
             seen word and gives it to the unseen ones in equal parts, none of them more than the rarest seen word has),
             "good-turing" (likewise, with the simple Good–Turing estimates of unseen mass and counts), "none".
             Where every allowed word has been seen, absolute and Good–Turing leave the relative frequencies as they are:
-            nobody is there to take the mass.
+            there is no word to take the mass.
 
     Raises:
         DataError: no allowed word was seen (and nothing is added). OptionError: an unknown smoothing or pseudo-count.

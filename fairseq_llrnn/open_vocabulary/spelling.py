@@ -17,7 +17,7 @@ from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 DRAWN = 256  # strings of which the most probable one is taken
 LONGEST = 40  # characters; longer ones are drawn again
 ROUNDS = 8  # of drawing, until there is a string that is not known
-ATTEMPTS = 4  # at drawing as many as are wanted: in some classes (of hash sums) hardly a string is so short
+ATTEMPTS = 4  # at drawing as many as asked for: in some classes (of hash sums) hardly a string is so short
 
 
 def draw(strings: StringDistributions, of_class: int, many: int, random: np.random.Generator) -> list[str]:

@@ -6,8 +6,8 @@ corrections.py), where B are masses and B₀ those of the static weights. The ma
 
     B(σ)  ∝  B₀(σ) exp(τ(K, σ) r_K(σ)),      τ(K, σ) = 1 + wᵀh + c + v_σ      (1/τ: temperature; w, c, v begin at zero)
 
-and the shares of words inside a signature stay as they are: no network could change them. In the terms of the log-linear
-model r is one feature more, and τ − 1 its weight; but it counts as part of the background: it is in no norm of the
+and the shares of words inside a signature stay as they are: no network could change them. As a log-linear
+model, r is one feature more, and τ − 1 its weight; but it counts as part of the background: it is in no norm of the
 adaptor, and the likelihood alone trains it where labels are smoothed. τ is not bound to be positive.
 """
 

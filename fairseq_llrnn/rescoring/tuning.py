@@ -6,7 +6,7 @@ The corpus score is piecewise constant in the weights: it has no gradient, and i
 wins. scipy's differential evolution (Storn & Price 1997) asks for values alone, searches the whole box of weights, and
 starts from the weights at hand, so that the result is never below them. It was measured against Och's exact line
 search (2003; eight restarts, coordinates and random directions) on lists of 600 sentences, 50 hypotheses and 5 scores:
-in the same two seconds its dev scores were equal or better, 62.64 against 62.32 and 66.83 against 66.83, its held-out
+in the same two seconds its dev scores were equal or better, 62.64 against 62.32 and 66.83 against 66.83, its test
 scores the same. It needs a twentieth of the code, and no second implementation of the metrics.
 """
 

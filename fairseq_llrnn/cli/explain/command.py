@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument_group(
         "experts",
-        "`experts`: of each, a × v. a is how much the network listens, the same for all words; v is what it says of "
+        "`experts`: of each, a × v. a is its gate, the same for all words; v is its value for "
         "this word. a·v counts among the word's features, as Expert:NAME.",
     )
     parser.add_argument("--path", required=True, metavar="FILE", help="checkpoint, e.g. checkpoint_best.pt")

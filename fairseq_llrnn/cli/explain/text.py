@@ -136,7 +136,7 @@ def _source_lines(e: "Explanation", source: Source | None) -> list[str]:
 
 
 def _expert_lines(e: "Explanation") -> list[str]:
-    """How much the network listens to each expert, and what it says of this word."""
+    """The gate of each expert, and its value for this word."""
     if e.experts is None:
         return []
     return [labelled("experts", (f"{printable(h.name)} {h.weight:+.2f} × {h.value:g}" for h in e.experts))]

@@ -1,6 +1,6 @@
 """The page of `llrnn report`: one HTML file without scripts and without anything from elsewhere.
 
-Texts, names and paths come from strangers: whatever goes into the page goes through `text`.
+Texts, names and paths are untrusted input: all that goes into the page goes through `text`.
 """
 
 import html

@@ -155,7 +155,7 @@ def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], 
 
     read = {"list": job.lists.file, "source": job.source, **files_of(args, models)}
     scores = ScoreFile(path, {name: _digest(file) for name, file in read.items() if file is not None})
-    # the host's own, about its Transformer
+    # fairseq's own, about its Transformer
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)
     if scores.sentences:
         note(f"goes on after {many(scores.sentences, 'sentence')} of {job.sentences:,}, whose scores {path} holds")
