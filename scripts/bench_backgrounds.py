@@ -48,7 +48,7 @@ from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.log_linear import LogLinearOutput, best_words, class_log_probs
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
@@ -220,18 +220,18 @@ def step_share(prior: Prior, turns: int, device: torch.device) -> float:
 
     def output_layer() -> None:
         fresh = model.output.class_scores(hidden, composed)
-        classes = model.output.class_log_probs(fresh, static.log_mass(state))
-        model.output.top_k(classes, static, static.start(HYPOTHESES), BEST)
+        classes = class_log_probs(fresh, static.log_mass(state))
+        best_words(classes, static, static.start(HYPOTHESES), BEST)
 
     def step() -> None:
         corrections = background.corrections(background.advance(state, tokens))
         assert isinstance(corrections, Corrections)
         corrections.correct(scores)
 
-    def best_words() -> None:
+    def best_of_classes() -> None:
         background.best_share(state)
 
-    parts: dict[str, Callable[[], None]] = {"output layer": output_layer, "step": step, "best shares": best_words}
+    parts: dict[str, Callable[[], None]] = {"output layer": output_layer, "step": step, "best shares": best_of_classes}
     with torch.inference_mode():
         seconds = {name: [timed(part, device) for _ in range(turns + 2)][2:] for name, part in parts.items()}
     median = {name: statistics.median(each) for name, each in seconds.items()}

@@ -33,7 +33,7 @@ def token_log_probs(checkpoint: Path, text: Path) -> np.ndarray:
         previous = target.roll(1, dims=1)
         previous[:, 0] = dictionary.eos()
         hidden, extra = model.decoder.extract_features(previous)
-        log_probs = model.decoder.target_log_prob(hidden, extra, target).double().numpy()
+        log_probs = model.decoder.head.target_log_probs(extra["batch"], target).double().numpy()
         found |= {i: log_probs[row, : len(sentences[i])] for row, i in enumerate(batch)}
     return np.concatenate([found[i] for i in range(len(sentences))])
 

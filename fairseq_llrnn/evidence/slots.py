@@ -107,8 +107,8 @@ class SlotRows(nn.Module):
 
     def __init__(self, encoder_size: int, hidden_size: int) -> None:
         super().__init__()
-        self.pointer = nn.Linear(encoder_size, hidden_size, bias=False)
-        nn.init.zeros_(self.pointer.weight)  # at first, slots are told apart by what is known beforehand
+        # zeros: at first, slots are told apart by what is known beforehand
+        self.pointer = nn.Parameter(torch.zeros(hidden_size, encoder_size))
 
     def forward(self, slots: Slots, weight: Tensor, bias: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (B, J, H) and biases (B, J), to use as those of LogLinearOutput.composed.
@@ -116,5 +116,5 @@ class SlotRows(nn.Module):
         Args:
             weight: (F, H). bias: (F,) of LogLinearOutput. states: of the encoder, (B, L, E).
         """
-        content = self.pointer(slots.mean_over_places(states.to(weight.dtype)))
+        content = slots.mean_over_places(states.to(weight.dtype)) @ self.pointer.T
         return slots.compose(weight) + content, slots.compose(at_least_float32(bias).unsqueeze(1)).squeeze(2)

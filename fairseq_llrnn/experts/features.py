@@ -106,6 +106,11 @@ class ExpertFeatures(nn.Module):
         return torch.cat([own, torch.zeros_like(columns), values], dim=3), of_bias
 
     @property
+    def width(self) -> int:
+        """H + G + E, with the columns that the experts have named so far."""
+        return self.weight.size(1) + len(self.panel.columns) + self._experts
+
+    @property
     def _experts(self) -> int:
         return len(self.panel.experts)
 

@@ -22,7 +22,7 @@ from fairseq_llrnn.explain.source import SourceEvidence
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
-from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.log_linear import LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.prior import Prior
 
 POWER = "Background:Power"  # what a learned temperature adds, in the list of a word's features
@@ -101,7 +101,7 @@ def explain(
         if t > 0:
             state = background.advance(state, tokens[t - 1 : t])
         log_mass = log_masses[t : t + 1]  # shape: (1, S + J + X)
-        log_class = output.class_log_probs(scores[t : t + 1], log_mass)
+        log_class = class_log_probs(scores[t : t + 1], log_mass)
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
         here, former = int(background.classes(state, tokens[t : t + 1])), None
         signature = here

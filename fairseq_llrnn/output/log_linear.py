@@ -50,6 +50,40 @@ class SlotScores:
     targets: Tensor  # the classes of the targets, (N,), from S on slots
 
 
+def class_log_probs(scores: Tensor, log_mass: Tensor | Corrections) -> Tensor:
+    """log p(σ | K) for every signature: scores (…, S) -> (…, S).
+
+    Args:
+        log_mass: broadcasts to the scores; or corrections of N rows, for scores (N, S).
+    """
+    if isinstance(log_mass, Corrections):
+        return functional.log_softmax(log_mass.correct(scores + log_mass.shared), dim=-1)
+    return functional.log_softmax(scores + log_mass, dim=-1)
+
+
+def best_words(classes: Tensor, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k most probable words, exactly, without a V-sized tensor: log p(σ | K) (N, S) -> log p and tokens (N, k).
+
+    A word among the k best lies in one of the k classes whose best members are best: if its class were not among
+    them, k other classes would each hold a better word.
+    """
+    best = classes + background.best_share(state)
+    values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
+    tokens = background.only_member(state, chosen)
+    several = tokens < 0
+    # shape: (N, C, k); a class of one member, as most of the best are, has given its best already
+    values = functional.pad(values.unsqueeze(2), (0, k - 1), value=NEGATIVE_INFINITY)
+    tokens = functional.pad(tokens.unsqueeze(2), (0, k - 1))
+    row, _ = several.nonzero(as_tuple=True)
+    if len(row) > 0:
+        full = chosen[several]
+        shares, members = background.best_members(state[row], full.unsqueeze(1), k)
+        values[several] = classes[row, full].unsqueeze(1) + shares.squeeze(1)
+        tokens[several] = members.squeeze(1)
+    result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
+    return result, tokens.flatten(1).gather(1, where)
+
+
 class LogLinearOutput(nn.Module):
     """The output layer over a table of signature features and a background.
 
@@ -174,38 +208,6 @@ class LogLinearOutput(nn.Module):
         words, slot_words = q[..., :static], q[..., static:]
         expected = (hidden * (words @ rows)).sum(-1) + words @ bias + (slot_words * slots.scores).sum(-1)
         return expected - of_target
-
-    def class_log_probs(self, scores: Tensor, log_mass: Tensor | Corrections) -> Tensor:
-        """log p(σ | K) for every signature: scores (…, S) -> (…, S).
-
-        Args:
-            log_mass: broadcasts to the scores; or corrections of N rows, for scores (N, S).
-        """
-        if isinstance(log_mass, Corrections):
-            return functional.log_softmax(log_mass.correct(scores + log_mass.shared), dim=-1)
-        return functional.log_softmax(scores + log_mass, dim=-1)
-
-    def top_k(self, classes: Tensor, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """The k most probable words, exactly, without a V-sized tensor: log p(σ | K) (N, S) -> log p and tokens (N, k).
-
-        A word among the k best lies in one of the k classes whose best members are best: if its class were not among
-        them, k other classes would each hold a better word.
-        """
-        best = classes + background.best_share(state)
-        values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
-        tokens = background.only_member(state, chosen)
-        several = tokens < 0
-        # shape: (N, C, k); a class of one member, as most of the best are, has given its best already
-        values = functional.pad(values.unsqueeze(2), (0, k - 1), value=NEGATIVE_INFINITY)
-        tokens = functional.pad(tokens.unsqueeze(2), (0, k - 1))
-        row, _ = several.nonzero(as_tuple=True)
-        if len(row) > 0:
-            full = chosen[several]
-            shares, members = background.best_members(state[row], full.unsqueeze(1), k)
-            values[several] = classes[row, full].unsqueeze(1) + shares.squeeze(1)
-            tokens[several] = members.squeeze(1)
-        result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
-        return result, tokens.flatten(1).gather(1, where)
 
     def adaptor(self, hidden: Tensor) -> Tensor:
         """a(K) = W h + c, one weight per feature: (…, H) -> (…, F), at least float32.

@@ -13,7 +13,7 @@ from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground, LexicalMixture
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.log_linear import LogLinearOutput, best_words, class_log_probs
 from fairseq_llrnn.testing import check_background
 
 INF = float("inf")
@@ -270,8 +270,8 @@ def test_the_best_words_of_a_search_are_those_of_the_whole_distribution(k: int) 
     scores = output.class_scores(torch.randn((5, 4), generator=torch.Generator().manual_seed(3), dtype=torch.float64))
     bound = background(0.9).given(SOURCE)
     state = bound.start(5)
-    everything = bound.word_log_probs(output.class_log_probs(scores, bound.log_mass(state)), state)
-    values, tokens = output.top_k(output.class_log_probs(scores, bound.log_mass(state)), bound, state, k)
+    everything = bound.word_log_probs(class_log_probs(scores, bound.log_mass(state)), state)
+    values, tokens = best_words(class_log_probs(scores, bound.log_mass(state)), bound, state, k)
     expected = everything.topk(min(k, len(CLASS_OF))).values
     torch.testing.assert_close(values[:, : expected.size(1)], expected)
     real = ~values.isneginf()

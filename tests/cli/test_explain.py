@@ -204,7 +204,7 @@ def test_a_word_that_the_background_forbids(
         20, "--background", weights, "--out", out,
     )  # fmt: skip
     fingerprint = torch.tensor(list(bytes.fromhex(load_prior(out).fingerprint)), dtype=torch.uint8)
-    path = changed(lambda state: state["model"].update({"decoder.prior_fingerprint": fingerprint}))
+    path = changed(lambda state: state["model"].update({"decoder.head.prior_fingerprint": fingerprint}))
     done = explain("--prior", out, SENTENCE, path=path)
     (row,) = (line.split() for line in done.out.splitlines() if line.startswith("mer "))
     possible = len(rows)
@@ -415,9 +415,9 @@ def test_options_that_do_not_fit_the_weights(explain: Explain, changed: Change) 
         lambda state: state["cfg"]["model"].update(decoder_layers=0),
         lambda state: state["cfg"]["task"].update(_name="translation"),
         lambda state: state["cfg"].update(model=None),
-        lambda state: state["model"].pop("decoder.output.weight"),
-        lambda state: state["model"].update({"decoder.output.weight": "weights"}),
-        lambda state: state["model"].update({"decoder.prior_fingerprint": 3}),
+        lambda state: state["model"].pop("decoder.head.output.weight"),
+        lambda state: state["model"].update({"decoder.head.output.weight": "weights"}),
+        lambda state: state["model"].update({"decoder.head.prior_fingerprint": 3}),
         lambda state: state.update(model=[]),
         lambda state: state.update(cfg=7, args=None),
         lambda state: state.pop("extra_state"),
@@ -432,8 +432,8 @@ def test_checkpoints_that_somebody_changed(
 
 
 def test_weights_that_went_astray(explain: Explain, changed: Change) -> None:
-    path = changed(lambda state: state["model"]["decoder.output.bias"].fill_(float("nan")))
+    path = changed(lambda state: state["model"]["decoder.head.output.bias"].fill_(float("nan")))
     assert explain("le", path=path).error == (
-        f"{path}: expected finite weights, found NaN or infinity in decoder.output.bias: its training went "
+        f"{path}: expected finite weights, found NaN or infinity in decoder.head.output.bias: its training went "
         "astray; use an earlier checkpoint, and train with a smaller --lr or with --clip-norm"
     )

@@ -131,12 +131,12 @@ def test_the_whole_of_a_slots_score(evidence_model: Path) -> None:
     hidden, extra = decoder.extract_features(previous.unsqueeze(0), encoder_out)
     scores, _ = decoder(previous.unsqueeze(0), encoder_out)
     states = encoder_out["encoder_out"][0][:, 0]  # shape: (L, E)
-    static, found = decoder.background.num_classes, 0
+    static, found = decoder.head.background.num_classes, 0
     for t, e in enumerate(explained):
         if e.slot is None or e.slots is None:
             continue
         mean = states[list(e.slot.places)].mean(0)
-        place = float(hidden[0, t] @ decoder.slot_rows.pointer(mean))
+        place = float(hidden[0, t] @ (mean @ decoder.head.slot_rows.pointer.T))
         assert dict(e.own_features)["Evidence:Place"] == pytest.approx(place, abs=1e-4)
         score = float(scores[0, t, static + e.slots.index(e.slot)])
         assert math.fsum(value for _, value in e.own_features) == pytest.approx(score, abs=1e-4)

@@ -110,7 +110,7 @@ def test_the_background_and_who_speaks_for_a_word(
     explain: Explain, prior: Prior, translators: dict[str, Path]
 ) -> None:
     """b(C; x) = (1−λ) b₀(x) + λ/n Σ_s t'(x | s), summed up word by word."""
-    logit = float(read_checkpoint(translators["lexical"])["model"]["decoder.background.weight_logit"])
+    logit = float(read_checkpoint(translators["lexical"])["model"]["decoder.head.background.weight_logit"])
     share = 1 / (1 + math.exp(-logit))
     words = words_of(explain("--json", "--top", 99, "--source", SOURCE, TARGET))
     base = np.exp(prior.log_weights)

@@ -110,11 +110,11 @@ def test_a_penalty_leads_back_to_the_general_model(world: World, built: tuple[Pa
     """Where the adaptor is zero, the model is its background, normalised."""
     setting = build([*world.train_args(), "--prior", str(built[0])])
     with torch.no_grad():
-        setting.model.decoder.output.weight.zero_()
-        setting.model.decoder.output.bias.zero_()
+        setting.model.decoder.head.output.weight.zero_()
+        setting.model.decoder.head.output.bias.zero_()
         previous = torch.tensor([[2, 5, 9, 7]])
         found = setting.model.eval().get_normalized_probs(setting.model(previous), log_probs=True)
-        background = setting.model.decoder.background
+        background = setting.model.decoder.head.background
         expected = torch.stack([background.log_weights(s)[0] for s in background.states_along(previous)])
     torch.testing.assert_close(found[0], expected.log_softmax(-1))
 

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_llrnn.evidence.background import LOG_UNK_KEEPS, EvidenceBackground, EvidenceMixture
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
 
 
 def make(
@@ -104,13 +104,12 @@ def test_search_finds_the_best_of_all_words_and_slots(kind: str, seed: int) -> N
     generator = torch.Generator().manual_seed(seed)
     history = torch.randint(4, len(TARGET_WORDS), (5, 2), generator=generator)
     state = bound.states_along(history)[-1]
-    output = LogLinearOutput(PRIOR.output.features, CLASS_OF, 4).double()
     scores = torch.randn(5, bound.num_classes, generator=generator, dtype=torch.float64) * 2
-    classes = output.class_log_probs(scores, bound.log_mass(state))
+    classes = class_log_probs(scores, bound.log_mass(state))
     everything = bound.word_log_probs(classes, state)
     torch.testing.assert_close(everything.exp().sum(1), torch.ones(5, dtype=torch.float64))
     k = 4
-    values, tokens = output.top_k(classes, bound, state, k)
+    values, tokens = best_words(classes, bound, state, k)
     torch.testing.assert_close(values, everything.topk(k, dim=1).values)
     for i in range(5):
         of_token = dict(zip(bound.columns(state)[i].tolist()[::-1], everything[i].tolist()[::-1], strict=True))

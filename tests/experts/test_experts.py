@@ -32,7 +32,7 @@ from fairseq_llrnn.experts.expert import Expert, Firing
 from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.experts.mixture import ExpertMixture
 from fairseq_llrnn.experts.panel import Panel
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
 
 KINDS = ["static", "lexical", "dynamic", "n-grams", "evidence", "evidence over lexical", "evidence over n-grams"]
 WIDTH = 3
@@ -235,7 +235,7 @@ def test_search_equals_training_and_finds_the_best(kind: str, seed: int) -> None
         wide, composed, _ = widened(case)
         scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
         mass = case.bound.log_mass_along(case.previous)
-        classes = case.output.class_log_probs(scores, mass)
+        classes = class_log_probs(scores, mass)
         along = case.bound.word_log_probs_along(classes, case.previous)
         torch.testing.assert_close(along.exp().sum(2), torch.ones(along.shape[:2], dtype=torch.float64))
         targets = case.previous.roll(-1, 1)
@@ -250,7 +250,7 @@ def test_search_equals_training_and_finds_the_best(kind: str, seed: int) -> None
             torch.testing.assert_close(case.bound.log_mass(state[order]), mass[order, t])
             words = case.bound.word_log_probs(classes[:, t], state)
             torch.testing.assert_close(words, along[:, t])
-            values, tokens = case.output.top_k(classes[:, t], case.bound, state, 4)
+            values, tokens = best_words(classes[:, t], case.bound, state, 4)
             torch.testing.assert_close(values, words.topk(4, dim=1).values)
             each, found = state.repeat_interleave(4, 0), tokens.flatten()
             of_class = classes[:, t].gather(1, case.bound.classes(each, found).view(5, 4))
@@ -334,10 +334,10 @@ def test_an_expert_without_weight_changes_nothing() -> None:
             parameter.zero_()
         wide, composed, _ = widened(case)
         scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
-        classes = case.output.class_log_probs(scores, case.bound.log_mass_along(case.previous))
+        classes = class_log_probs(scores, case.bound.log_mass_along(case.previous))
         words = case.bound.word_log_probs_along(classes, case.previous)
         below = case.below.log_mass_along(case.previous)
-        plain = case.output.class_log_probs(case.output.class_scores(case.hidden), below)
+        plain = class_log_probs(case.output.class_scores(case.hidden), below)
         torch.testing.assert_close(words, case.below.word_log_probs_along(plain, case.previous))
 
 
@@ -349,7 +349,7 @@ def test_listening_to_the_expert_leaves_one_number() -> None:
         case.experts.bias.fill_(50.0)
         wide, composed, _ = widened(case)
         scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
-        classes = case.output.class_log_probs(scores, case.bound.log_mass_along(case.previous))
+        classes = class_log_probs(scores, case.bound.log_mass_along(case.previous))
         p = case.bound.word_log_probs_along(classes, case.previous).exp()
     numbers = [i for i, word in enumerate(TARGET_WORDS) if word in ("12", "99", "7", "000")]
     twelve, ninety_nine = TARGET_WORDS.index("12"), TARGET_WORDS.index("99")

@@ -65,7 +65,7 @@ class Case:
     def place(self, t: int, string: str) -> float:
         """h·P s, s the mean state over the places of the slot."""
         mean = self.states[0, list(SLOTS[string][1])].mean(0)
-        return float(self.hidden[t] @ self.pointer.pointer.weight.detach() @ mean)
+        return float(self.hidden[t] @ self.pointer.pointer.detach() @ mean)
 
     def background(self, t: int) -> dict[str, float]:
         """b(C; x) by its formula, normalised, for every word and string."""
@@ -113,7 +113,7 @@ def make(kind: str = "static", source: list[str] = SOURCE, sentence: list[str] =
     output = LogLinearOutput(signatures.features, torch.from_numpy(signatures.class_of.copy()), HIDDEN).double()
     pointer = SlotRows(ENCODER, HIDDEN).double()
     with torch.no_grad():
-        for parameter in (output.weight, output.bias, pointer.pointer.weight):
+        for parameter in (output.weight, output.bias, pointer.pointer):
             parameter.copy_(randn(*parameter.shape))
     states, hidden = randn(1, len(source), ENCODER), randn(len(sentence), HIDDEN)
     tokens = torch.tensor([evidence_table(prior).target.index(word) for word in sentence])

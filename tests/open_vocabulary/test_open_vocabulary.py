@@ -22,7 +22,7 @@ from fairseq_llrnn.open_vocabulary.mixture import OpenMixture, class_mass, log_s
 from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, class_log_probs
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
@@ -294,7 +294,7 @@ def test_search_scores_equal_the_definition() -> None:
     output, mixture, _, _ = tiny_model()
     hidden, log_mass = torch.randn(N, HIDDEN, dtype=torch.float64), torch.randn(N, S, dtype=torch.float64)
     scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
-    classes = output.class_log_probs(mixture.with_unk(output.class_scores(hidden), scores), log_mass)
+    classes = class_log_probs(mixture.with_unk(output.class_scores(hidden), scores), log_mass)
     static, opened = by_definition(output, mixture, hidden, log_mass, None)
     static[:, UNK] = opened.logsumexp(1)
     torch.testing.assert_close(classes, static)
@@ -305,7 +305,7 @@ def test_all_strings_together_have_probability_one() -> None:
     output, mixture, vocabulary, _ = tiny_model()
     hidden, log_mass = torch.randn(1, HIDDEN, dtype=torch.float64), torch.zeros(1, S, dtype=torch.float64)
     scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
-    classes = output.class_log_probs(mixture.with_unk(output.class_scores(hidden), scores), log_mass).exp()[0]
+    classes = class_log_probs(mixture.with_unk(output.class_scores(hidden), scores), log_mass).exp()[0]
     # of the strings up to 11 characters, with `c` in the place of the one unknown character up to 7
     strings = ["".join(t) for k in range(1, 12) for t in itertools.product("ab", repeat=k)]
     strings += [s for k in range(1, 8) for s in map("".join, itertools.product("abc", repeat=k)) if "c" in s]

@@ -16,7 +16,7 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
 from fairseq_llrnn.output.fused_loss import class_log_prob
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, plain_log_probs
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs, plain_log_probs
 
 WIDTH = 5
 ROWS = [
@@ -59,7 +59,7 @@ def targets_in(
 
 def everything(output: LogLinearOutput, background: Background, hidden: Tensor) -> Tensor:
     state = background.start(hidden.size(0))
-    classes = output.class_log_probs(output.class_scores(hidden), background.log_mass(state))
+    classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
     return background.word_log_probs(classes, state)
 
 
@@ -175,7 +175,7 @@ def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[Correction
         torch.testing.assert_close(a, b)
         assert a is None or torch.isfinite(a).all(), "no NaN, where all is forbidden, either"
     scores = output.class_scores(hidden)
-    found, expected = output.class_log_probs(scores, corrections), output.class_log_probs(scores, corrections.dense(n))
+    found, expected = class_log_probs(scores, corrections), class_log_probs(scores, corrections.dense(n))
     torch.testing.assert_close(found, expected, equal_nan=True)
 
 
@@ -226,14 +226,14 @@ def test_a_background_that_depends_on_the_hypothesis(formula: str) -> None:
     hidden = torch.randn(4, WIDTH, dtype=torch.float64)
     phi = torch.from_numpy(FeatureTable.from_rows(ROWS).dense()).double()
     expected = plain_log_probs(hidden, output.weight, output.bias, phi, background.log_weights(state))
-    classes = output.class_log_probs(output.class_scores(hidden), background.log_mass(state))
+    classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
     found = background.word_log_probs(classes, state)
     torch.testing.assert_close(found.exp(), expected.exp())
     targets = torch.tensor([0, 4, 5, 6])
     one = targets_in(output, background, state, hidden, targets)
     torch.testing.assert_close(one, expected.gather(1, targets.unsqueeze(1)).squeeze(1))
-    classes = output.class_log_probs(output.class_scores(hidden), background.log_mass(state))
-    values, tokens = output.top_k(classes, background, state, 3)
+    classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
+    values, tokens = best_words(classes, background, state, 3)
     torch.testing.assert_close(values, expected.topk(3).values)
     torch.testing.assert_close(expected.gather(1, tokens), values)
 
@@ -254,8 +254,8 @@ def test_laws_on_random_layers(groups: list[int], k: int, seed: int) -> None:
     full = everything(output, background, hidden)
     torch.testing.assert_close(full.exp().sum(-1), torch.ones(3))
     state = background.start(3)
-    classes = output.class_log_probs(output.class_scores(hidden), background.log_mass(state))
-    values, tokens = output.top_k(classes, background, state, k)
+    classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
+    values, tokens = best_words(classes, background, state, k)
     k = min(k, len(rows))
     torch.testing.assert_close(values[:, :k], full.topk(k).values)
     torch.testing.assert_close(full.gather(1, tokens[:, :k]), values[:, :k])

@@ -254,7 +254,7 @@ def test_gradients_are_those_of_dense_masses_and_padding_has_none(world: World) 
     for sparse in (True, False):
         setting = build([*world.train_args(), "--label-smoothing", "0.1"], prior, double=True)
         randomise(setting.model)
-        background = setting.model.decoder.background
+        background = setting.model.decoder.head.background
         background.sparse = sparse
         sample = batch(setting.task.dictionary, ["le chat voit la mer", "la mer"])
         loss, _, _ = setting.criterion(setting.model, sample)

@@ -45,7 +45,7 @@ def test_training_is_held_out_and_validation_is_not(world: World) -> None:
         setting.model.eval()
         using = losses(setting, lines, reduce=False)
     assert training.mean() > using.mean() + 0.1, "it is surer of its own text than of what was held out"
-    background = setting.model.decoder.background
+    background = setting.model.decoder.head.background
     sample = batch(setting.task.dictionary, lines)
     previous, target = sample["net_input"]["src_tokens"], sample["target"]
     expected = background.held_out(previous)

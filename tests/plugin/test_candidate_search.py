@@ -67,7 +67,7 @@ def test_a_forced_beginning(world: World, background: str) -> None:
     """Prefixes of several lengths, one of them a whole sentence with its end, one with an unknown word."""
     setting = make(world, background=background)
     if background == "dynamic":
-        background_table = setting.model.decoder.background.table
+        background_table = setting.model.decoder.head.background.table
         background_table.masked_fill_(torch.isneginf(background_table), -5.0)
     sample = batch(setting.task.dictionary, [*LINES, "le zzz voit"])
     prefix = sample["target"].clone()

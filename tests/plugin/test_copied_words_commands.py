@@ -83,7 +83,7 @@ def test_steps_agree(host: HostCommands, place: Path) -> None:
     setting = build([*train_args(place, "steps"), "--no-save"])
     randomise(setting.model, scale=0.3)
     setting.model.eval()
-    assert isinstance(setting.model.decoder.background, CopiedWords)
+    assert isinstance(setting.model.decoder.head.background, CopiedWords)
     sides = []
     for dictionary, side in ((setting.task.source_dictionary, "src"), (setting.task.target_dictionary, "tgt")):
         lines = (place / f"test.{side}").read_text("utf-8").splitlines()[:4]

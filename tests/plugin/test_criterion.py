@@ -77,7 +77,7 @@ def test_the_loss_is_the_likelihood_and_the_penalty(world: World, p: float) -> N
     loss, size, log = setting.criterion(setting.model, sample)
     hidden, _ = setting.model(**sample["net_input"], features_only=True)
     real = sample["target"] != setting.task.dictionary.pad()
-    adaptor = (hidden @ decoder.output.weight.T + decoder.output.bias)[real]
+    adaptor = (hidden @ decoder.head.output.weight.T + decoder.head.output.bias)[real]
     norms = torch.linalg.vector_norm(adaptor, ord=p, dim=-1)
     assert size == int(real.sum()) == sample["ntokens"]
     assert loss.item() == pytest.approx(log["nll_loss"].item() + 0.3 * norms.sum().item(), rel=1e-9)

@@ -88,7 +88,7 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
     without = weights.pop("no unknown words")
     for name, others in weights.items():
         assert all(torch.equal(value, others[part]) for part, value in whole.items()), name
-    assert not torch.equal(whole["decoder.output.weight"], without["decoder.output.weight"])
+    assert not torch.equal(whole["decoder.head.output.weight"], without["decoder.head.output.weight"])
 
 
 @pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "static"), ("llrnn_transformer", "lexical")])

@@ -49,7 +49,7 @@ def test_without_any_slot_the_weights_of_slots_still_take_part(evidence: Evidenc
     """torch's DistributedDataParallel waits for every parameter's gradient: zero will do, none will not."""
     setting = make(evidence, arch, prior)
     loss_of(setting, batch(setting.task, ["el tahc", "enu emmop"], ["le chat", "une pomme"])).backward()
-    gradient = setting.model.decoder.slot_rows.pointer.weight.grad
+    gradient = setting.model.decoder.head.slot_rows.pointer.grad
     assert gradient is not None and not gradient.any()
     assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in setting.model.parameters())
 
@@ -67,7 +67,7 @@ def test_under_torchs_distributed_data_parallel(evidence: EvidenceWorld) -> None
         for sample in (without, batch(setting.task, SENTENCES, PREFIXES), without):
             hidden, extra = wrapped(**sample["net_input"], features_only=True)
             mask = sample["target"].ne(setting.task.target_dictionary.pad())
-            setting.model.decoder.target_log_prob(hidden, extra, sample["target"])[mask].sum().backward()
+            setting.model.decoder.head.target_log_probs(extra["batch"], sample["target"])[mask].sum().backward()
     finally:
         distributed.destroy_process_group()
 

@@ -70,7 +70,7 @@ class ByHand:
             self.phi, self.pointed = self._features()  # shape: (strings, F) and (strings, H)
 
     def _background(self) -> Tensor:
-        base = self.model.decoder.background.base.given(self.ids)
+        base = self.model.decoder.head.background.base.given(self.ids)
         words = base.log_weights(base.start(1))[0].double().exp()
         b = torch.cat([words, words.new_zeros(len(self.strings) - len(words))])
         if any(slot.unknown for slot in self.slots.values()):
@@ -84,7 +84,7 @@ class ByHand:
         phi = torch.zeros(len(self.strings), len(names), dtype=torch.float64)
         dense = torch.from_numpy(self.prior.output.features.dense()).double()
         phi[: len(self.prior.symbols)] = dense[self.prior.output.class_of]
-        pointed = torch.zeros(len(self.strings), self.model.decoder.output.weight.size(1), dtype=torch.float64)
+        pointed = torch.zeros(len(self.strings), self.model.decoder.head.output.weight.size(1), dtype=torch.float64)
         for string, slot in self.slots.items():
             row = self.strings.index(string)
             if slot.unknown or string not in self.of_target:
@@ -97,7 +97,7 @@ class ByHand:
             if not slot.first:
                 phi[row, names.index("Evidence:Next")] = 1.0
             state = self.encoder_out["encoder_out"][0][slot.places, 0].mean(0)
-            pointed[row] = (self.model.decoder.slot_rows.pointer.weight @ state).double()
+            pointed[row] = (self.model.decoder.head.slot_rows.pointer @ state).double()
         return phi, pointed
 
     def read(self, string: str) -> int:
@@ -111,7 +111,7 @@ class ByHand:
         previous = torch.tensor([[self.of_target["</s>"], *map(self.read, prefix)]])
         decoder = self.model.decoder
         hidden = decoder.extract_features(previous, self.encoder_out)[0][0, -1].double()
-        adaptor = decoder.output.weight.double() @ hidden + decoder.output.bias.double()
+        adaptor = decoder.head.output.weight.double() @ hidden + decoder.head.output.bias.double()
         scores = self.phi @ adaptor + self.pointed @ hidden
         values = (scores / temperature + self.log_b).log_softmax(0)
         return dict(zip(self.strings, values.tolist(), strict=True))

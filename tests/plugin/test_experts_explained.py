@@ -182,11 +182,11 @@ def test_what_is_missing_or_too_much(
     with pytest.raises(OptionError, match="--expert .*: expected a model that was trained with a prior, found .*out$"):
         take_places("stock.pt", argparse.Namespace(data="data-bin"), Places(expert=experts))
     state = torch.load(trained / "checkpoint_last.pt", weights_only=False)
-    state["model"]["decoder.experts.weight"] = torch.zeros(1, 8)
+    state["model"]["decoder.head.experts.weight"] = torch.zeros(1, 8)
     torch.save(state, tmp_path / "lm.pt")
     with pytest.raises(DataError, match="expected a model without experts"):
         find_model_files(str(tmp_path / "lm.pt"), Places(prefix="background-"))
-    state["model"]["decoder.experts.weight"] = torch.tensor(1.0)
+    state["model"]["decoder.head.experts.weight"] = torch.tensor(1.0)
     torch.save(state, tmp_path / "lm.pt")
     with pytest.raises(DataError, match="expected weights that fit the model which its options describe"):
         load_scorer(str(tmp_path / "lm.pt"), 100)

@@ -38,7 +38,7 @@ def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, An
     expected = -chosen[target.ne(setting.task.target_dictionary.pad())].sum()
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-4)
     loss.backward()
-    for name, parameter in setting.model.decoder.experts.named_parameters():
+    for name, parameter in setting.model.decoder.head.experts.named_parameters():
         assert parameter.grad is not None and (parameter.grad.view(len(parameter), -1).abs().sum(1) > 0).all(), name
 
 
@@ -62,7 +62,7 @@ def assert_found_scores_are_the_model_s(
         net_input = {**sample["net_input"], "prev_output_tokens": previous}
         with torch.no_grad():
             hidden, extra = setting.model(**net_input, features_only=True)
-            log_prob = setting.model.decoder.target_log_prob(hidden, extra, target)
+            log_prob = setting.model.decoder.head.target_log_probs(extra["batch"], target)
         for own, row, hypothesis in zip(log_prob, target, rows, strict=True):
             torch.testing.assert_close(own[row != pad], hypothesis["positional_scores"], rtol=1e-4, atol=1e-4)
 
@@ -139,10 +139,10 @@ def test_the_norm_of_the_adaptor_counts_the_experts(translation: TranslationWorl
     decoder, sample = setting.model.decoder, pairs(setting.task, LINES)
     with torch.no_grad():
         hidden, _ = setting.model(**sample["net_input"], features_only=True)
-        plain = hidden[..., : decoder.output.weight.size(1)]
-        adaptor = torch.cat([decoder.output.adaptor(plain), decoder.experts.weights(plain)], dim=2)
+        plain = hidden[..., : decoder.head.output.weight.size(1)]
+        adaptor = torch.cat([decoder.head.output.adaptor(plain), decoder.head.experts.weights(plain)], dim=2)
     for p in (1.0, 2.0):
-        torch.testing.assert_close(decoder.adaptor_norm(hidden, p), torch.linalg.vector_norm(adaptor, p, -1))
+        torch.testing.assert_close(decoder.head.adaptor_norm(hidden, p), torch.linalg.vector_norm(adaptor, p, -1))
     setting.criterion(setting.model, sample)[0].backward()
 
 
@@ -178,7 +178,7 @@ def test_experts_do_not_go_with_the_plain_formula(world: World, expert_file: Pat
 def test_training_goes_on_and_every_command_takes_the_expert(
     host: HostCommands, translation: TranslationWorld, expert_file: Path, trained_with_expert: Path
 ) -> None:
-    weight = read_checkpoint(trained_with_expert)["model"]["decoder.experts.weight"]
+    weight = read_checkpoint(trained_with_expert)["model"]["decoder.head.experts.weight"]
     assert len(weight) == 2 and (weight.abs().sum(1) > 0).all()
     task = translation.task_args()
     expert = options(expert_file, "Mirror", "Said")

@@ -24,9 +24,9 @@ def test_a_fingerprint_in_bytes_is_the_same(world: World) -> None:
     """As the first checkpoints had it."""
     model = build(world.train_args()).model
     state = model.state_dict()
-    state["decoder.prior_fingerprint"] = state["decoder.prior_fingerprint"].to(torch.uint8)
+    state["decoder.head.prior_fingerprint"] = state["decoder.head.prior_fingerprint"].to(torch.uint8)
     model.load_state_dict(state)
-    state["decoder.prior_fingerprint"][0] += 1
+    state["decoder.head.prior_fingerprint"][0] += 1
     place = world.prior("prior")
     advice = "to train anew, say another --save-dir; to use the checkpoint, give the prior of its training with --prior"
     with pytest.raises(PriorError, match=f"trained with another prior than {place} .*{advice}"):
@@ -36,6 +36,6 @@ def test_a_fingerprint_in_bytes_is_the_same(world: World) -> None:
 def test_weights_without_a_fingerprint_are_refused(world: World) -> None:
     model = build(world.train_args()).model
     state = model.state_dict()
-    del state["decoder.prior_fingerprint"]
+    del state["decoder.head.prior_fingerprint"]
     with pytest.raises(RuntimeError, match="prior_fingerprint"):
         model.load_state_dict(state)

@@ -22,7 +22,7 @@ NETWORKS = {
 
 def allowed_lines(setting: Setting) -> list[str]:
     """Random sentences that the background allows, of several lengths."""
-    background = setting.model.decoder.background
+    background = setting.model.decoder.head.background
     generator = torch.Generator().manual_seed(11)
     lines = []
     for length in (5, 2, 7, 1):

@@ -47,14 +47,14 @@ def test_the_loss_is_the_definition(world: World, kind: str, formula: str) -> No
     ours = torch.autograd.grad(loss, setting.model.parameters())
 
     decoder = setting.model.decoder
-    background, output, total = decoder.background, decoder.output, 0.0
+    background, output, total = decoder.head.background, decoder.head.output, 0.0
     previous, target = sample["net_input"]["src_tokens"], sample["target"]
     hidden, _ = decoder.extract_features(previous)
     shared = background.root.class_log_mass
     for row in range(len(target)):
         state = background.start(1)
         for t in range(int(target[row].ne(setting.task.dictionary.pad()).sum())):
-            layer = decoder.temperature
+            layer = decoder.head.temperature
             tau = 1 + layer.weight @ hidden[row, t] + layer.bias + layer.of_class
             mass, constant = background.log_mass(state)[0], background.corrections(state).constant
             possible = ~mass.isneginf()
@@ -68,7 +68,7 @@ def test_the_loss_is_the_definition(world: World, kind: str, formula: str) -> No
     torch.testing.assert_close(loss, total.squeeze(), rtol=1e-4, atol=1e-3)
     for a, b in zip(ours, torch.autograd.grad(total.sum(), setting.model.parameters()), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
-    assert decoder.temperature.weight.abs().sum() > 0
+    assert decoder.head.temperature.weight.abs().sum() > 0
 
 
 @pytest.mark.parametrize("kind", ["grammar", "n-grams"])
@@ -95,21 +95,21 @@ def test_language_models(world: World, kind: str) -> None:
             torch.testing.assert_close(step[alive, 0], whole[alive, end - 1], atol=1e-4, rtol=1e-4)
     explainer = LanguageModelExplainer(setting.model, setting.task)
     for line in lines:
-        sample, state = batch(setting.task.dictionary, [line]), decoder.background.start(1)
+        sample, state = batch(setting.task.dictionary, [line]), decoder.head.background.start(1)
         hidden, _ = decoder.extract_features(sample["net_input"]["src_tokens"])
         for t, e in enumerate(explainer.explain(line.split(), 5)):
             own, token = dict(e.own_features), sample["target"][0, t : t + 1]
             terms = e.log_background + math.fsum(own.values()) + e.normaliser
             assert e.log_prob == pytest.approx(terms, abs=1e-4)
-            mass, share = decoder.background.log_mass(state)[0], decoder.background.log_share(state, token)
-            place = decoder.output.class_of[token]
+            mass, share = decoder.head.background.log_mass(state)[0], decoder.head.background.log_share(state, token)
+            place = decoder.head.output.class_of[token]
             assert e.log_background == pytest.approx((mass[place] + share - mass.logsumexp(0)).item(), abs=1e-4), "b"
-            said = mass[place] - decoder.background.root.class_log_mass[place]
-            said = said - decoder.background.corrections(state).constant
-            layer = decoder.temperature
+            said = mass[place] - decoder.head.background.root.class_log_mass[place]
+            said = said - decoder.head.background.corrections(state).constant
+            layer = decoder.head.temperature
             power = layer.weight @ hidden[0, t] + layer.bias + layer.of_class[place]
             assert own.get("Background:Power", 0.0) == pytest.approx((power * said).item(), abs=1e-4)
-            state = decoder.background.advance(state, token)
+            state = decoder.head.background.advance(state, token)
 
 
 def test_it_begins_as_the_background(world: World) -> None:
@@ -178,7 +178,7 @@ def test_searches_find_the_model_s_scores(translation: TranslationWorld, kind: s
             previous = torch.nn.functional.pad(target, (1, 0), value=setting.task.target_dictionary.eos())[:, :-1]
             with torch.no_grad():
                 hidden, extra = setting.model(**source, prev_output_tokens=previous, features_only=True)
-                log_prob = setting.model.decoder.target_log_prob(hidden, extra, target)[0]
+                log_prob = setting.model.decoder.head.target_log_probs(extra["batch"], target)[0]
             torch.testing.assert_close(log_prob, hypothesis["positional_scores"], rtol=1e-4, atol=1e-4)
 
 

@@ -54,7 +54,7 @@ def log_probs(setting: Any, lines: list[str]) -> tuple[torch.Tensor, dict[str, A
     sample = batch(setting.task.dictionary, lines)
     decoder = setting.model.decoder
     hidden, extra = decoder.extract_features(sample["net_input"]["src_tokens"])
-    return decoder.target_log_prob(hidden, extra, sample["target"]), sample
+    return decoder.head.target_log_probs(extra["batch"], sample["target"]), sample
 
 
 def test_strings_are_targets_and_unk_is_their_sum(setting: Any) -> None:
@@ -68,7 +68,7 @@ def test_strings_are_targets_and_unk_is_their_sum(setting: Any) -> None:
     known = sample["target"].masked_fill(sample["target"] >= len(task.dictionary), task.dictionary.unk())
     of_words = table.gather(2, known.unsqueeze(2)).squeeze(2)
     hidden, extra = decoder.extract_features(net["src_tokens"])
-    shares = decoder.opened.scores(hidden, extra["open"])[0].softmax(-1)
+    shares = decoder.head.opened.scores(hidden, extra["batch"].rows.open_classes)[0].softmax(-1)
     vocabulary = task.prior.find(OpenVocabularyPart).vocabulary
     for place, word in enumerate([*line.split(), "</s>"]):
         expected = of_words[0, place]
@@ -87,10 +87,10 @@ def test_the_validation_log_tells_strings_from_ends(setting: Any) -> None:
 
 
 def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> None:
-    table, embedding = open_table(setting.task.prior), setting.model.decoder.embedding
+    table, embedding = open_table(setting.task.prior), setting.model.decoder.head.embedding
     names, size = table.vocabulary.names, len(setting.task.dictionary)
     ids = torch.tensor([table.words.index(word) for word in ("roses", "Zoé", "1999", "2016")])
-    read = setting.model.decoder.strings.read_as(ids, torch.full_like(ids, setting.task.dictionary.unk())) - size
+    read = setting.model.decoder.head.strings.read_as(ids, torch.full_like(ids, setting.task.dictionary.unk())) - size
     looked_like = [names[o] for o in read.tolist()]
     assert looked_like[0].startswith("NOUN") and looked_like[2:] == ["number", "number"]
     # a class is read by its features, as every word is
@@ -107,11 +107,11 @@ def test_a_text_is_held_out_by_its_own_words(setting: Any) -> None:
     decoder, dictionary = setting.model.decoder, setting.task.dictionary
     line = batch(dictionary, ["le chat xyzzy voit"])["net_input"]["src_tokens"]
     twin = line.clone()
-    twin[0, 2] = int(decoder.open_table.twins(line[0, 2:3].numpy())[0])
+    twin[0, 2] = int(decoder.head.strings.table.twins(line[0, 2:3].numpy())[0])
     assert twin[0, 2] >= len(dictionary)
     asked: list[torch.Tensor] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(decoder.background), "held_out", lambda self, tokens: asked.append(tokens) or self)
+        patch.setattr(type(decoder.head.background), "held_out", lambda self, tokens: asked.append(tokens) or self)
         decoder.train()
         decoder.extract_features(twin)
         decoder.eval()
@@ -126,20 +126,20 @@ def test_the_gradient_is_that_of_the_definition(setting: Any) -> None:
     target = sample["target"].clone()
     target[0, 1] = task.dictionary.unk()
     hidden, extra = decoder.extract_features(sample["net_input"]["src_tokens"])
-    leaves = [decoder.output.weight, decoder.output.bias]
-    ours = torch.autograd.grad(decoder.target_log_prob(hidden, extra, target).sum(), leaves, retain_graph=True)
+    leaves = [decoder.head.output.weight, decoder.head.output.bias]
+    ours = torch.autograd.grad(decoder.head.target_log_probs(extra["batch"], target).sum(), leaves, retain_graph=True)
 
-    unk = decoder.opened.unk_class
+    unk = decoder.head.opened.unk_class
     h = hidden[0].detach()
-    adaptor = h @ decoder.output.weight.T + decoder.output.bias
-    mass = decoder.background.log_mass(decoder.background.start(1)).double()
-    static = adaptor @ decoder.output.rows.dense().double().T + mass
+    adaptor = h @ decoder.head.output.weight.T + decoder.head.output.bias
+    mass = decoder.head.background.log_mass(decoder.head.background.start(1)).double()
+    static = adaptor @ decoder.head.output.rows.dense().double().T + mass
     static = torch.cat([static[:, :unk], static[:, unk + 1 :]], dim=1)
     shares = torch.from_numpy(task.prior.find(OpenVocabularyPart).vocabulary.log_shares)
-    of_open = adaptor @ decoder.opened.rows.dense().double().T + shares + mass[:, unk]
+    of_open = adaptor @ decoder.head.opened.rows.dense().double().T + shares + mass[:, unk]
     z = torch.cat([static, of_open], dim=1).logsumexp(1)
-    strings = torch.from_numpy(decoder.open_table.log_probs(target[0, 2:3].numpy())).double()
-    classes = decoder.output.class_of[target[0].clamp_max(len(task.dictionary) - 1)]
+    strings = torch.from_numpy(decoder.head.strings.table.log_probs(target[0, 2:3].numpy())).double()
+    classes = decoder.head.output.class_of[target[0].clamp_max(len(task.dictionary) - 1)]
     total = of_open[1].logsumexp(0) + (of_open[2] + strings[0]).logsumexp(0) - z.sum()
     for place in (0, 3, 4):
         shift = int(classes[place] > unk)
@@ -153,13 +153,13 @@ def test_smoothing_of_an_unknown_target_is_finite(setting: Any) -> None:
     decoder = setting.model.decoder
     sample = batch(setting.task.dictionary, ["le xyzzy voit"])
     hidden, extra = decoder.extract_features(sample["net_input"]["src_tokens"])
-    gain = decoder.smoothing_gain(hidden, extra, sample["target"])
-    target = decoder.opened.scores(hidden, extra["open"])[0, 1].logsumexp(0)
-    others = decoder.output.class_scores(hidden, decoder.output.composed())[0, 1]
-    background = decoder.background
+    gain = decoder.head.smoothing_gain(extra["batch"], sample["target"])
+    target = decoder.head.opened.scores(hidden, extra["batch"].rows.open_classes)[0, 1].logsumexp(0)
+    others = decoder.head.output.class_scores(hidden, decoder.head.output.composed())[0, 1]
+    background = decoder.head.background
     q = torch.bincount(background.class_of, minlength=background.num_classes).log()
-    q[extra["along"].log_mass[0, 0].isneginf()] = -math.inf
-    special = decoder.background.class_of[[setting.task.dictionary.eos(), setting.task.dictionary.unk()]]
+    q[extra["batch"].log_mass[0, 0].isneginf()] = -math.inf
+    special = decoder.head.background.class_of[[setting.task.dictionary.eos(), setting.task.dictionary.unk()]]
     q[special] = -math.inf
     torch.testing.assert_close(gain[0, 1], (q.double().softmax(0) * others).sum() - target, rtol=1e-5, atol=1e-5)
 

@@ -44,17 +44,18 @@ def check_targets(setting: Any, sample: dict[str, Any]) -> int:
     torch.testing.assert_close(table.exp().sum(-1), torch.ones(table.shape[:2]), atol=1e-5, rtol=0)
     hidden, extra = setting.model(**sample["net_input"], features_only=True)
     target = sample["target"]
-    found = decoder.target_log_prob(hidden, extra, target)
-    background, size = extra["background"], len(task.target_dictionary)
+    found = decoder.head.target_log_probs(extra["batch"], target)
+    background, size = extra["batch"].background, len(task.target_dictionary)
     columns = target.masked_fill(target >= size, decoder.dictionary.unk())
     if isinstance(background, EvidenceMixture):
         columns = background.column_of(target)
-    shares = decoder.opened.scores(hidden, extra["open"]).softmax(-1)
+    shares = decoder.head.opened.scores(hidden, extra["batch"].rows.open_classes).softmax(-1)
     spelt = 0
     for row, place in (target != decoder.dictionary.pad()).nonzero().tolist():
         expected = table[row, place, columns[row, place]]
         if target[row, place] >= size and columns[row, place] == decoder.dictionary.unk():
-            strings = torch.from_numpy(decoder.open_table.log_probs(target[row, place : place + 1].numpy()))[0]
+            ids = target[row, place : place + 1].numpy()
+            strings = torch.from_numpy(decoder.head.strings.table.log_probs(ids))[0]
             expected = expected + (shares[row, place] * strings.exp()).sum().log()
             spelt += 1
         torch.testing.assert_close(found[row, place], expected, rtol=1e-4, atol=1e-4)
@@ -77,7 +78,7 @@ def test_unknown_words_of_translations_are_spelled(arch: str, translation: Trans
     randomise(setting.model)
     decoder, task = setting.model.eval().decoder, setting.task
     with torch.no_grad():  # unknown words are likely
-        decoder.output.bias[task.prior.output.features.index["SPECIAL:<unk>"]] += 12.0
+        decoder.head.output.bias[task.prior.output.features.index["SPECIAL:<unk>"]] += 12.0
     sample = pairs(task, LINES)
     generator = task.build_generator([setting.model], GenerationConfig(beam=3, max_len_b=5))
     found = task.inference_step(generator, [setting.model], sample)

@@ -28,14 +28,14 @@ def test_a_short_model_keeps_its_background_and_its_loss(world: World, options: 
     setting = build([*world.train_args(), *options, "--adaptor-penalty", "0.01", "--adaptor-norm", "1"])
     randomise(setting.model, scale=0.2)
     sample = batch(setting.task.dictionary, world.text("valid"))
-    exact = {name: buffer.clone() for name, buffer in setting.model.decoder.background.named_buffers()}
+    exact = {name: buffer.clone() for name, buffer in setting.model.decoder.head.background.named_buffers()}
     whole, size, _ = setting.criterion(setting.model, sample)
     setting.model.to(dtype)
     setting.criterion.to(dtype)
-    for name, buffer in setting.model.decoder.background.named_buffers():
+    for name, buffer in setting.model.decoder.head.background.named_buffers():
         assert torch.equal(buffer, exact[name]), name
         assert buffer.dtype == exact[name].dtype, name
-    assert setting.model.decoder.output.weight.dtype == dtype
+    assert setting.model.decoder.head.output.weight.dtype == dtype
 
     short, _, log = setting.criterion(setting.model, sample)
     assert short.dtype == torch.float32
@@ -58,7 +58,7 @@ def test_a_short_model_keeps_its_background_and_its_loss(world: World, options: 
 def test_very_rare_words_keep_their_probability(world: World, dtype: torch.dtype) -> None:
     """Weights that differ by 80 nats: beyond what fits into half precision once exponentiated."""
     setting = build(world.train_args())
-    background = setting.model.decoder.background
+    background = setting.model.decoder.head.background
     rare = setting.task.dictionary.index("neige")
     with torch.no_grad():
         background.word_log_share[rare] -= 80.0

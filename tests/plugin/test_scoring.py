@@ -203,7 +203,7 @@ def test_words_that_the_background_forbids(
     fingerprint = torch.tensor(list(bytes.fromhex(load_prior(out).fingerprint)), dtype=torch.uint8)
 
     def change(state: dict[str, Any]) -> None:
-        state["model"]["decoder.prior_fingerprint"] = fingerprint
+        state["model"]["decoder.head.prior_fingerprint"] = fingerprint
         state["cfg"]["task"]["prior"] = str(out)
 
     scorer = load_scorer(str(changed(trained / "checkpoint_best.pt", change)), 100)

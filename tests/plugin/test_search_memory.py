@@ -3,8 +3,10 @@
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
+from small_priors import make_prior
 
-from fairseq_llrnn.plugin.models.search_memory import BACKGROUND, NETWORK, IncrementalState, SearchMemory
+from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.plugin.models.search_memory import HEAD, NETWORK, IncrementalState, SearchMemory
 
 
 def test_what_is_kept_is_made_once_a_search_and_is_the_decoder_s_own() -> None:
@@ -27,8 +29,12 @@ def test_without_a_search_nothing_is_remembered() -> None:
 def test_states_follow_their_hypotheses_and_nothing_else_does() -> None:
     memory = SearchMemory(FairseqIncrementalDecoder(Dictionary()), {})
     states = torch.tensor([[10], [11], [12]])
-    for name in (NETWORK, BACKGROUND, "rows"):
+    head = LogLinearHead(make_prior(), 3)
+    for name in (NETWORK, "rows"):
         memory.set(name, states)
+    start = head.start(3, pinned=range(4))
+    memory.set(HEAD, start)
     memory.reorder(torch.tensor([2, 0, 0, 1]))
-    assert memory.get(NETWORK).flatten().tolist() == memory.get(BACKGROUND).flatten().tolist() == [12, 10, 10, 11]
+    assert memory.get(NETWORK).flatten().tolist() == [12, 10, 10, 11]
+    assert len(memory.get(HEAD).states) == 4 and memory.get(HEAD).pinned_shares[0].shape == (4, 4)
     assert memory.get("rows") is states

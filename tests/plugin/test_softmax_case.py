@@ -60,14 +60,14 @@ def test_the_stock_lstm_with_the_same_weights_gives_our_loss_and_gradients(softm
     )  # fmt: skip
     decoder = stock.decoder
     # row v of the host's matrices is the row of the one feature of word v in ours
-    feature = ours.output.rows.indices[ours.output.class_of]
-    read = ours.embedding.rows.indices[ours.embedding.class_of]
-    forbidden = torch.isneginf(ours.background.word_log_weight)  # the host predicts <s> and <pad>, too; we never do
+    feature = ours.head.output.rows.indices[ours.head.output.class_of]
+    read = ours.head.embedding.rows.indices[ours.head.embedding.class_of]
+    forbidden = torch.isneginf(ours.head.background.word_log_weight)  # the host predicts <s> and <pad>, too; we never do
     assert {dictionary[i] for i in forbidden.nonzero().flatten()} == {"<s>", "<pad>", "madeupword0000"}
     with torch.no_grad():
-        decoder.embed_tokens.weight.copy_(ours.embedding.weight[read])
-        decoder.fc_out.weight.copy_(ours.output.weight[feature])
-        decoder.fc_out.bias.copy_(ours.output.bias[feature].masked_fill(forbidden, float("-inf")))
+        decoder.embed_tokens.weight.copy_(ours.head.embedding.weight[read])
+        decoder.fc_out.weight.copy_(ours.head.output.weight[feature])
+        decoder.fc_out.bias.copy_(ours.head.output.bias[feature].masked_fill(forbidden, float("-inf")))
         for cell, layer in zip(decoder.layers, ours.network.layers, strict=True):
             for name, parameter in cell.named_parameters():
                 parameter.copy_(getattr(layer, f"{name}_l0"))
@@ -78,9 +78,9 @@ def test_the_stock_lstm_with_the_same_weights_gives_our_loss_and_gradients(softm
 
     found, expected = gradients(softmax.model, our_loss), gradients(stock, their_loss)
     pairs = {
-        "decoder.fc_out.weight": found["decoder.output.weight"][feature],
-        "decoder.fc_out.bias": found["decoder.output.bias"][feature],
-        "decoder.embed_tokens.weight": found["decoder.embedding.weight"][read],
+        "decoder.fc_out.weight": found["decoder.head.output.weight"][feature],
+        "decoder.fc_out.bias": found["decoder.head.output.bias"][feature],
+        "decoder.embed_tokens.weight": found["decoder.head.embedding.weight"][read],
     }
     for i in range(2):
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):

@@ -14,7 +14,7 @@ def test_a_language_model_begins_as_its_background(world: World) -> None:
     torch.testing.assert_close(log_probs, weights.expand_as(log_probs))
     loss, _, _ = setting.criterion(model.train(), sample)
     loss.backward()
-    assert model.decoder.output.weight.grad.abs().sum() > 0 and model.decoder.output.bias.grad.abs().sum() > 0
+    assert model.decoder.head.output.weight.grad.abs().sum() > 0 and model.decoder.head.output.bias.grad.abs().sum() > 0
 
 
 def test_a_translation_model_begins_as_its_background(translation: TranslationWorld) -> None:
@@ -24,5 +24,5 @@ def test_a_translation_model_begins_as_its_background(translation: TranslationWo
     previous = torch.full((1, 1), task.target_dictionary.eos())
     answer = setting.model(sources, torch.tensor([sources.size(1)]), previous)
     log_probs = setting.model.get_normalized_probs(answer, log_probs=True)[0, 0]
-    background = decoder.background.given(sources)
+    background = decoder.head.background.given(sources)
     torch.testing.assert_close(log_probs, background.log_weights(background.start(1))[0].log_softmax(0))

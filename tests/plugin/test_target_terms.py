@@ -27,18 +27,20 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
 
     hidden, extra = setting.model(**sample["net_input"], features_only=True)
     scores, _ = setting.model(**sample["net_input"])  # shape: (B, T, S + J)
-    mass = extra["along"].log_mass.expand_as(scores)
-    classes = extra["background"].classes_along(words).unsqueeze(2)
-    assert (classes >= decoder.background.num_classes).any(), "some targets are exceptions"
+    mass = extra["batch"].log_mass.expand_as(scores)
+    classes = extra["batch"].background.classes_along(words).unsqueeze(2)
+    assert (classes >= decoder.head.background.num_classes).any(), "some targets are exceptions"
     sizes = torch.ones(scores.size(-1), dtype=torch.float64)
-    sizes[: len(decoder.log_sizes)] = decoder.log_sizes.exp()
+    sizes[: len(decoder.head.log_sizes)] = decoder.head.log_sizes.exp()
     q = sizes * ~mass.isneginf()
     q = q / q.sum(-1, keepdim=True)
     expected = (q * scores).sum(-1) - scores.gather(2, classes).squeeze(2)
-    torch.testing.assert_close(decoder.smoothing_gain(hidden, extra, target), expected)
+    torch.testing.assert_close(decoder.head.smoothing_gain(extra["batch"], target), expected)
 
-    log_p = (scores + mass).log_softmax(-1).gather(2, classes).squeeze(2) + extra["along"].log_share(words)
+    log_p = (scores + mass).log_softmax(-1).gather(2, classes).squeeze(2) + extra["batch"].positions.log_share(words)
     real = (words == target) & target.ne(dictionary.pad())
-    torch.testing.assert_close(decoder.target_log_prob(hidden, extra, target)[real], log_p[real])
-    torch.testing.assert_close(decoder.target_log_prob(hidden, extra, words)[target != words], log_p[target != words])
+    torch.testing.assert_close(decoder.head.target_log_probs(extra["batch"], target)[real], log_p[real])
+    torch.testing.assert_close(
+        decoder.head.target_log_probs(extra["batch"], words)[target != words], log_p[target != words]
+    )
     setting.criterion(setting.model, sample)[0].backward()

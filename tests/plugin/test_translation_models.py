@@ -66,7 +66,7 @@ def test_the_host_transformer_is_the_special_case(translation: TranslationWorld)
     arguments[arguments.index("--arch") + 1] = "transformer"
     stock = build([*arguments, "--criterion", "cross_entropy"]).model.eval()
     ours = setting.model
-    output = ours.decoder.output
+    output = ours.decoder.head.output
     word_rows = output.composed()[0][output.class_of].detach()
     with torch.no_grad():
         output.bias.zero_()
@@ -74,7 +74,7 @@ def test_the_host_transformer_is_the_special_case(translation: TranslationWorld)
         stock.decoder.load_state_dict(ours.decoder.body.state_dict(), strict=False)
         stock.decoder.output_projection.weight.copy_(word_rows)
         # the host's softmax also normalises over <s> and <pad>, which ours forbids
-        forbid = torch.isneginf(ours.decoder.background.log_weights(ours.decoder.background.start(1)))[0]
+        forbid = torch.isneginf(ours.decoder.head.background.log_weights(ours.decoder.head.background.start(1)))[0]
     sample = pairs(setting.task, LINES)
     loss, _, _ = setting.criterion(ours, sample)
     whole = stock(**sample["net_input"])[0].masked_fill(forbid, float("-inf")).log_softmax(-1)
@@ -147,7 +147,7 @@ def test_smoothing_leaves_a_learned_background_to_the_likelihood(translation: Tr
         setting = make(translation, ["llrnn_lstm", *options], prior="lexical")
         loss, _, _ = setting.criterion(setting.model, pairs(setting.task, LINES))
         loss.backward()
-        gradients.append(setting.model.decoder.background.weight_logit.grad.item())
+        gradients.append(setting.model.decoder.head.background.weight_logit.grad.item())
     assert gradients[0] != 0 and gradients[1] == pytest.approx(gradients[0], rel=1e-4)
 
 

@@ -23,7 +23,7 @@ def save(path: Path, value: float, **others: object) -> Path:
     """A checkpoint of a few tensors."""
     model = {
         "weight": torch.full((2, 3), value), "half": torch.tensor([value], dtype=torch.float16),
-        "steps": torch.tensor([int(value)]), "decoder.prior_fingerprint": torch.tensor([7.0, 255.0]),
+        "steps": torch.tensor([int(value)]), "decoder.head.prior_fingerprint": torch.tensor([7.0, 255.0]),
     }  # fmt: skip
     torch.save({"model": model | others, "cfg": {"value": value}, "extra_state": {"epoch": int(value)}}, path)
     return path
@@ -48,7 +48,7 @@ def test_the_last_epochs_by_number(
     assert torch.equal(found["model"]["weight"], torch.full((2, 3), 10.0))
     assert found["model"]["half"].dtype == torch.float16 and found["model"]["half"].item() == 10
     assert found["model"]["steps"].item() == 11
-    assert found["model"]["decoder.prior_fingerprint"].tolist() == [7, 255]
+    assert found["model"]["decoder.head.prior_fingerprint"].tolist() == [7, 255]
     assert (found["cfg"], found["extra_state"]) == ({"value": 11.0}, {"epoch": 11})
 
 
@@ -101,7 +101,7 @@ def test_what_does_not_belong_together(
         f"{odd}: expected weights of the shapes in {good}, found weight of (3, 3), not (2, 3); average checkpoints of "
         "one model"
     )
-    odd = save(tmp_path / "odd.pt", 1.0, **{"decoder.prior_fingerprint": torch.tensor([7.0, 254.0])})
+    odd = save(tmp_path / "odd.pt", 1.0, **{"decoder.head.prior_fingerprint": torch.tensor([7.0, 254.0])})
     assert said(odd, good) == f"{odd}: expected a model over the prior of {good}, found one over another prior"
     odd = save(tmp_path / "odd.pt", 1.0, weight=torch.full((2, 3), math.nan))
     assert said(odd, good).startswith("the mean of weight is not finite: a training went astray;")

@@ -82,9 +82,9 @@ def by_definition(setting: Setting, prefix: list[int], temperature: float = 1.0)
     with torch.no_grad():
         previous = torch.tensor([[setting.task.dictionary.eos(), *prefix]])
         hidden, _ = decoder.extract_features(previous)
-        adaptor = (decoder.output.weight @ hidden[0, -1] + decoder.output.bias).double()
+        adaptor = (decoder.head.output.weight @ hidden[0, -1] + decoder.head.output.bias).double()
         phi = torch.from_numpy(prior.output.features.dense()[prior.output.class_of]).double()
-        background = decoder.background
+        background = decoder.head.background
         state = background.start(1)
         for token in prefix:
             state = background.advance(state, torch.tensor([token]))

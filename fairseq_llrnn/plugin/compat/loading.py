@@ -25,7 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.plugin.models.experts import refuse_other_experts
+from fairseq_llrnn.head.expert_terms import refuse_other_experts
 from fairseq_llrnn.prior.prior import JSON_FILE
 
 
@@ -40,7 +40,7 @@ class Places:
 
 
 RECORDED = Places()
-EXPERT_WEIGHTS = "decoder.experts.weight"  # in a checkpoint, (E, H)
+EXPERT_WEIGHTS = "decoder.head.experts.weight"  # in a checkpoint, (E, H)
 
 
 def data_folder(data: str) -> str:

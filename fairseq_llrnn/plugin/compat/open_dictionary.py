@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fairseq.data import Dictionary
+from torch import Tensor
 
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.features.open_words import OpenWords
@@ -38,6 +39,11 @@ class OpenDictionary(Dictionary):
     def add_symbol(self, word: str, n: int = 1, overwrite: bool = False) -> int:
         """The id of a word. The dictionary never grows, as the host's does while it prints translations."""
         return self.index(word)
+
+
+def known_words(tokens: Tensor, dictionary: Dictionary) -> Tensor:
+    """The tokens with <unk> for strings outside the dictionary: all that a table with a row per word can read."""
+    return tokens.masked_fill(tokens >= len(dictionary), dictionary.unk())
 
 
 def open_source(dictionary: Dictionary, table: EvidenceTable) -> OpenDictionary:

@@ -12,11 +12,11 @@ import logging
 from collections.abc import Iterable
 
 import numpy as np
-import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, first_forbidden
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
 from fairseq_llrnn.prior.parts import AutomatonPart, CopiedWordsPart
@@ -38,8 +38,8 @@ def refuse_cut_sentences(prior: Prior, break_mode: str | None, shorten: str = "n
     if part.forbids or part.folds:
         why = "a grammar" if part.forbids else "cross-fitted n-grams, which know a training sentence by its words"
         option = "--sample-break-mode none" if cuts else f"--shorten-method {shorten}"
-        mend = "say --sample-break-mode eos (or complete)" if cuts else "leave it out"
-        raise OptionError(f"{option}: it cuts sentences, but the prior's background is {why}; {mend}")
+        fix = "say --sample-break-mode eos (or complete)" if cuts else "leave it out"
+        raise OptionError(f"{option}: it cuts sentences, but the prior's background is {why}; {fix}")
 
 
 def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary: Dictionary, split: str) -> None:
@@ -50,7 +50,7 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
     """
     part = prior.find(AutomatonPart)
     if part is None or prior.find(CopiedWordsPart) is not None or not part.forbids:
-        return  # copies are only known beside their sources: `refuse_impossible` finds such a sentence in its batch
+        return  # copies are only known beside their sources: the criterion finds such a sentence in its batch
     lines: list[list[int]] = []
     for target in targets:
         line: list[int] = []
@@ -79,11 +79,11 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
     )
 
 
-def how_to_mend(prior: Prior) -> str:
+def how_to_fix(prior: Prior) -> str:
     """What to do about a target that the background forbids."""
     if _is_grammar(prior):
         return "fix the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
-    return _how_to_mend_prior(prior)
+    return _how_to_fix_prior(prior)
 
 
 def _is_grammar(prior: Prior) -> bool:
@@ -91,30 +91,14 @@ def _is_grammar(prior: Prior) -> bool:
     return part is not None and part.made_from == "automaton" and not prior.settings.get("unsupported")
 
 
-def _how_to_mend_prior(prior: Prior) -> str:
+def _how_to_fix_prior(prior: Prior) -> str:
     unsupported = prior.settings.get("unsupported")  # kinds of words that need evidence, if any
     if unsupported:
         return (
             f"it may be of a kind that needs evidence (--unsupported {' '.join(unsupported)}) and find none in its "
             "source: build the prior with small weights there instead of 0"
         )
-    return "build the prior with a background that covers it, e.g. --background unigram --smoothing absolute"
-
-
-def refuse_impossible(log_prob: Tensor, targets: Tensor, ids: Tensor, dictionary: Dictionary, mend: str) -> None:
-    """Raise DataError for the first target, (B, T), but padding, whose log_prob (B, T) is −inf.
-
-    Args:
-        ids: (B,) the samples' numbers, from zero; another length where nobody knows them. mend: what to do about it.
-    """
-    found = _first(log_prob, targets, dictionary)
-    if found is not None:
-        row, position, word, around, many = found
-        place = f"at position {position} of sample {int(ids[row]) + 1}, " if len(ids) == len(targets) else ""
-        raise DataError(
-            f"the background gives word {word!r} no mass, but it is the target {place}in {around!r} "
-            f"({many} such targets in this batch); {mend}"
-        )
+    return FIX_ZERO_MASS
 
 
 def refuse_beginning(
@@ -123,27 +107,14 @@ def refuse_beginning(
     """Raise DataError for the first word, (B, t), that a search must begin with and that has log_share (B, t) −inf.
 
     Args:
-        ids: (B,) the sentences' numbers, from zero; None where nobody knows them.
+        ids: (B,) the sentences' numbers, from zero; None where they are not known.
     """
-    found = _first(log_share, beginning, dictionary)
+    found = first_forbidden(log_share, beginning, dictionary.pad())
     if found is not None:
-        row, position, word, around, _ = found
-        sentence = "a sentence" if ids is None else f"sentence {int(ids[row]) + 1}"
-        mend = "fix the grammar" if _is_grammar(prior) else _how_to_mend_prior(prior)
+        sentence = "a sentence" if ids is None else f"sentence {int(ids[found.row]) + 1}"
+        fix = "fix the grammar" if _is_grammar(prior) else _how_to_fix_prior(prior)
         raise DataError(
-            f"the background gives word {word!r} no mass, but the beginning that {sentence} must have has it at "
-            f"position {position}, in {around!r}; begin with other words, or {mend}"
+            f"the background gives word {dictionary[found.token]!r} no mass, but the beginning that {sentence} must "
+            f"have has it at position {found.position}, in {dictionary.string(found.around)!r}; begin with other "
+            f"words, or {fix}"
         )
-
-
-def _first(log_prob: Tensor, words: Tensor, dictionary: Dictionary) -> tuple[int, int, str, str, int] | None:
-    """Of words (B, T), but padding, with log_prob −inf, the first's row, position from 1, name and surroundings; how
-    many there are.
-    """
-    impossible = torch.isneginf(log_prob) & words.ne(dictionary.pad())
-    if not bool(impossible.any()):
-        return None
-    row, position = impossible.nonzero()[0].tolist()
-    near = words[row, max(0, position - 5) : position + 4]
-    around = dictionary.string(near[near.ne(dictionary.pad())])
-    return row, position + 1, dictionary[int(words[row, position])], around, int(impossible.sum())

@@ -11,46 +11,42 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
+from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.attention import GlobalAttention
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, dropout
-from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.search_memory import NETWORK, IncrementalState, SearchMemory
-from fairseq_llrnn.prior.prior import Prior
 
 
 class AttentionDecoder(LogLinearDecoder):
     """Starts from the encoder's summary of the source (Sutskever et al. 2014), then attends to its states.
 
     Args:
+        head: with embeddings.
         attention: None to live on the summary alone.
         context_every_step: the network reads the summary beside every word (Cho et al. 2014).
-        max_positions: the longest target that the host may give.
+        max_positions: the longest target that fairseq may give.
     """
 
     def __init__(
         self,
         dictionary: Dictionary,
-        prior: Prior,
         network: RecurrentNetwork,
-        embedding: FeatureEmbedding,
-        output: LogLinearOutput,
+        head: LogLinearHead,
         encoder_size: int,
         attention: GlobalAttention | None,
         context_every_step: bool,
         max_positions: int,
         bf16_products: bool,
     ) -> None:
-        super().__init__(dictionary, prior, output, bf16_products, encoder_size)
+        super().__init__(dictionary, head, bf16_products)
         self.network = network
-        self.embedding = embedding
         self.attention = attention
         self.context_every_step = context_every_step
         self.longest = max_positions
         states = 2 if network.cell == "lstm" else 1
-        self.state_shape = (states, len(network.layers), output.weight.size(1))  # (G, R, H)
-        self.bridge = nn.Linear(encoder_size, states * len(network.layers) * output.weight.size(1))
+        self.state_shape = (states, len(network.layers), head.hidden_size)  # (G, R, H)
+        self.bridge = nn.Linear(encoder_size, states * len(network.layers) * head.hidden_size)
         for parameter in self.bridge.parameters():
             nn.init.uniform_(parameter, -0.1, 0.1)
 
@@ -63,7 +59,7 @@ class AttentionDecoder(LogLinearDecoder):
         unread = previous if before is None else previous[:, -1:]
         summary = encoder_out["summary"][0]  # shape: (B, E)
         state = self._start(summary) if before is None else before
-        read = self.embedding(unread, memory.keep("input rows", self.embedding.table))
+        read = self.head.embed(unread, memory.keep("input rows", self.head.embedding_rows))
         if self.context_every_step:
             read = torch.cat([read, summary.unsqueeze(1).expand(-1, read.size(1), -1).to(read.dtype)], dim=-1)
         hidden, state = self.network(read, state)

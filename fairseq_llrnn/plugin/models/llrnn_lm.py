@@ -9,10 +9,9 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.models.options import (
     RecurrentDecoderConfig,
-    build_ends,
+    build_head,
     build_network,
     check_decoder,
-    open_temperature,
     prior_of,
 )
 from fairseq_llrnn.plugin.models.recurrent_decoder import RecurrentDecoder
@@ -45,9 +44,5 @@ class LLRNNLanguageModel(FairseqLanguageModel):
         if args.context_window < 0:
             raise OptionError(f"--context-window {args.context_window}: expected 0 (no limit) or a number of words")
         network = build_network(args, args.decoder_embed_dim)
-        output, embedding = build_ends(args, prior)
-        decoder = RecurrentDecoder(
-            task.dictionary, prior, network, embedding, output, args.context_window, args.bf16_products
-        )
-        open_temperature(args, decoder)
-        return cls(decoder)
+        head = build_head(args, prior, task.panel)
+        return cls(RecurrentDecoder(task.dictionary, network, head, args.context_window, args.bf16_products))

@@ -14,18 +14,17 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
-from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
 from fairseq_llrnn.plugin.models.options import (
     LEXICAL_WARMUP,
     RecurrentDecoderConfig,
-    build_ends,
+    build_head,
     build_network,
     check_decoder,
     check_sizes,
     dropouts,
-    open_temperature,
     prior_of,
     warm_up_lexicon,
 )
@@ -68,7 +67,7 @@ class LSTMTranslationEncoder(FairseqEncoder):
 
         Returns:
             encoder_out (L, B, E), encoder_padding_mask (B, L), summary (B, E) and src_tokens (B, L), each the only
-            element of a list, as the host's encoders have them.
+            element of a list, as fairseq's encoders have them.
         """
         with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
             states, summary = self.network(known_words(src_tokens, self.dictionary))
@@ -121,21 +120,18 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
         )
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, args.decoder_embed_dim + context_size)
-        output, embedding = build_ends(args, prior)
+        head = build_head(args, prior, task.panel, reader.output_size)
+        warm_up_lexicon(args, head)
         decoder = AttentionDecoder(
             target,
-            prior,
             network,
-            embedding,
-            output,
+            head,
             reader.output_size,
             _attention(args, reader.output_size),
             args.context_every_step,
             task.cfg.max_target_positions,
             args.bf16_products,
         )
-        open_temperature(args, decoder)
-        warm_up_lexicon(args, decoder)
         encoder = LSTMTranslationEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)
 

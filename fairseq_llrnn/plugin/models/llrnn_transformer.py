@@ -19,27 +19,23 @@ from fairseq.models.transformer import (
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.output.log_linear import FORMULAS, LogLinearOutput
+from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
-from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
     LEARN_TEMPERATURE,
     LEXICAL_WARMUP,
     OUTPUT_FORMULA,
-    build_embedding,
-    build_output,
     check_dropouts,
     check_same_features,
     check_sizes,
-    open_temperature,
     prior_of,
     warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
-from fairseq_llrnn.prior.prior import Prior
 
 # Options of the host that speak of an output matrix with a row per word. Here its rows are composed from features.
 REFUSED = {
@@ -77,13 +73,11 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
     def __init__(
         self,
         dictionary: Dictionary,
-        prior: Prior,
         body: TransformerDecoderBase,
-        output: LogLinearOutput,
+        head: LogLinearHead,
         bf16_products: bool,
-        encoder_size: int,
     ) -> None:
-        super().__init__(dictionary, prior, output, bf16_products, encoder_size)
+        super().__init__(dictionary, head, bf16_products)
         self.body = body
 
     def hidden(
@@ -91,7 +85,7 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
     ) -> tuple[Tensor, Tensor | None]:
         read = self.body.embed_tokens
         if isinstance(read, PaddedFeatureEmbedding):
-            read.table = SearchMemory(self, incremental_state).keep("input rows", read.embedding.table)
+            read.table = SearchMemory(self, incremental_state).keep("input rows", self.head.embedding_rows)
         hidden, extra = self.body.extract_features(previous, encoder_out, incremental_state)
         return hidden, extra["attn"][0]
 
@@ -107,14 +101,14 @@ class PaddedFeatureEmbedding(nn.Module):
 
     table: Tensor
 
-    def __init__(self, embedding: FeatureEmbedding, padding_idx: int) -> None:
+    def __init__(self, head: LogLinearHead, embedding_dim: int, padding_idx: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.embedding_dim = embedding.weight.size(1)
+        self._embed = head.embed  # a method: the head is the decoder's part, not this module's
+        self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.embedding(tokens, self.table) * tokens.ne(self.padding_idx).unsqueeze(-1)
+        return self._embed(tokens, self.table) * tokens.ne(self.padding_idx).unsqueeze(-1)
 
 
 @register_model("llrnn_transformer")
@@ -178,11 +172,20 @@ class LLRNNTransformerModel(TransformerModel):
                 "leave out one of --decoder-embed-path and --feature-input"
             )
         source, target = task.source_dictionary, task.target_dictionary
-        output = build_output(prior, cfg.decoder.output_dim, args.output_formula)
+        head = LogLinearHead(
+            prior,
+            cfg.decoder.output_dim,
+            embed_size=cfg.decoder.embed_dim if args.feature_input else None,
+            tie_embedding=args.tie_features,
+            source_size=cfg.encoder.embed_dim,
+            experts=task.panel,
+            learn_temperature=getattr(args, "learn_background_temperature", False),
+            formula=args.output_formula,
+        )
+        warm_up_lexicon(args, head)
         read: nn.Module
         if args.feature_input:
-            features = build_embedding(prior, cfg.decoder.embed_dim, output if args.tie_features else None)
-            read = PaddedFeatureEmbedding(features, target.pad())
+            read = PaddedFeatureEmbedding(head, cfg.decoder.embed_dim, target.pad())
         else:
             read = cls.build_embedding(args, target, cfg.decoder.embed_dim, cfg.decoder.embed_path)
         written = cls.build_embedding(args, source, cfg.encoder.embed_dim, cfg.encoder.embed_path)
@@ -191,9 +194,7 @@ class LLRNNTransformerModel(TransformerModel):
         )
         encoder = SourceKeepingEncoder(cfg, source, written)
         encoder.bf16_products = args.bf16_products
-        decoder = TransformerLogLinearDecoder(target, prior, body, output, args.bf16_products, cfg.encoder.embed_dim)
-        open_temperature(args, decoder)
-        warm_up_lexicon(args, decoder)
+        decoder = TransformerLogLinearDecoder(target, body, head, args.bf16_products)
         model = cls(args, encoder, decoder)
         model.kept_layers = kept_layers
         return model

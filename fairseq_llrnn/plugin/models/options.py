@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
+from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -10,11 +10,10 @@ from fairseq.tasks import TASK_REGISTRY, FairseqTask
 
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.experts.panel import Panel
+from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import CELLS, RecurrentNetwork
-from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.output.log_linear import FORMULAS, LogLinearOutput
-from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
-from fairseq_llrnn.prior.parts import OpenVocabularyPart
+from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.prior.prior import Prior
 
 OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
@@ -27,7 +26,7 @@ LEXICAL_WARMUP = {
     "first and from none after N, so that the network learns where to look (over pieces: a third of the updates)"
 }
 BF16_PRODUCTS = {
-    "help": "train with bfloat16 products, also on a CPU (where the host's --bf16 does not run); weights, sums over "
+    "help": "train with bfloat16 products, also on a CPU (where fairseq's --bf16 does not run); weights, sums over "
     "the vocabulary and evaluation stay in float32"
 }
 
@@ -98,33 +97,26 @@ def build_network(args: Namespace | RecurrentDecoderConfig, input_size: int) -> 
     )
 
 
-def build_output(prior: Prior, hidden_size: int, formula: str) -> LogLinearOutput:
-    class_of = torch.from_numpy(prior.output.class_of.copy())
-    return LogLinearOutput(prior.output.features, class_of, hidden_size, formula)
+def build_head(
+    args: Namespace | RecurrentDecoderConfig, prior: Prior, experts: Panel | None, source_size: int | None = None
+) -> LogLinearHead:
+    """The head of a recurrent decoder, with embeddings. source_size: the width of the encoder's states, if any."""
+    head = LogLinearHead(
+        prior,
+        args.decoder_hidden_size,
+        embed_size=args.decoder_embed_dim,
+        tie_embedding=args.tie_features,
+        source_size=source_size,
+        experts=experts,
+        learn_temperature=getattr(args, "learn_background_temperature", False),
+        formula=args.output_formula,
+    )
+    if getattr(args, "start_at_background", False):
+        torch.nn.init.zeros_(head.output.weight)
+    return head
 
 
-def build_ends(
-    args: Namespace | RecurrentDecoderConfig, prior: Prior
-) -> tuple[LogLinearOutput, FeatureEmbedding]:
-    """Output layer and embeddings of a recurrent decoder."""
-    output = build_output(prior, args.decoder_hidden_size, args.output_formula)
-    if getattr(args, "start_at_background", False):  # which old checkpoints do not have
-        torch.nn.init.zeros_(output.weight)
-    return output, build_embedding(prior, args.decoder_embed_dim, output if args.tie_features else None)
-
-
-def build_embedding(prior: Prior, size: int, tied_to: LogLinearOutput | None) -> FeatureEmbedding:
-    """ψ-embeddings of V words and O open classes, if there are any.
-
-    `tied_to`: an output layer, whose feature weights they share.
-    """
-    opened = prior.find(OpenVocabularyPart)
-    read = prior.input if opened is None else opened.vocabulary.readable(prior.input)
-    class_of = torch.from_numpy(read.class_of.copy())
-    return FeatureEmbedding(read.features, class_of, size, None if tied_to is None else tied_to.weight)
-
-
-def warm_up_lexicon(args: Namespace | FairseqDataclass, decoder: LogLinearDecoder) -> None:
+def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> None:
     """Do what --lexical-warmup-updates says, which old checkpoints lack.
 
     Raises:
@@ -137,19 +129,13 @@ def warm_up_lexicon(args: Namespace | FairseqDataclass, decoder: LogLinearDecode
         )
     if not updates:
         return
-    lexicon = next((part for part in decoder.background.modules() if isinstance(part, LexicalBackground)), None)
+    lexicon = next((part for part in head.background.modules() if isinstance(part, LexicalBackground)), None)
     if lexicon is None:
         raise OptionError(
             f"--lexical-warmup-updates {updates}: expected a prior with lexical translations, found one without; "
             "build it with `llrnn prior --lexical-translation`, or leave the option out"
         )
     lexicon.warmup_updates = updates
-
-
-def open_temperature(args: Namespace | FairseqDataclass, decoder: LogLinearDecoder) -> None:
-    """Do what --learn-background-temperature says; old checkpoints lack it, and so do the host's where it is off."""
-    if getattr(args, "learn_background_temperature", False):
-        decoder.learn_temperature()
 
 
 def check_sizes(args: Namespace | FairseqDataclass, *names: str) -> None:

@@ -9,12 +9,10 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.search_memory import NETWORK, IncrementalState, SearchMemory
-from fairseq_llrnn.prior.prior import Prior
 
 
 class RecurrentDecoder(LogLinearDecoder):
@@ -23,36 +21,34 @@ class RecurrentDecoder(LogLinearDecoder):
     def __init__(
         self,
         dictionary: Dictionary,
-        prior: Prior,
         network: RecurrentNetwork,
-        embedding: FeatureEmbedding,
-        output: LogLinearOutput,
+        head: LogLinearHead,
         context_window: int,
         bf16_products: bool,
     ) -> None:
-        super().__init__(dictionary, prior, output, bf16_products)
+        """head: with embeddings. context_window: W, or 0 for the whole prefix."""
+        super().__init__(dictionary, head, bf16_products)
         self.network = network
-        self.embedding = embedding
         self.context_window = context_window
 
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> tuple[Tensor, Tensor | None]:
         memory = SearchMemory(self, incremental_state)
-        table = memory.keep("input rows", self.embedding.table)
+        table = memory.keep("input rows", self.head.embedding_rows)
         if incremental_state is None:
             return self._hidden_of_sequence(previous, table), None
         if self.context_window:
             return self._hidden_of_windows(previous[:, -self.context_window :].unsqueeze(1), table), None
         before = memory.get(NETWORK)
         unread = previous if before is None else previous[:, -1:]
-        hidden, after = self.network(self.embedding(unread, table), before)
+        hidden, after = self.network(self.head.embed(unread, table), before)
         memory.set(NETWORK, after)
         return hidden[:, -1:], None
 
     def _hidden_of_sequence(self, tokens: Tensor, table: Tensor) -> Tensor:
         if not self.context_window:
-            hidden: Tensor = self.network(self.embedding(tokens, table))[0]
+            hidden: Tensor = self.network(self.head.embed(tokens, table))[0]
             return hidden
         width = self.context_window
         padded = torch.nn.functional.pad(tokens, (width - 1, 0), value=self.dictionary.pad())
@@ -63,6 +59,6 @@ class RecurrentDecoder(LogLinearDecoder):
         batch, time, width = windows.shape
         flat = windows.reshape(batch * time, width)
         flat = torch.nn.functional.pad(flat, (self.context_window - width, 0), value=self.dictionary.pad())
-        embedded = self.embedding(flat, table) * flat.ne(self.dictionary.pad()).unsqueeze(-1)
+        embedded = self.head.embed(flat, table) * flat.ne(self.dictionary.pad()).unsqueeze(-1)
         hidden, _ = self.network(embedded)
         return hidden[:, -1].view(batch, time, -1)

@@ -1,4 +1,4 @@
-"""What a decoder remembers from one step of a search to the next, in the dictionary that the host hands around.
+"""What a decoder remembers from one step of a search to the next, in the dictionary that fairseq hands around.
 
 Sizes: N hypotheses.
 """
@@ -12,8 +12,8 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
 IncrementalState = dict[str, dict[str, Any]]
-# what has a row for each hypothesis, (N, …): states, and what a constant background says of the special symbols
-NETWORK, BACKGROUND, SPECIAL_SHARES, SPECIAL_CLASSES = "network", "background", "special shares", "special classes"
+NETWORK, HEAD = "network", "head"  # states of the hypotheses: a tensor (N, …), and a head's State
+LONGEST = "longest"  # the most tokens of a hypothesis, </s> included
 
 
 class SearchMemory:
@@ -40,7 +40,8 @@ class SearchMemory:
 
     def reorder(self, new_order: Tensor) -> None:
         """Give the states the order of the hypotheses: number new_order[i] comes to place i."""
-        for name in (NETWORK, BACKGROUND, SPECIAL_SHARES, SPECIAL_CLASSES):
-            state = self.get(name)
-            if state is not None:
-                self.set(name, state.index_select(0, new_order))
+        network, head = self.get(NETWORK), self.get(HEAD)
+        if network is not None:
+            self.set(NETWORK, network.index_select(0, new_order))
+        if head is not None:
+            self.set(HEAD, head.select(new_order))

@@ -17,7 +17,7 @@ from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.explain.explanation import Explanation, explain
+from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
 from fairseq_llrnn.plugin.compat.loading import (
     RECORDED,
@@ -28,8 +28,7 @@ from fairseq_llrnn.plugin.compat.loading import (
     read_checkpoint,
     take_places,
 )
-from fairseq_llrnn.plugin.compat.open_words import known_words
-from fairseq_llrnn.plugin.models.class_rows import class_scores
+from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.llrnn_lm import LLRNNLanguageModel
 from fairseq_llrnn.plugin.models.llrnn_lstm import LLRNNLSTMModel
 from fairseq_llrnn.plugin.models.llrnn_transformer import LLRNNTransformerModel
@@ -59,23 +58,6 @@ class Explainer:
         """
         raise NotImplementedError
 
-    def _explained(self, tokens: Tensor, top: int, hidden: Tensor, extra: dict[str, Any]) -> list[Explanation]:
-        """From what the decoder's extract_features gives for one sentence (1, T, …); tokens: (T,)."""
-        decoder = self.model.decoder
-        slot_rows = extra["slots"][0][0] if "slots" in extra else None  # shape: (J, H)
-        opened = None
-        if decoder.opened is not None:
-            opened = decoder.opened, decoder.opened.scores(hidden[0], extra["open"])
-        scores = class_scores(decoder.output, decoder.opened, hidden, extra)[0]
-        along, powered = extra["along"], None
-        masses = along.log_mass[0]
-        if decoder.temperature is not None:
-            before = along.background.corrections(along.states).dense(len(tokens))
-            powered = (masses - before).masked_fill(before.isneginf(), 0.0)
-            scores, masses = scores + powered, before
-        given = self.task.prior, decoder.output, extra["background"], hidden[0], tokens
-        return list(explain(*given, scores, masses, top, slot_rows, opened, powered))
-
 
 class LanguageModelExplainer(Explainer):
     """A language model; it reads every sentence by itself, as --sample-break-mode eos trains."""
@@ -88,7 +70,8 @@ class LanguageModelExplainer(Explainer):
     def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
         tokens = known_words(encode(self.task.dictionary, words), self.task.dictionary)
         previous = tokens.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
-        return self._explained(tokens, top, *self.model.decoder.extract_features(previous))
+        _, extra = self.model.decoder.extract_features(previous)
+        return self.model.decoder.head.explain_batch(extra["batch"], tokens, top)
 
 
 class TranslationExplainer(Explainer):
@@ -138,14 +121,14 @@ class TranslationExplainer(Explainer):
         if prior.find(EvidencePart) is None:
             tokens = known_words(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
-        hidden, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
-        explained = self._explained(tokens, top, hidden, extra)
+        _, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
+        explained = decoder.head.explain_batch(extra["batch"], tokens, top)
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
         known_source = known_words(read, self.task.source_dictionary)
         lexical = prior.find(LexicalPart)
         said = source_evidence(
-            None if lexical is None else lexical.table, decoder.background, known_source,
+            None if lexical is None else lexical.table, decoder.head.background, known_source,
             known_words(tokens, dictionary), attention, top, outside,
         )  # fmt: skip
         return [replace(e, source=s) for e, s in zip(explained, said, strict=True)]

@@ -166,8 +166,8 @@ class Scorer:
             given["encoder_out"] = self.model.encoder.reorder_encoder_out(encoded.out, order)
         if isinstance(decoder, LogLinearDecoder):
             hidden, extra = decoder.extract_features(previous, **given)  # shape: (B, T, H)
-            log_prob = decoder.target_log_prob(hidden, extra, target)  # shape: (B, T)
-            self._note_strings(extra["background"], target)
+            log_prob = decoder.head.target_log_probs(extra["batch"], target)  # shape: (B, T)
+            self._note_strings(extra["batch"].background, target)
         else:
             log_probs = self.model.get_normalized_probs(decoder(previous, **given), log_probs=True)  # shape: (B, T, V)
             log_prob = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)

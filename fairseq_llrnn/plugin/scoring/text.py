@@ -16,7 +16,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evaluation.text_bits import TextScore
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode
-from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.scoring.sentences import Scorer, load_scorer
 
@@ -31,7 +31,7 @@ class TextScorer:
         self.longest = scorer.limits[1]
         self.dictionary = scorer.task.target_dictionary
         decoder = self.model.decoder
-        self.opened = isinstance(decoder, LogLinearDecoder) and decoder.opened is not None
+        self.opened = isinstance(decoder, LogLinearDecoder) and decoder.head.opened is not None
 
     def score(self, lines: Iterable[str]) -> TextScore:
         """The sums over the lines.
@@ -81,11 +81,11 @@ class TextScorer:
         ids = encode(self.dictionary, words)
         if not self.opened:
             return known_words(ids, self.dictionary)
-        table = self.model.decoder.open_table
-        if table is not None:
+        strings = self.model.decoder.head.strings
+        if strings is not None:
             for place, word in enumerate(words):
                 if word in SPECIALS:
-                    ids[place] = table.words.open(word)
+                    ids[place] = strings.table.words.open(word)
         return ids
 
     def _padded(self, ids: Sequence[Tensor], move: bool) -> Tensor:
@@ -98,10 +98,10 @@ class TextScorer:
         decoder, known = self.model.decoder, known_words(target, self.dictionary)
         if isinstance(decoder, LogLinearDecoder):
             hidden, extra = decoder.extract_features(previous)
-            of_known = decoder.target_log_prob(hidden, extra, known).double()
+            of_known = decoder.head.target_log_probs(extra["batch"], known).double()
             if bool((known == target).all()):
                 return of_known, of_known
-            return decoder.target_log_prob(hidden, extra, target).double(), of_known
+            return decoder.head.target_log_probs(extra["batch"], target).double(), of_known
         log_probs = self.model.get_normalized_probs(decoder(previous), log_probs=True)
         of_known = log_probs.gather(2, known.unsqueeze(2)).squeeze(2).double()
         return of_known, of_known

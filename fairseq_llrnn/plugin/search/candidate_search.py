@@ -20,9 +20,10 @@ from fairseq.search import Search
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.head.records import Step
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
-from fairseq_llrnn.plugin.models.search_memory import SPECIAL_CLASSES, SPECIAL_SHARES, IncrementalState, SearchMemory
+from fairseq_llrnn.plugin.models.search_memory import IncrementalState
 from fairseq_llrnn.plugin.search.length_limit import (
     LimitedGenerator,
     LimitedGeneratorWithAlignment,
@@ -70,7 +71,7 @@ class CandidateModel(WithLimit):
         self.specials = specials
         self.wanted = 1  # candidates per hypothesis, besides the special symbols
         self.words = torch.empty(0)  # shape: (N, C), the word of each column
-        self._last: tuple[Tensor, Background, Tensor] | None = None
+        self._last: Step | None = None
 
     @property
     def columns(self) -> int:
@@ -87,12 +88,9 @@ class CandidateModel(WithLimit):
         decoder: LogLinearDecoder = self.single_model.decoder
         encoder_out = encoder_outs[0] if self.has_encoder() else None
         self.set_limits(incremental_states)
-        scores, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=incremental_states[0])
-        background, state = extra["background"], extra["state"]
-        # shape: (N, S); the features are tempered, the background is not
-        classes = decoder.output.class_log_probs(scores[:, -1] / temperature, extra["masses"])
-        self._last = classes, background, state
-        values, words = decoder.output.top_k(classes, background, state, self.wanted)
+        _, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=incremental_states[0])
+        step = self._last = decoder.head.tempered(extra["step"], temperature)
+        values, words = step.top_k(self.wanted)
         values = values.masked_fill(words < self.specials, NEGATIVE_INFINITY)
         if values.size(1) < self.wanted:  # a vocabulary smaller than the beam
             missing = self.wanted - values.size(1)
@@ -101,55 +99,28 @@ class CandidateModel(WithLimit):
         special = torch.arange(self.specials, device=tokens.device).expand(len(words), -1)
         self.words = torch.cat([special, words], dim=1)
         attention = None if extra["attn"] is None else extra["attn"][0][:, -1]
-        of_specials = self._log_probs_of_specials(special, SearchMemory(decoder, incremental_states[0]))
-        log_probs = torch.cat([of_specials, values], dim=1)
+        log_probs = torch.cat([step.log_probs_of_pinned(), values], dim=1)
         self.remember_end(log_probs)
         return log_probs, attention
 
     def log_probs_of(self, words: Tensor) -> Tensor:
         """log p of some words (N, K) for each hypothesis at the last step: (N, K)."""
         assert self._last is not None
-        return _members(self._last[0], *self._shares_and_classes(words))
-
-    def _shares_and_classes(self, words: Tensor) -> tuple[Tensor, Tensor]:
-        assert self._last is not None
-        _, background, state = self._last
-        each = state.repeat_interleave(words.size(1), 0)
-        share = background.log_share(each, words.flatten()).view_as(words)
-        return share, background.classes(each, words.flatten()).view_as(words)
-
-    def _log_probs_of_specials(self, special: Tensor, memory: SearchMemory) -> Tensor:
-        """As log_probs_of; where no state changes what the background says of them, it is asked once a search."""
-        assert self._last is not None
-        classes, background, _ = self._last
-        if not background.constant:
-            return self.log_probs_of(special)
-        share, signature = memory.get(SPECIAL_SHARES), memory.get(SPECIAL_CLASSES)
-        if share is None:
-            share, signature = self._shares_and_classes(special)
-            memory.set(SPECIAL_SHARES, share)
-            memory.set(SPECIAL_CLASSES, signature)
-        return _members(classes, share, signature)
+        return self._last.log_probs_of(words)
 
     def force(self, words: Tensor, log_probs: Tensor) -> Tensor:
         """The columns (N,) of the words (N,): of ordinary ones the first after the special symbols, which they get."""
         assert self._last is not None
-        _, background, state = self._last
+        background, states = self._last.background, self._last.state.states
         dictionary = self.single_model.decoder.dictionary
         # a string that no slot offers is <unk>, and takes its column
         unk = background.class_of[dictionary.unk()]
-        nameless = (words >= len(dictionary)) & (background.classes(state, words) == unk)
+        nameless = (words >= len(dictionary)) & (background.classes(states, words) == unk)
         ordinary = (words >= self.specials) & ~nameless
         log_probs[ordinary, self.specials] = self.log_probs_of(words.unsqueeze(1)).squeeze(1)[ordinary]
         columns = words.clamp(max=self.specials).masked_fill(nameless, dictionary.unk())
         self.words = self.words.scatter(1, columns.unsqueeze(1), words.unsqueeze(1))
         return columns
-
-
-def _members(classes: Tensor, share: Tensor, signature: Tensor) -> Tensor:
-    """log p of words (N, K) by their classes: log p of all classes (N, S), log shares and classes of the words."""
-    # a class without mass is −inf, and its members' share as well
-    return torch.where(torch.isneginf(share), share, classes.gather(1, signature) + share)
 
 
 class CandidateGenerator(ForcingGenerator):

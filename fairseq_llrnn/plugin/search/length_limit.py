@@ -38,7 +38,7 @@ NO_LENGTH = 1 << 30  # more than any limit of length
 def may_not_end(model: BaseFairseqModel) -> bool:
     """Whether there are states in the model's background where a string cannot end."""
     decoder = model.decoder
-    return isinstance(decoder, LogLinearDecoder) and decoder.background.within(2) is not decoder.background
+    return isinstance(decoder, LogLinearDecoder) and decoder.head.background.within(2) is not decoder.head.background
 
 
 class WithLimit(EnsembleModel):
@@ -231,7 +231,7 @@ class Completing(SequenceGenerator):
         source = sample["net_input"]["src_tokens"]
         prefix = source[:, :0] if prefix is None else prefix[:, : longest - 1]
         decoder = next(model.decoder for model in self.model.models if may_not_end(model))
-        background = decoder.background.given(source) if self.model.has_encoder() else decoder.background
+        background = decoder.head.background.given(source) if self.model.has_encoder() else decoder.head.background
         state = background.start(len(source))
         going = torch.ones_like(source[:, 0], dtype=torch.bool)
         left = torch.full_like(source[:, 0], longest)

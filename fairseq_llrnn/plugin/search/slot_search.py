@@ -26,7 +26,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.background import EvidenceMixture
-from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState
 from fairseq_llrnn.plugin.search.length_limit import Completing, LimitedEnsemble, WrappedSearch, may_not_end
@@ -34,7 +34,7 @@ from fairseq_llrnn.plugin.search.length_limit import Completing, LimitedEnsemble
 
 def has_slots(model: BaseFairseqModel) -> bool:
     """Whether a model offers slots."""
-    return isinstance(model.decoder, LogLinearDecoder) and model.decoder.slot_rows is not None
+    return isinstance(model.decoder, LogLinearDecoder) and model.decoder.head.slot_rows is not None
 
 
 def with_unknown_slots(answer: Tensor, bound: EvidenceMixture, sentence: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ class ColumnGenerator(ForcingGenerator):
         """As the host's; `constraints` of words become constraints of columns."""
         if constraints is not None:
             decoder = self.model.models[self.model.first].decoder
-            constraints = decoder.background.given(sample["net_input"]["src_tokens"]).column_of(constraints)
+            constraints = decoder.head.background.given(sample["net_input"]["src_tokens"]).column_of(constraints)
         found: list[list[dict[str, Tensor]]] = super()._generate(sample, prefix_tokens, constraints, bos_token)
         return found
 
@@ -204,7 +204,7 @@ class ColumnScorer(SequenceScorer):
     def generate(self, models: Sequence[BaseFairseqModel], sample: dict[str, Any], **options: Any) -> Any:
         """As the host's: the scores of each sample's target."""
         decoder, target = next(model.decoder for model in models if has_slots(model)), sample["target"]
-        bound = decoder.background.given(sample["net_input"]["src_tokens"])
+        bound = decoder.head.background.given(sample["net_input"]["src_tokens"])
         assert isinstance(bound, EvidenceMixture)
         padded = [model if has_slots(model) else _Padded(model, bound) for model in models]
         hypotheses = super().generate(padded, sample | {"target": bound.column_of(target)}, **options)

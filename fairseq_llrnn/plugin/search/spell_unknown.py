@@ -29,7 +29,9 @@ def spell_unknown(
     Args:
         prefix: what hypotheses had to begin with, (B, t), padded; it keeps its own ids, which may be of strings.
     """
-    model = next((m for m in models if isinstance(m.decoder, LogLinearDecoder) and m.decoder.opened is not None), None)
+    model = next(
+        (m for m in models if isinstance(m.decoder, LogLinearDecoder) and m.decoder.head.opened is not None), None
+    )
     if model is None:
         return
     dictionary = model.decoder.dictionary
@@ -54,7 +56,7 @@ def _spelt(model: BaseFairseqModel, sample: dict[str, Any], row: int, tokens: Te
         net_input = sample["net_input"]
         one = {name: net_input[name][row : row + 1] for name in ("src_tokens", "src_lengths")}
         encoder_out = model.encoder.forward_torchscript(one)
-    hidden, extra = decoder.extract_features(previous, encoder_out=encoder_out)
-    scores = decoder.opened.scores(hidden[0, places], extra["open"])  # shape: (places, O)
-    spelt = [decoder.open_table.spelt(o) for o in scores.argmax(-1).tolist()]
+    batch = decoder.extract_features(previous, encoder_out=encoder_out)[1]["batch"]
+    scores = decoder.head.opened.scores(batch.hidden[0, places], batch.rows.open_classes)  # shape: (places, O)
+    spelt = [decoder.head.strings.table.spelt(o) for o in scores.argmax(-1).tolist()]
     return tokens.index_copy(0, places, tokens.new_tensor(spelt))

@@ -19,9 +19,8 @@ from torch.nn import functional
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.plugin.compat.loading import data_folder, prior_folder
-from fairseq_llrnn.plugin.compat.open_words import known_words
+from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
-from fairseq_llrnn.plugin.models.experts import attach
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.candidate_search import generator_class
@@ -81,10 +80,10 @@ class PriorTask(FairseqTask):
     panel: Panel | None = None  # the experts of --expert
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """As the host's, with weights for the experts. Raises OptionError for a model that can have none."""
+        """As fairseq's. Raises OptionError where there are experts, for a model that can have none."""
         model = super().build_model(cfg, from_checkpoint)
-        if self.panel is not None:
-            attach(getattr(model, "decoder", None), self.panel, self.prior)
+        if self.panel is not None and not isinstance(getattr(model, "decoder", None), LogLinearDecoder):
+            raise OptionError("--expert: expected a log-linear model, found another one; use --arch llrnn_…")
         return model
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
@@ -210,7 +209,7 @@ class PriorTask(FairseqTask):
             ids = sample.get("id")  # of typed sentences, the host keeps the numbers to itself
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
-                background = decoder.background if source is None else decoder.background.given(source)
+                background = decoder.head.background if source is None else decoder.head.background.given(source)
                 share = background.log_share_along(previous, prefix)
                 if isinstance(generator, SequenceScorer):  # a language model's text: nothing is begun
                     decoder.refuse_impossible(share, prefix, prefix[:0] if ids is None else ids)

@@ -18,11 +18,9 @@ from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, class_log_sums
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.output.class_sampling import ClassSampler
-from fairseq_llrnn.plugin.compat.open_words import known_words
-from fairseq_llrnn.plugin.models.experts import most_of_evidence
+from fairseq_llrnn.head.records import Batch
+from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
@@ -109,12 +107,14 @@ class LogLinearCriterion(FairseqCriterion):
         decoder = model.decoder
         if not isinstance(decoder, LogLinearDecoder):
             raise OptionError("--criterion log_linear: expected a log-linear model: --arch llrnn_…")
-        if self.sampled_classes and model.training and decoder.sampler is None:
-            decoder.sampler = self._sampler(decoder)
+        head = decoder.head
+        if self.sampled_classes and model.training and head.sampler is None:
+            head.train_with_samples(self.sampled_classes)
         hidden, extra = model(**sample["net_input"], features_only=True)
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)
-        log_prob = decoder.target_log_prob(hidden, extra, target)
+        batch: Batch = extra["batch"]
+        log_prob = head.target_log_probs(batch, target)
         tokens = sample["ntokens"]
         if self.leaves_out:
             mask = mask & ~(log_prob.isneginf() & mask).any(1, keepdim=True)
@@ -124,10 +124,10 @@ class LogLinearCriterion(FairseqCriterion):
         nll = -log_prob.masked_fill(~mask, 0.0)
         loss = nll
         if self.label_smoothing:
-            gain = decoder.smoothing_gain(hidden, extra, target)
+            gain = head.smoothing_gain(batch, target)
             loss = loss - self.label_smoothing * gain.masked_fill(~mask, 0.0)
         if self.adaptor_penalty:
-            norm = decoder.adaptor_norm(hidden, self.adaptor_norm)
+            norm = head.adaptor_norm(hidden, self.adaptor_norm)
             loss = loss + self.adaptor_penalty * norm.masked_fill(~mask, 0.0)
         sentences = int(mask.any(1).sum()) if self.leaves_out else target.size(0)
         sample_size = sentences if self.sentence_avg else tokens
@@ -139,29 +139,15 @@ class LogLinearCriterion(FairseqCriterion):
             "sample_size": sample_size,
         }
         if not model.training:
-            words = target if decoder.slot_rows is not None else known_words(target, decoder.dictionary)
-            classes = extra["background"].classes_along(words)
-            slots = (classes >= decoder.background.num_classes) & (classes < most_of_evidence(extra["background"]))
-            logging_output |= self._details(decoder, hidden.detach(), nll.detach(), target, slots, mask)
+            details = self._details(decoder, hidden.detach(), nll.detach(), target, head.are_slots(batch, target), mask)
+            logging_output |= details
         return (loss.sum() if reduce else loss), sample_size, logging_output
-
-    def _sampler(self, decoder: LogLinearDecoder) -> ClassSampler:
-        """By the weights of the words where nothing is known of the context. Raises OptionError for what needs all."""
-        if decoder.output.formula == "plain" or decoder.experts is not None:
-            other = "--output-formula plain" if decoder.experts is None else "--expert"
-            raise OptionError(f"--sampled-classes: not supported with {other}; leave one of them out")
-        class_of = torch.from_numpy(self.prior.output.class_of)
-        weights = torch.from_numpy(self.prior.log_weights.copy()).unsqueeze(0)
-        log_mass = class_log_sums(weights, class_of, self.prior.output.num_classes).squeeze(0)
-        if decoder.opened is not None:
-            log_mass[decoder.opened.unk_class] = NEGATIVE_INFINITY  # it is summed apart
-        return ClassSampler(log_mass, self.sampled_classes).to(decoder.output.weight.device)
 
     def _details(
         self, decoder: LogLinearDecoder, hidden: Tensor, nll: Tensor, target: Tensor, slots: Tensor, mask: Tensor
     ) -> dict[str, Tensor]:
         """Sums for the validation log: ‖a‖₂, and the loss by kind of word; a slot is of the kind `evidence`."""
-        norm = decoder.adaptor_norm(hidden)
+        norm = decoder.head.adaptor_norm(hidden)
         details = {"adaptor_norm": norm.masked_fill(~mask, 0.0).sum()}
         kind = self.kind_of[known_words(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]
         sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])

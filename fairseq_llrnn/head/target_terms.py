@@ -1,58 +1,51 @@
-"""What a criterion asks of a decoder: log p of the targets, what label smoothing adds to it, and the adaptor's norm.
+"""What a training criterion asks: log p of the targets, what label smoothing adds to it, and the adaptor's norm.
 
-Sizes: B batch, T time, V words, S signatures, H hidden width. `hidden` (B, T, H) and `extra` are those of the decoder's
-`extract_features` for a whole batch. Targets are ids of words, or of strings from V on.
+Sizes: B batch, T time, V words, S signatures, O open classes, H hidden width. Targets are ids of words, or of strings
+from V on.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.positions import Along
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.experts.features import ExpertFeatures
+from fairseq_llrnn.head.class_rows import more_scores
+from fairseq_llrnn.head.records import Batch
 from fairseq_llrnn.open_vocabulary.mixture import class_mass
+from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
-from fairseq_llrnn.plugin.compat.open_words import OpenStrings
-from fairseq_llrnn.plugin.models.class_rows import has_more, more_scores
 
 
-def target_log_prob(
-    output: LogLinearOutput, strings: OpenStrings | None, hidden: Tensor, extra: dict[str, Any], targets: Tensor
-) -> Tensor:
+def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch: Batch, targets: Tensor) -> Tensor:
     """log p(target | K) in nats: targets (B, T) -> (B, T); −inf for a target that the background forbids."""
-    along: Along = extra["along"]
-    masses, static, slots = along.masses, output.rows.num_rows, None
-    words = _words(strings, extra, targets)
-    classes = along.background.classes_along(words).flatten()
-    if has_more(extra):
-        slots = SlotScores(
-            more_scores(hidden, extra).flatten(0, 1),
-            along.log_mass[..., static:].expand(*targets.shape, -1).flatten(0, 1),
-            classes,
-        )
+    masses, static, slots = batch.masses, output.rows.num_rows, None
+    words = _words(strings, batch, targets)
+    classes = batch.background.classes_along(words).flatten()
+    more = more_scores(batch.hidden, batch.rows.slots, batch.exceptions)
+    if more is not None:
+        of_slots = batch.log_mass[..., static:].expand(*targets.shape, -1)
+        slots = SlotScores(more.flatten(0, 1), of_slots.flatten(0, 1), classes)
     opened = None
-    if strings is not None:
-        opened = strings.mixture.scores(hidden, extra["open"]).flatten(0, 1)
+    if strings is not None and batch.rows.open_classes is not None:
+        opened = strings.mixture.scores(batch.hidden, batch.rows.open_classes).flatten(0, 1)
         mass = class_mass(masses, strings.mixture.unk_class)
         mass = mass if isinstance(masses, Corrections) else mass.expand(targets.shape).flatten()
         slots = strings.mixture.as_slot(opened, mass, classes, slots, static)
-    each, share = (hidden.flatten(0, 1), words.flatten()), along.log_share(words).flatten()
+    each, share = (batch.hidden.flatten(0, 1), words.flatten()), batch.positions.log_share(words).flatten()
     rows = masses if isinstance(masses, Corrections) else _rows(masses[..., :static], targets)
-    if "sampled" in extra:
-        flat = extra["sampled"].target_log_prob(*each, rows, share, slots)
+    if batch.rows.sampled is not None:
+        flat = batch.rows.sampled.target_log_prob(*each, rows, share, slots)
     else:
         log_weights = None
         if output.formula == "plain":
-            log_weights = along.log_weights().expand(*targets.shape, -1).flatten(0, 1)
-        flat = output.target_log_prob(*each, rows, share, log_weights, extra["composed"], slots)
+            log_weights = batch.positions.log_weights().expand(*targets.shape, -1).flatten(0, 1)
+        flat = output.target_log_prob(*each, rows, share, log_weights, batch.rows.signatures, slots)
     if strings is not None and opened is not None:
-        flat = strings.spelt(flat, opened, targets.flatten(), classes)
+        flat = strings.spelled(flat, opened, targets.flatten(), classes)
     return flat.view(targets.shape)
 
 
@@ -64,12 +57,7 @@ def log_class_sizes(background: Background, left_out: list[int]) -> Tensor:
 
 
 def smoothing_gain(
-    output: LogLinearOutput,
-    strings: OpenStrings | None,
-    log_sizes: Tensor,
-    hidden: Tensor,
-    extra: dict[str, Any],
-    targets: Tensor,
+    output: LogLinearOutput, strings: OpenStrings | None, log_sizes: Tensor, batch: Batch, targets: Tensor
 ) -> Tensor:
     """What label smoothing adds to the log-probabilities, in units of its ε (LogLinearOutput): (B, T).
 
@@ -78,25 +66,25 @@ def smoothing_gain(
 
     log_sizes: of `log_class_sizes`.
     """
-    along: Along = extra["along"]
-    sizes = functional.pad(log_sizes, (0, along.log_mass.size(-1) - len(log_sizes)))
-    log_q = torch.where(along.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
-    words, slots = _words(strings, extra, targets), None
-    if has_more(extra):
-        slots = SlotScores(more_scores(hidden, extra), log_q, along.background.classes_along(words))
-    if strings is not None:
+    sizes = functional.pad(log_sizes, (0, batch.log_mass.size(-1) - len(log_sizes)))
+    log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
+    words, slots = _words(strings, batch, targets), None
+    more = more_scores(batch.hidden, batch.rows.slots, batch.exceptions)
+    if more is not None:
+        slots = SlotScores(more, log_q, batch.background.classes_along(words))
+    if strings is not None and batch.rows.open_classes is not None:
         classes = output.class_of[words] if slots is None else slots.targets
-        column = strings.mixture.scores(hidden, extra["open"]).logsumexp(-1, keepdim=True)
+        column = strings.mixture.scores(batch.hidden, batch.rows.open_classes).logsumexp(-1, keepdim=True)
         if slots is not None:
             column = torch.cat([slots.scores, column], dim=-1)
         last = output.rows.num_rows + column.size(-1) - 1
         log_q = functional.pad(log_q, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
         slots = SlotScores(column, log_q, classes.masked_fill(classes == strings.mixture.unk_class, last))
-    return output.smoothing_gain(hidden, words, log_q, extra["composed"], slots)
+    return output.smoothing_gain(batch.hidden, words, log_q, batch.rows.signatures, slots)
 
 
 def adaptor_norm(output: LogLinearOutput, experts: ExpertFeatures | None, hidden: Tensor, p: float) -> Tensor:
-    """‖a(K)‖ₚ at every position: (B, T, H) -> (B, T). Experts' weights are part of a."""
+    """‖a(K)‖ₚ at every position: (B, T, H') -> (B, T). Experts' weights are part of a."""
     flat, width = hidden.flatten(0, 1), output.weight.size(1)
     norm = output.adaptor_norm(flat[:, :width], p)
     if experts is not None:
@@ -105,11 +93,13 @@ def adaptor_norm(output: LogLinearOutput, experts: ExpertFeatures | None, hidden
     return norm.view(hidden.shape[:2])
 
 
-def _words(strings: OpenStrings | None, extra: dict[str, Any], targets: Tensor) -> Tensor:
+def _words(strings: OpenStrings | None, batch: Batch, targets: Tensor) -> Tensor:
     """The targets as the background knows them: one of evidence knows strings by their ids."""
-    return targets if strings is None or extra.get("slots") is not None else strings.known(targets)
+    return targets if strings is None or batch.rows.slots is not None else strings.known(targets)
 
 
-def _rows(along: Tensor, targets: Tensor) -> Tensor:
+def _rows(per_position: Tensor, targets: Tensor) -> Tensor:
     """(1, 1, ·) -> (1, ·) and (B, 1, ·) -> (B, ·), a row for each sentence; what else broadcasts -> (B·T, ·)."""
-    return along.flatten(0, 1) if along.size(1) == 1 else along.expand(*targets.shape, -1).flatten(0, 1)
+    if per_position.size(1) == 1:
+        return per_position.flatten(0, 1)
+    return per_position.expand(*targets.shape, -1).flatten(0, 1)

@@ -1,0 +1,95 @@
+"""All classes of a head: their rows, made once a batch or a search, and their scores.
+
+Sizes: B batch (in a search, N hypotheses), T time, L source length, S signatures, O open classes, J context classes
+(slots of evidence, then the exceptions of experts), H hidden width, E encoder width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.evidence.background import EvidenceMixture
+from fairseq_llrnn.evidence.slots import SlotRows
+from fairseq_llrnn.experts.features import ExpertFeatures
+from fairseq_llrnn.head.records import RowPair, Rows
+from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
+from fairseq_llrnn.output.class_sampling import ClassSampler
+from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.sampled_log_linear import SampledOutput
+
+
+def rows_of_classes(
+    output: LogLinearOutput, opened: OpenMixture | None, slots: RowPair | None, sampler: ClassSampler | None
+) -> Rows:
+    """Rows of the signatures, or of those that are drawn; and of open classes and slots, if there are any."""
+    of_open = None if opened is None else opened.composed(output.weight, output.bias)
+    if sampler is not None:
+        sampled = SampledOutput(output, sampler.draw())
+        return Rows((sampled.rows, sampled.bias), (sampled.rows, sampled.bias), of_open, slots, slots, sampled)
+    own = output.composed() if opened is None else opened.without_unk(output.composed())
+    return Rows(own, own, of_open, slots, slots)
+
+
+def widened(rows: Rows, experts: ExpertFeatures, opened: OpenMixture | None, evidence: EvidenceMixture | None) -> Rows:
+    """The rows with the columns that the experts have named so far."""
+    signatures = experts.widen_rows(rows.own[0]), rows.own[1]
+    slots, of_open = rows.own_slots, rows.open_classes
+    if rows.own_slots is not None and evidence is not None:
+        slots = experts.widen_slot_rows(rows.own_slots[0], evidence.slots), rows.own_slots[1]
+    if of_open is not None and opened is not None:
+        own = of_open[0][:, : rows.own[0].size(1)]
+        of_open = experts.widen_other_rows(own, opened.rows), of_open[1]
+    return Rows(signatures, rows.own, of_open, slots, rows.own_slots)
+
+
+def rows_of_slots(
+    layer: SlotRows, output: LogLinearOutput, evidence: EvidenceMixture, states: Tensor, sentence: Tensor | None
+) -> RowPair:
+    """Rows (B, J, H) and biases (B, J) of the slots of every sentence, like those of LogLinearOutput.composed.
+
+    Args:
+        states: of the encoder, (B, L, E), or of hypotheses, (N, L, E). sentence: of each hypothesis, (N,), or None.
+    """
+    if sentence is not None:
+        states = states[sentence.diff(prepend=sentence[:1] - 1) > 0]  # the first hypothesis of each
+    rows: RowPair = layer(evidence.slots, output.weight, output.bias, states)
+    return rows
+
+
+def class_scores(
+    output: LogLinearOutput,
+    opened: OpenMixture | None,
+    hidden: Tensor,
+    rows: Rows,
+    slots: RowPair | None,
+    exceptions: RowPair | None,
+) -> Tensor:
+    """Scores of all classes, that of <unk> being of the open ones: (B, T, H') -> (B, T, S + J).
+
+    Args:
+        slots: of each row's sentence, (B, J₁, H') and (B, J₁). exceptions: (B, T, J − J₁, H') and (B, T, J − J₁).
+    """
+    scores = output.class_scores(hidden, rows.signatures)
+    if opened is not None and rows.open_classes is not None:
+        scores = opened.with_unk(scores, opened.scores(hidden, rows.open_classes))
+    more = more_scores(hidden, slots, exceptions)
+    return scores if more is None else torch.cat([scores, more], dim=2)
+
+
+def more_scores(hidden: Tensor, slots: RowPair | None, exceptions: RowPair | None) -> Tensor | None:
+    """Scores of the context classes: (B, T, H') -> (B, T, J), at least float32; None where there are none."""
+    found = []
+    if slots is not None:
+        rows, bias = slots
+        found.append((hidden @ rows.to(hidden.dtype).transpose(1, 2)).to(bias.dtype) + bias.unsqueeze(1))
+    if exceptions is not None:
+        rows, bias = exceptions
+        if rows.size(1) == 1:
+            product = hidden @ rows.squeeze(1).to(hidden.dtype).transpose(1, 2)
+        else:
+            product = (hidden.unsqueeze(2) * rows.to(hidden.dtype)).sum(3)
+        found.append(product.to(bias.dtype) + bias)
+    if not found:
+        return None
+    return torch.cat(found, dim=2) if len(found) > 1 else found[0]

@@ -1,0 +1,144 @@
+"""What travels between a network, the head, a criterion and a search.
+
+Sizes: B batch, T time, N hypotheses, V words, S signatures, O open classes, J context classes (slots of evidence, then
+exceptions of experts), J₁ of them slots, H hidden width, H' = H and what experts add to it, K tokens asked about. All
+records are frozen: what changes them returns another one. Probabilities are natural logarithms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.positions import Along
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.output.log_linear import best_words
+from fairseq_llrnn.output.sampled_log_linear import SampledOutput
+
+RowPair = tuple[Tensor, Tensor]  # rows of the output layer, and their biases
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A batch before the network has read it: what is known of its sources and its text."""
+
+    background: Background  # of these sentences, with the classes of experts' exceptions
+    previous: Tensor  # (B, T) the tokens before each position, as the background knows them
+    readable: Tensor  # (B, T) the same, as a network with a row per word (and per open class) can read them
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of the output layer, made once for a batch or a search."""
+
+    signatures: RowPair  # (S, H'), (S,)
+    own: RowPair  # the same without what experts add
+    open_classes: RowPair | None = None  # (O, H'), (O,)
+    slots: RowPair | None = None  # (B, J₁, H'), (B, J₁), of every sentence
+    own_slots: RowPair | None = None
+    sampled: SampledOutput | None = None  # in training with samples; `signatures` are then not to be used
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch that the network has read: all that a criterion needs."""
+
+    hidden: Tensor  # (B, T, H')
+    positions: Along
+    masses: Tensor | Corrections  # log masses as `positions` has them, a learned temperature applied
+    rows: Rows
+    exceptions: RowPair | None = None  # (B, T, J − J₁, H'), (B, T, J − J₁), T = 1 where all positions share them
+
+    @property
+    def background(self) -> Background:
+        return self.positions.background
+
+    @cached_property
+    def log_mass(self) -> Tensor:
+        """log B of all classes, broadcasting to (B, T, S + J): dense, so only where it is needed."""
+        if isinstance(self.masses, Corrections):
+            return self.masses.dense(self.positions.previous.numel()).view(*self.positions.previous.shape, -1)
+        return self.masses
+
+
+@dataclass(frozen=True)
+class State:
+    """N hypotheses of a search: what they have written, as far as the background and the head need it."""
+
+    background: Background  # of the search's sentences
+    states: Tensor  # (N, …), of the background
+    rows: Rows
+    length: int = 0  # tokens that every hypothesis has written
+    longest: int | None = None  # the most that one may have, </s> included
+    pinned: Tensor | None = None  # (K,) tokens whose probabilities every step is asked for
+    pinned_shares: RowPair | None = None  # their log shares and classes, (N, K) each, where no state changes them
+
+    def select(self, index: Tensor) -> State:
+        """The hypotheses index[0], index[1], …: reordered, repeated or left out; index: (M,) int64."""
+        shares = self.pinned_shares
+        chosen = None if shares is None else (shares[0].index_select(0, index), shares[1].index_select(0, index))
+        return replace(self, states=self.states.index_select(0, index), pinned_shares=chosen)
+
+    def limited(self, longest: int | None) -> State:
+        """The same hypotheses in a search whose hypotheses have at most `longest` tokens, `</s>` included."""
+        return replace(self, longest=longest)
+
+    @property
+    def reachable(self) -> Background:
+        """The background of the next step: where there is a limit, without words after which no end is in reach."""
+        return self.background if self.longest is None else self.background.within(self.longest - self.length)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a search: the distribution of the next token of N hypotheses."""
+
+    scores: Tensor  # aᵀφ of all classes, (N, S + J)
+    masses: Tensor | Corrections  # log B of the same
+    background: Background  # as `State.reachable`
+    state: State
+
+    @cached_property
+    def class_log_probs(self) -> Tensor:
+        """log p(σ | K): (N, S + J)."""
+        if isinstance(self.masses, Corrections):
+            return functional.log_softmax(self.masses.correct(self.scores + self.masses.shared), dim=-1)
+        return functional.log_softmax(self.scores + self.masses, dim=-1)
+
+    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k most probable tokens, exactly, without a V-sized tensor: log p and tokens, (N, k) each."""
+        return best_words(self.class_log_probs, self.background, self.state.states, k)
+
+    def log_probs_of(self, tokens: Tensor) -> Tensor:
+        """log p of some tokens (N, K) of each hypothesis: (N, K)."""
+        share, classes = shares_and_classes(self.background, self.state.states, tokens)
+        return _members(self.class_log_probs, share, classes)
+
+    def log_probs_of_pinned(self) -> Tensor:
+        """log p of `State.pinned`: (N, K)."""
+        assert self.state.pinned is not None
+        if self.state.pinned_shares is None:
+            return self.log_probs_of(self.state.pinned.expand(len(self.scores), -1))
+        return _members(self.class_log_probs, *self.state.pinned_shares)
+
+    def word_log_probs(self) -> Tensor:
+        """log p of all words, and of strings outside the dictionary that slots offer: (N, V + J₁)."""
+        return self.background.word_log_probs(self.class_log_probs, self.state.states)
+
+
+def shares_and_classes(background: Background, states: Tensor, tokens: Tensor) -> RowPair:
+    """Log shares and classes of some tokens (N, K) of each hypothesis: (N, K) each."""
+    each = states.repeat_interleave(tokens.size(1), 0)
+    share = background.log_share(each, tokens.flatten()).view_as(tokens)
+    return share, background.classes(each, tokens.flatten()).view_as(tokens)
+
+
+def _members(classes: Tensor, share: Tensor, signature: Tensor) -> Tensor:
+    """log p of words (N, K) by their classes: log p of all classes, log shares and classes of the words."""
+    # a class without mass is −inf, and its members' share as well
+    return torch.where(torch.isneginf(share), share, classes.gather(1, signature) + share)

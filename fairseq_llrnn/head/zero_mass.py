@@ -1,0 +1,58 @@
+"""Targets that the background forbids, whose loss would be infinite: which word, where.
+
+Sizes: B batch, T time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError
+
+FIX_ZERO_MASS = "build the prior with a background that covers it, e.g. --background unigram --smoothing absolute"
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """The first of some words without mass."""
+
+    row: int  # from 0
+    position: int  # from 1
+    token: int
+    around: Tensor  # the tokens near it, without padding
+    many: int  # how many there are
+
+
+def first_forbidden(log_prob: Tensor, words: Tensor, pad: int) -> Forbidden | None:
+    """The first of the words (B, T), but padding, whose log_prob (B, T) is −inf; None where there is none."""
+    impossible = torch.isneginf(log_prob) & words.ne(pad)
+    if not bool(impossible.any()):
+        return None
+    row, position = impossible.nonzero()[0].tolist()
+    near = words[row, max(0, position - 5) : position + 4]
+    return Forbidden(row, position + 1, int(words[row, position]), near[near.ne(pad)], int(impossible.sum()))
+
+
+def refuse_forbidden(
+    log_prob: Tensor, targets: Tensor, pad: int, word_of: Callable[[int], str], ids: Tensor | None, fix: str
+) -> None:
+    """Raise DataError for the first target, (B, T), but padding, whose log_prob (B, T) is −inf.
+
+    Args:
+        word_of: the string of a token. ids: (B,) the samples' numbers, from zero, or None. fix: what to do about it.
+    """
+    found = first_forbidden(log_prob, targets, pad)
+    if found is not None:
+        known = ids is not None and len(ids) == len(targets)
+        place = (
+            f"at position {found.position} of sample {int(ids[found.row]) + 1}, " if known and ids is not None else ""
+        )
+        around = " ".join(word_of(token) for token in found.around.tolist())
+        raise DataError(
+            f"the background gives word {word_of(found.token)!r} no mass, but it is the target {place}in {around!r} "
+            f"({found.many} such targets in this batch); {fix}"
+        )

@@ -1,0 +1,169 @@
+"""The head beside the definition p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over all words, in values and gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_priors import COUNTS, SYMBOLS, make_prior
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.prior.build import PriorSettings
+
+H, B, T = 5, 3, 4
+TARGETS = torch.tensor([[4, 8, 4, 2], [5, 6, 2, 1], [9, 3, 7, 2]])
+
+
+def make_head(**options: object) -> LogLinearHead:
+    torch.manual_seed(1)
+    head = LogLinearHead(make_prior(), H, **options).double()  # type: ignore[arg-type]
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.normal_()
+    return head.eval()
+
+
+def hidden_states() -> Tensor:
+    return torch.randn(B, T, H, generator=torch.Generator().manual_seed(2), dtype=torch.float64, requires_grad=True)
+
+
+def by_definition(head: LogLinearHead, hidden: Tensor) -> Tensor:
+    """log p of all words (B, T, V), with a dense matrix of features."""
+    phi = head.output.rows.dense().double()[head.output.class_of]  # shape: (V, F)
+    adaptor = hidden @ head.output.weight.T + head.output.bias
+    log_weights = torch.from_numpy(head.prior.log_weights).float().double()  # as the background keeps them
+    return (adaptor @ phi.T + log_weights).log_softmax(-1)
+
+
+def test_log_probabilities_of_all_words() -> None:
+    head, hidden = make_head(), hidden_states()
+    torch.testing.assert_close(head.log_probs(hidden), by_definition(head, hidden), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(head.log_probs(hidden).exp().sum(-1), torch.ones(B, T, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_loss_and_its_gradients(reduction: str) -> None:
+    head, hidden = make_head(), hidden_states()
+    real = TARGETS.ne(1)
+    each = -by_definition(head, hidden).gather(2, TARGETS.unsqueeze(2)).squeeze(2).masked_fill(~real, 0.0)
+    expected = {"mean": each.sum() / real.sum(), "sum": each.sum(), "none": each}[reduction]
+    loss = head.loss(hidden, TARGETS, reduction=reduction)
+    torch.testing.assert_close(loss, expected, rtol=1e-6, atol=1e-6)
+    leaves = [hidden, head.output.weight, head.output.bias]
+    ours, theirs = (torch.autograd.grad(value.sum(), leaves) for value in (loss, expected))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
+
+
+def test_label_smoothing_and_the_penalty_are_what_their_formulas_say() -> None:
+    head, hidden = make_head(), hidden_states()
+    real = TARGETS.ne(1)
+    plain = head.loss(hidden, TARGETS, reduction="sum")
+    norm = (hidden @ head.output.weight.T + head.output.bias).norm(dim=-1)[real].sum()
+    penalised = head.loss(hidden, TARGETS, adaptor_penalty=0.3, reduction="sum")
+    torch.testing.assert_close(penalised, plain + 0.3 * norm, rtol=1e-6, atol=1e-6)
+    phi = head.output.rows.dense().double()[head.output.class_of]
+    scores = (hidden @ head.output.weight.T + head.output.bias) @ phi.T  # shape: (B, T, V)
+    words = torch.tensor([i for i, s in enumerate(SYMBOLS) if s not in ("<s>", "<pad>", "</s>", "<unk>")])
+    gain = scores[..., words].mean(-1) - scores.gather(2, TARGETS.unsqueeze(2)).squeeze(2)
+    smoothed = head.loss(hidden, TARGETS, label_smoothing=0.1, reduction="sum")
+    torch.testing.assert_close(smoothed, plain - 0.1 * gain[real].sum(), rtol=1e-6, atol=1e-6)
+
+
+def test_decoding_gives_what_the_batch_gives() -> None:
+    head, hidden = make_head(), hidden_states()
+    whole, state = head.log_probs(hidden), head.start(B)
+    for t in range(T):
+        values, tokens = head.top_k(hidden[:, t], state, k=4)
+        best, _ = whole[:, t].topk(4)
+        torch.testing.assert_close(values, best)
+        torch.testing.assert_close(whole[:, t].gather(1, tokens), values)
+        state = head.advance(state, TARGETS[:, t])
+    assert state.length == T
+
+
+def test_a_temperature_divides_scores_and_not_the_background() -> None:
+    head, hidden = make_head(), hidden_states()
+    cold = make_head()
+    with torch.no_grad():
+        cold.output.weight.div_(0.5)
+        cold.output.bias.div_(0.5)
+    values, tokens = head.top_k(hidden[:, 0], head.start(B), k=3, temperature=0.5)
+    expected, same = cold.top_k(hidden[:, 0], cold.start(B), k=3)
+    torch.testing.assert_close(values, expected)
+    assert torch.equal(tokens, same)
+
+
+def test_a_softmax_is_the_special_case() -> None:
+    torch.manual_seed(1)
+    prior = make_prior(PriorSettings(top_words="all", features=(), background="uniform"))
+    head, hidden = LogLinearHead(prior, H).eval(), torch.randn(B, T, H)
+    feature = torch.from_numpy(prior.output.features.indices)[head.output.class_of]
+    logits = hidden @ head.output.weight[feature].T + head.output.bias[feature]
+    logits[..., :2] = -torch.inf  # <s> and <pad> are never predicted
+    torch.testing.assert_close(head.log_probs(hidden), logits.log_softmax(-1))
+
+
+def test_sampled_training_with_all_classes_is_exact_training() -> None:
+    exact, sampled, hidden = make_head(), make_head(sampled_classes=100), hidden_states()
+    sampled.train()
+    torch.testing.assert_close(sampled.loss(hidden, TARGETS), exact.loss(hidden, TARGETS), rtol=1e-6, atol=1e-6)
+
+
+def test_embeddings_are_sums_of_features_and_may_be_tied() -> None:
+    head = make_head(embed_size=H, tie_embedding=True)
+    phi = head.output.rows.dense().double()[head.output.class_of]
+    torch.testing.assert_close(head.embed(TARGETS), (phi @ head.output.weight)[TARGETS])
+    rows = head.embedding_rows()
+    torch.testing.assert_close(head.embed(TARGETS, rows), head.embed(TARGETS))
+    assert torch.equal(head.embed(torch.tensor([500])), head.embed(torch.tensor([3]))), "read as <unk>"
+    with pytest.raises(OptionError, match="expected a head made with embed_size, found one without; give it"):
+        make_head().embed(TARGETS)
+    with pytest.raises(OptionError, match=f"tie_embedding: expected embed_size {H}, which is hidden_size, found 7"):
+        make_head(embed_size=7, tie_embedding=True)
+
+
+def test_explanations_add_up() -> None:
+    head, hidden = make_head(), hidden_states()
+    found = head.explain(hidden[:1].detach(), TARGETS[0], top=3)
+    expected = head.log_probs(hidden[:1])[0].gather(1, TARGETS[0].unsqueeze(1)).squeeze(1)
+    assert [e.token for e in found] == ["le", "chat", "le", "</s>"]
+    for explanation, log_prob in zip(found, expected.tolist(), strict=True):
+        assert explanation.log_prob == pytest.approx(log_prob)
+        parts = explanation.log_background + sum(v for _, v in explanation.own_features) + explanation.normaliser
+        assert parts == pytest.approx(log_prob, abs=1e-6)
+
+
+def test_weights_of_another_prior_are_refused() -> None:
+    head, other = make_head(), LogLinearHead(make_prior(PriorSettings(top_words=3)), H)
+    head.load_state_dict(make_head().state_dict())
+    with pytest.raises(PriorError, match="was trained with another prior"):
+        head.load_state_dict(other.state_dict())
+
+
+def test_shapes_that_do_not_fit_are_named() -> None:
+    head, hidden = make_head(), hidden_states()
+    with pytest.raises(DataError, match=rf"expected hidden states \(B, T, {H}\), found \(3, 4, 2\)"):
+        head.loss(hidden[..., :2], TARGETS)
+    with pytest.raises(DataError, match=r"expected targets \(B, T\) = \(3, 4\), .* found \(3, 3\)"):
+        head.loss(hidden, TARGETS[:, 1:], previous=TARGETS)
+    with pytest.raises(OptionError, match="reduction: expected mean, sum or none, found 'all'"):
+        head.loss(hidden, TARGETS, reduction="all")
+
+
+def test_a_target_without_mass_is_named() -> None:
+    head, hidden = make_head(), hidden_states()
+    targets = TARGETS.clone()
+    targets[1, 1] = 0
+    with pytest.raises(DataError, match=r"gives word '<s>' no mass, but it is the target in 'la <s> </s>'"):
+        head.loss(hidden, targets)
+
+
+def test_the_head_follows_to_another_precision() -> None:
+    head, hidden = make_head(), hidden_states()
+    single = make_head().float()
+    torch.testing.assert_close(
+        single.loss(hidden.float(), TARGETS).double(), head.loss(hidden, TARGETS), rtol=1e-4, atol=1e-4
+    )
+    assert COUNTS.sum() > 0

@@ -1,0 +1,90 @@
+"""Which background a batch or a search asks, and what it tells it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_priors import SYMBOLS, make_prior
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.head import LogLinearHead
+
+SOURCE, PREVIOUS = torch.tensor([[4, 5], [6, 7]]), torch.tensor([[2, 4], [2, 5]])
+
+
+class Telling(Background):
+    """Notes what it is asked for. A state is the number of the sentence, then all tokens so far."""
+
+    def __init__(self, class_of: Tensor, num_classes: int, *told: tuple) -> None:
+        super().__init__(class_of, num_classes)
+        self.told = told
+
+    def _with(self, *told: tuple) -> Telling:
+        return Telling(self.class_of, self.num_classes, *self.told, *told)
+
+    def given(self, source: Tensor, left_out: Tensor | None = None) -> Telling:
+        return self._with(("given", source.tolist(), None if left_out is None else left_out.tolist()))
+
+    def held_out(self, tokens: Tensor) -> Telling:
+        return self._with(("held out", tokens.tolist()))
+
+    def within(self, remaining: int) -> Telling:
+        return self._with(("within", remaining))
+
+    def start(self, n: int) -> Tensor:
+        return torch.arange(n).unsqueeze(1)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return torch.cat([state, tokens.unsqueeze(1)], dim=1)
+
+
+@pytest.fixture
+def head() -> LogLinearHead:
+    made = LogLinearHead(make_prior(), 3)
+    made.background = Telling(made.background.class_of, made.background.num_classes)
+    return made
+
+
+def told(background: Background) -> tuple:
+    assert isinstance(background, Telling)
+    return background.told
+
+
+def test_a_batch_is_given_its_sources_and_in_training_leaves_its_own_text_out(head: LogLinearHead) -> None:
+    source, previous = SOURCE.tolist(), PREVIOUS.tolist()
+    head.eval()
+    assert told(head.condition(PREVIOUS).background) == ()
+    assert told(head.condition(PREVIOUS, SOURCE).background) == (("given", source, None),)
+    head.train()
+    assert told(head.condition(PREVIOUS).background) == (("held out", previous),)
+    trained = head.condition(PREVIOUS, SOURCE)
+    assert told(trained.background) == (("given", source, previous), ("held out", previous))
+
+
+def test_a_search_sees_each_sentence_once_and_its_states_know_theirs(head: LogLinearHead) -> None:
+    state = head.start(4, source=SOURCE.repeat_interleave(2, 0))
+    assert told(state.background) == (("given", SOURCE.tolist(), None),)
+    state = head.advance(state, torch.tensor([4, 5, 6, 7]))
+    assert state.states.tolist() == [[0, 4], [0, 5], [1, 6], [1, 7]]
+    longer = head.advance(state.select(torch.tensor([1, 1, 3, 2])), torch.tensor([8, 4, 8, 4]))
+    assert longer.background is state.background
+    assert longer.states.tolist() == [[0, 5, 8], [0, 5, 4], [1, 7, 8], [1, 6, 4]]
+    assert state.states.tolist() == [[0, 4], [0, 5], [1, 6], [1, 7]], "records are not changed"
+
+
+def test_a_search_without_sources_has_one_background_for_all(head: LogLinearHead) -> None:
+    state = head.start(2)
+    assert state.background is head.background
+    assert state.states.tolist() == [[0], [1]]
+
+
+def test_a_limit_counts_what_was_written(head: LogLinearHead) -> None:
+    state = head.start(2)
+    assert state.reachable is head.background
+    state = state.limited(5)
+    assert told(state.reachable) == (("within", 5),)
+    for _ in range(3):
+        state = head.advance(state, torch.tensor([4, 4]))
+    assert told(state.reachable) == (("within", 2),)
+    assert len(SYMBOLS) == head.num_words

@@ -1,0 +1,28 @@
+"""A prior over a dozen words, built as `llrnn prior` builds it, for tests of the head."""
+
+import numpy as np
+
+from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.prior import Prior
+
+SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "fenêtre", "chat", "12", "chien", "vache")
+COUNTS = np.array([0, 0, 5, 1, 9, 8, 3, 2, 2, 1, 1, 1])
+FEMININE, MASCULINE = ("maison", "fenêtre", "vache"), ("chat", "chien")
+
+
+def small_lexicon() -> Lexicon:
+    lexicon = Lexicon()
+    lexicon.add("la", ["POS:DET", "Gender:Fem"])
+    lexicon.add("le", ["POS:DET", "Gender:Masc"])
+    for words, gender in ((FEMININE, "Fem"), (MASCULINE, "Masc")):
+        for word in words:
+            lexicon.add(word, ["POS:NOUN", f"Gender:{gender}"])
+    return lexicon
+
+
+def make_prior(settings: PriorSettings | None = None) -> Prior:
+    """V = 12 words; two of them have an identity, unless the settings say otherwise."""
+    words = WordList(SYMBOLS, COUNTS)
+    return build_prior(words, COUNTS, small_lexicon(), settings or PriorSettings(top_words=2))[0]
