@@ -39,7 +39,7 @@ from fairseq_llrnn.head.class_rows import class_scores, rows_of_classes, rows_of
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
 from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
 from fairseq_llrnn.head.records import Batch, Condition, RowPair, Rows, State, Step, shares_and_classes
-from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, refuse_forbidden
+from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, ShownWords, refuse_forbidden
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
 from fairseq_llrnn.output.class_sampling import ClassSampler
@@ -435,13 +435,15 @@ class LogLinearHead(nn.Module):
 
     # ---- checks ---------------------------------------------------------------------------------------------------
 
-    def refuse_forbidden(self, log_prob: Tensor, targets: Tensor, ids: Tensor | None = None, fix: str = "") -> None:
+    def refuse_forbidden(
+        self, log_prob: Tensor, targets: Tensor, ids: Tensor | None = None, fix: str = FIX_ZERO_MASS
+    ) -> None:
         """Raise DataError for a target (B, T), but padding, whose log_prob (B, T) is −inf: its loss would be infinite.
 
         Args:
             ids: (B,) the samples' numbers, from zero. fix: what to do about it.
         """
-        refuse_forbidden(log_prob, targets, self.pad, self._word_of, ids, fix or FIX_ZERO_MASS)
+        refuse_forbidden(log_prob, targets, ShownWords(self._word_of, self.pad, self.eos), ids, fix)
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
         """Refuse weights that were trained beside another prior, other experts or options; `prefix` ends in a dot.

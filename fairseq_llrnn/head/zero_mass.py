@@ -17,6 +17,15 @@ FIX_ZERO_MASS = "build the prior with a background that covers it, e.g. --backgr
 
 
 @dataclass(frozen=True)
+class ShownWords:
+    """How messages show tokens."""
+
+    word_of: Callable[[int], str]  # the string of a token
+    pad: int
+    eos: int
+
+
+@dataclass(frozen=True)
 class Forbidden:
     """The first of some words without mass."""
 
@@ -38,21 +47,19 @@ def first_forbidden(log_prob: Tensor, words: Tensor, pad: int) -> Forbidden | No
 
 
 def refuse_forbidden(
-    log_prob: Tensor, targets: Tensor, pad: int, word_of: Callable[[int], str], ids: Tensor | None, fix: str
+    log_prob: Tensor, targets: Tensor, words: ShownWords, ids: Tensor | None = None, fix: str = FIX_ZERO_MASS
 ) -> None:
     """Raise DataError for the first target, (B, T), but padding, whose log_prob (B, T) is −inf.
 
     Args:
-        word_of: the string of a token. ids: (B,) the samples' numbers, from zero, or None. fix: what to do about it.
+        ids: (B,) the samples' numbers, from zero; None, or another length, where they are not known. fix: what to do.
     """
-    found = first_forbidden(log_prob, targets, pad)
+    found = first_forbidden(log_prob, targets, words.pad)
     if found is not None:
         known = ids is not None and len(ids) == len(targets)
-        place = (
-            f"at position {found.position} of sample {int(ids[found.row]) + 1}, " if known and ids is not None else ""
-        )
-        around = " ".join(word_of(token) for token in found.around.tolist())
+        place = f"at position {found.position} of sample {int(ids[found.row]) + 1}, " if known else ""  # type: ignore[index]
+        around = " ".join(words.word_of(token) for token in found.around.tolist() if token != words.eos)
         raise DataError(
-            f"the background gives word {word_of(found.token)!r} no mass, but it is the target {place}in {around!r} "
-            f"({found.many} such targets in this batch); {fix}"
+            f"the background gives word {words.word_of(found.token)!r} no mass, but it is the target {place}in "
+            f"{around!r} ({found.many} such targets in this batch); {fix}"
         )

@@ -156,7 +156,7 @@ def test_a_target_without_mass_is_named() -> None:
     head, hidden = make_head(), hidden_states()
     targets = TARGETS.clone()
     targets[1, 1] = 0
-    with pytest.raises(DataError, match=r"gives word '<s>' no mass, but it is the target in 'la <s> </s>'"):
+    with pytest.raises(DataError, match=r"gives word '<s>' no mass, but it is the target in 'la <s>'"):
         head.loss(hidden, targets)
 
 

@@ -33,7 +33,7 @@ def test_the_criterion_is_the_sum_over_words_and_slots_and_trains_everything(
         output = setting.model(**sample["net_input"])
         whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V + J)
     target = sample["target"]
-    columns = output[1]["background"].column_of(target).unsqueeze(2)
+    columns = output[1]["batch"].background.column_of(target).unsqueeze(2)
     mask = target.ne(setting.task.target_dictionary.pad())
     torch.testing.assert_close(log["nll_loss"], -whole.gather(2, columns).squeeze(2)[mask].sum(), rtol=1e-5, atol=1e-4)
     assert size == sample["ntokens"] and log["count_evidence"] == 6

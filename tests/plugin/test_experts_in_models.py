@@ -33,7 +33,7 @@ def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, An
     target = sample["target"]
     column = target
     if setting.task.prior.find(EvidencePart) is not None:
-        column = output[1]["background"].base.column_of(target)
+        column = output[1]["batch"].background.base.column_of(target)
     chosen = whole.gather(2, column.unsqueeze(2)).squeeze(2)
     expected = -chosen[target.ne(setting.task.target_dictionary.pad())].sum()
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-4)

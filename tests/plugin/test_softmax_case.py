@@ -62,7 +62,7 @@ def test_the_stock_lstm_with_the_same_weights_gives_our_loss_and_gradients(softm
     # row v of the host's matrices is the row of the one feature of word v in ours
     feature = ours.head.output.rows.indices[ours.head.output.class_of]
     read = ours.head.embedding.rows.indices[ours.head.embedding.class_of]
-    forbidden = torch.isneginf(ours.head.background.word_log_weight)  # the host predicts <s> and <pad>, too; we never do
+    forbidden = torch.isneginf(ours.head.background.word_log_weight)  # as no next word here can be
     assert {dictionary[i] for i in forbidden.nonzero().flatten()} == {"<s>", "<pad>", "madeupword0000"}
     with torch.no_grad():
         decoder.embed_tokens.weight.copy_(ours.head.embedding.weight[read])
