@@ -106,7 +106,7 @@ class LogLinearHead(nn.Module):
             self.strings = OpenStrings(self.opened, table, self.num_words, self.unk)
         self.experts: ExpertFeatures | None = None
         if experts is not None:
-            self._refuse_plain("experts")
+            self._refuse_plain("--expert")
             self.experts = ExpertFeatures(experts, prior.output.features, hidden_size)
         self.temperature = self._new_temperature() if learn_temperature else None
         self.sampler: ClassSampler | None = None
