@@ -14,7 +14,7 @@ from fairseq_llrnn.backgrounds.product import Product
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.backgrounds.tempered import Tempered
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.log_linear import LogLinearOutput, best_words
 from fairseq_llrnn.testing import check_background
 
 HISTORY = torch.tensor([[2, 4, 5, 6], [2, 7, 7, 2], [2, 3, 11, 4], [2, 9, 10, 8], [2, 5, 2, 5]])
@@ -101,7 +101,7 @@ def check_search(background: Background) -> None:
         for state in made.states_along(HISTORY):
             for limit in (made, made.within(2)):
                 scores = classes + limit.log_mass(state)
-                values, tokens = output_layer().top_k(scores, limit, state, 5)
+                values, tokens = best_words(scores, limit, state, 5)
                 whole = scores[:, CLASS_OF] + limit.log_shares(state)
                 torch.testing.assert_close(values, whole.topk(5).values)
                 torch.testing.assert_close(whole.gather(1, tokens)[~values.isneginf()], values[~values.isneginf()])
