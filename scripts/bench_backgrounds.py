@@ -140,7 +140,7 @@ class LanguageModel(nn.Module):
 
 
 def batches(text: Sentences, many: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:
-    """Inputs and targets of sentences of like length, as the host batches them."""
+    """Inputs and targets of sentences of like length, as fairseq batches them."""
     order = np.argsort(text.lengths, kind="stable")
     begins = text.lengths.cumsum() - text.lengths
     found: list[tuple[Tensor, Tensor]] = []

@@ -3,14 +3,14 @@
 
     python scripts/bench_generate.py [--quick] [--device cuda] [--threads 2] [--memory both]
 
-The model is the host's Transformer in Multi30k's size (4 + 4 layers of 128, 4 heads, feed-forward 256): once with its
+The model is fairseq's Transformer in Multi30k's size (4 + 4 layers of 128, 4 heads, feed-forward 256): once with its
 own output matrix and cross_entropy (`--arch transformer`), once with ours (`--arch llrnn_transformer`, signatures of
 4,000 words with an identity and 400 morphological combinations). Both are built by fairseq from command-line options
 and run as fairseq runs them, in this process, in turns, so that what else the machine does hits both alike; figures are
 medians. Words are drawn from a Zipf distribution; weights are random, and every hypothesis has the same length.
 
     generate     beam 5, 32 sentences of 12 words at a time, 15 steps; V = 40,000 target words; hypotheses' tokens per
-                 second. The softmax runs in the host's generator, ours in the search that our task builds.
+                 second. The softmax runs in fairseq's generator, ours in the search that our task builds.
     condition    our generation with lexical translations (10 for each source word) and evidence (two slots a sentence,
                  one of them outside the vocabulary) over ours with neither: time, minus 1
     training     forward, backward and Adam on 2,000 target words at a time; V = 11,000 (Multi30k's), where ours also
@@ -121,7 +121,7 @@ class System:
         else:
             arguments += ["--task", "translation", "--arch", "transformer", "--criterion", "cross_entropy"]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the host's use of hydra
+            warnings.simplefilter("ignore")  # fairseq's use of hydra
             parsed = options.parse_args_and_arch(options.get_training_parser(), input_args=arguments)
             cfg = convert_namespace_to_omegaconf(parsed)
         torch.manual_seed(1)
@@ -209,7 +209,7 @@ def main() -> int:
     if status is not None:
         return status
     torch.set_num_threads(args.threads)
-    logging.disable(logging.INFO)  # the host's, of building models
+    logging.disable(logging.INFO)  # fairseq's, of building models
     budget = QUICK if args.quick else FULL
 
     found: dict[str, float] = {}

@@ -186,7 +186,7 @@ class Setting:
 
 
 def adaptives(setting: Setting) -> list[Contestant]:
-    """The fastest, the fastest of full width, and the host's own cutoffs; candidates are warm when timed."""
+    """The fastest, the fastest of full width, and fairseq's own cutoffs; candidates are warm when timed."""
 
     def below(cutoffs: list[int]) -> list[int]:
         return [cutoff for cutoff in cutoffs if cutoff < setting.words]

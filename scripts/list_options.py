@@ -56,7 +56,7 @@ def rows(parser: argparse.ArgumentParser, only: set[str] | None = None) -> Itera
 
 
 def ours(configuration: type) -> set[str]:
-    """The fields that a class of this package declares; the others are the host's."""
+    """The fields that a class of this package declares; the others are fairseq's."""
     names: set[str] = set()
     for part in configuration.__mro__:
         if is_ours(part):
@@ -70,15 +70,15 @@ def is_ours(part: type) -> bool:
 
 
 def of_old_models() -> Iterator[tuple[str, str]]:
-    """Name and rows of our models of the host's old kind, which have `add_args` and no dataclass."""
+    """Name and rows of our models of fairseq's old kind, which have `add_args` and no dataclass."""
     for name, model in MODEL_REGISTRY.items():
         if is_ours(model) and name not in MODEL_DATACLASS_REGISTRY:
-            host = next(part for part in model.__mro__ if not is_ours(part))
-            whole, of_host = argparse.ArgumentParser(), argparse.ArgumentParser()
+            base = next(part for part in model.__mro__ if not is_ours(part))
+            whole, of_base = argparse.ArgumentParser(), argparse.ArgumentParser()
             model.add_args(whole)
-            host.add_args(of_host)
-            own = {action.dest for action in whole._actions} - {action.dest for action in of_host._actions}
-            yield name, f"Beside those of the host's {host.__name__}:\n\n{table(rows(whole, own))}"
+            base.add_args(of_base)
+            own = {action.dest for action in whole._actions} - {action.dest for action in of_base._actions}
+            yield name, f"Beside those of fairseq's {base.__name__}:\n\n{table(rows(whole, own))}"
 
 
 def table(lines: Iterator[str]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = "fairseq_llrnn"
-HOST = ("fairseq", "fairseq_cli")
+FAIRSEQ = ("fairseq", "fairseq_cli")
 
 
 def module_name(file: Path, root: Path) -> str:
@@ -55,7 +55,7 @@ def forbidden(importer: str, imported: str) -> str | None:
     plugin, cli, extras = (f"{PACKAGE}.{part}" for part in ("plugin", "cli", "extras"))
     in_extra = within(importer, extras) and importer != extras
     own = ".".join(importer.split(".")[:3]) if in_extra else ""  # fairseq_llrnn.extras.NAME
-    if within(imported, *HOST) and not within(importer, plugin, f"{own}.plugin"):
+    if within(imported, *FAIRSEQ) and not within(importer, plugin, f"{own}.plugin"):
         return "only plugin (and an extra's plugin.py) imports fairseq"
     if imported.startswith(extras + ".") and not within(imported, own):
         return "nobody imports an extra but itself"

@@ -36,7 +36,7 @@ HOUSEHOLD = (
     "--log-interval",
     "50",
 )
-# Learning rates and batches: the slow one for the host's softmax, whose larger batches cost it less.
+# Learning rates and batches: the slow one for fairseq's softmax, whose larger batches cost it less.
 STEADY = ("--lr", "0.001", "--max-tokens", "2048")
 PAPER_RECIPE = ("--lr", "0.002", "--max-tokens", "2048")
 ANNEALING = ("--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", "0")

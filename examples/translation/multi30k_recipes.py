@@ -74,7 +74,7 @@ class Recipe:
     what: str
     data: str  # of DATA
     options: str
-    prior: str | None = None  # of PRIORS; None: the host's own model
+    prior: str | None = None  # of PRIORS; None: fairseq's own model
     replaces_unknown: bool = False  # whether <unk> in its output gives way to a source word
 
     @property

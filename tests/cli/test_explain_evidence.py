@@ -1,4 +1,4 @@
-"""`llrnn explain --source` where the source offers strings: the host's figures on text, table, JSON and notes."""
+"""`llrnn explain --source` where the source offers strings: fairseq's figures on text, table, JSON and notes."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Models whose training was not told its languages: the host read them off the file names, and so does `llrnn`."""
+"""Models whose training was not told its languages: fairseq read them off the file names, and so does `llrnn`."""
 
 import shutil
 from collections.abc import Callable

@@ -131,7 +131,7 @@ def test_train_generate_and_type_words(pieces: PieceWorld, host: HostCommands) -
     )  # fmt: skip
     assert trained.json_lines("valid")[-1]["valid_loss"] > 0
     search = [*pieces.task_args(), "--path", saved / "checkpoint_best.pt", "--beam", 3, "--max-len-b", 20]
-    # Either option makes words again. Both together do it twice, and the host's second time takes all blanks away.
+    # Either option makes words again. Both together do it twice, and fairseq's second time takes all blanks away.
     model = ("--bpe", "sentencepiece", "--sentencepiece-model", pieces.place / "model.model")
     common = ("--gen-subset", "test", "--prefix-size", 2, "--sample-break-mode", "eos", *EVERY_SENTENCE)
     encoded = [line.split() for line in pieces.text("test.pieces")]

@@ -73,7 +73,7 @@ def forward(host: HostCommands, translation: TranslationWorld) -> Path:
 
 @pytest.fixture(scope="session")
 def reverse(host: HostCommands, translation: TranslationWorld) -> Path:
-    """A softmax Transformer of the host, the other way round, that takes at most nine words."""
+    """A softmax Transformer of fairseq, the other way round, that takes at most nine words."""
     place = translation.place / "rescoring-reverse"
     host.run(
         "fairseq-train", translation.data, "--task", "translation", "--source-lang", "tgt", "--target-lang", "src",
@@ -216,7 +216,7 @@ def test_the_noisy_channel(
 def test_hypotheses_with_strings_of_the_source(
     llrnn: Llrnn, write: Write, host: HostCommands, evidence: EvidenceWorld, evidence_model: Path, tmp_path: Path
 ) -> None:
-    """Scores are those of the host's scorer on text; strings that no slot offers count as unknown."""
+    """Scores are those of fairseq's scorer on text; strings that no slot offers count as unknown."""
     sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
     scored = host.run(
         "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", evidence_model, "--gen-subset", "test",

@@ -24,7 +24,7 @@ NAMES = ["paper-m10", "softmax-stock"]
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     """Two trained and measured models, as run.sh would have made them, but after three epochs."""
-    # By default the host leaves out the last batch of a text unless it holds a multiple of eight sentences.
+    # By default fairseq leaves out the last batch of a text unless it holds a multiple of eight sentences.
     training = (*experiments.TRAINING, "--max-epoch", "3", "--required-batch-size-multiple", "1")
     folder = tmp_path_factory.mktemp("french")
     ud, out = write_treebank(folder / "ud"), folder / "out"

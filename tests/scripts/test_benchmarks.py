@@ -34,7 +34,7 @@ sys.exit(status)
 
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
-    """They silence the host in their process, which is that of the other tests."""
+    """They silence fairseq in their process, which is that of the other tests."""
     yield
     logging.disable(logging.NOTSET)
 

@@ -14,10 +14,10 @@ def test_the_page_of_options_is_what_the_code_says(root: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_model_of_the_hosts_old_kind_has_its_own_options_and_not_the_hosts(root: Path) -> None:
+def test_a_model_of_fairseqs_old_kind_has_its_own_options_and_not_those_of_fairseq(root: Path) -> None:
     page = (root / "docs" / "options.md").read_text(encoding="utf-8")
     section = page.partition("## `--arch llrnn_transformer`\n")[2].partition("\n## ")[0]
-    assert "Beside those of the host's TransformerModel:" in section
+    assert "Beside those of fairseq's TransformerModel:" in section
     options = {line.split("`")[1].split()[0] for line in section.splitlines() if line.startswith("| `")}
     assert options >= {"--feature-input", "--tie-features", "--bf16-products", "--output-formula"}
     assert "| `--output-formula {signature,plain}` |" in section and "(default: signature)" in section

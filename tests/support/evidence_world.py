@@ -149,7 +149,7 @@ PREFIXES = [  # what their translations are, or begin with
 
 
 def batch(task: Any, sources: Sequence[str], targets: Sequence[str] | None = None) -> dict[str, Any]:
-    """The host's batch of the pairs, in the order given."""
+    """fairseq's batch of the pairs, in the order given."""
     from fairseq.data import LanguagePairDataset
 
     sides = []

@@ -1,4 +1,4 @@
-"""A tiny language with its data-bin and priors, and models of it built as the host builds them.
+"""A tiny language with its data-bin and priors, and models of it built as fairseq builds them.
 
 About fifty words: articles, nouns, adjectives and verbs with part of speech and gender, some of them rare. Every word
 of the dictionary occurs in the training text, so that every background built from it covers every text.
@@ -26,7 +26,7 @@ NOUNS = {
 ADJECTIVES = {"Masc": "vert petit grand froid lourd".split(), "Fem": "verte petite grande froide lourde".split()}
 VERBS = "voit garde prend perd suit coupe rend tient mord pousse".split()
 ARTICLES = {"Masc": ["le", "un"], "Fem": ["la", "une"]}
-SPLITS = {"train": 96, "valid": 21, "test": 16, "test1": 8}  # as the host names them
+SPLITS = {"train": 96, "valid": 21, "test": 16, "test1": 8}  # as fairseq names them
 
 
 def _phrase(rng: random.Random) -> list[str]:
@@ -101,7 +101,7 @@ USER_DIR = Path(__file__).resolve().parents[2] / "fairseq_llrnn"
 MODEL = [
     "--arch", "llrnn_lm", "--decoder-embed-dim", "16", "--decoder-hidden-size", "16", "--decoder-layers", "2",
 ]  # fmt: skip
-# The host's default is 8: it then leaves out a last batch whose size is no multiple of 8, in silence.
+# fairseq's default is 8: it then leaves out a last batch whose size is no multiple of 8, in silence.
 EVERY_SENTENCE = ["--required-batch-size-multiple", "1"]
 TRAINING = [
     "--criterion", "log_linear", "--sample-break-mode", "eos", "--tokens-per-sample", "64", "--max-tokens", "128",
@@ -138,7 +138,7 @@ def make_world(place: Path, host: HostCommands) -> World:
 
 @dataclass(frozen=True)
 class Setting:
-    """A task, a model and a criterion built by the host from command-line arguments."""
+    """A task, a model and a criterion built by fairseq from command-line arguments."""
 
     task: Any
     model: Any
@@ -154,12 +154,12 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 @functools.cache
 def _configuration(args: tuple[str, ...]) -> Any:
-    """The host's reading of a command line; it takes longer than all that we do with it."""
+    """fairseq's reading of a command line; it takes longer than all that we do with it."""
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the host's use of hydra
+        warnings.simplefilter("ignore")  # fairseq's use of hydra
         parser = options.get_training_parser()
         return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, input_args=list(args)))
 
@@ -187,7 +187,7 @@ def randomise(model: torch.nn.Module, scale: float = 0.5, seed: int = 7) -> None
 
 
 def batch(dictionary: Any, lines: Sequence[str]) -> dict[str, Any]:
-    """The host's batch of these sentences (--sample-break-mode eos)."""
+    """fairseq's batch of these sentences (--sample-break-mode eos)."""
     rows = [dictionary.encode_line(line, add_if_not_exist=False, append_eos=True).long() for line in lines]
     size = max(len(row) for row in rows)
     target = torch.full((len(rows), size), dictionary.pad())

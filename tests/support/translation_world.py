@@ -99,7 +99,7 @@ def assert_resumed_is_never_stopped(
 
 
 def pairs(task: Any, lines: Sequence[str]) -> dict[str, Any]:
-    """The host's batch of these sentences with their sources."""
+    """fairseq's batch of these sentences with their sources."""
     from fairseq.data import LanguagePairDataset
 
     encoded = [
@@ -133,7 +133,7 @@ def assert_steps_agree(setting: Setting, sample: dict[str, Any]) -> None:
         shuffle = torch.Generator().manual_seed(5)
         for t in range(previous.size(1)):
             if t:
-                # another number each time: the host takes the same for what a beam search with one beam does
+                # another number each time: fairseq takes the same for what a beam search with one beam does
                 order = torch.randint(len(sentence), (max(2, rows + 2 - t),), generator=shuffle)
                 sentence = sentence[order]
                 model.reorder_incremental_state(states, order)
