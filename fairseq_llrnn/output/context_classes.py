@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from functools import wraps
 
 import torch
 from torch import Tensor
@@ -80,25 +80,28 @@ class ContextClassSource:
         raise NotImplementedError
 
 
-class _Members(NamedTuple):
-    """The words of the context classes, (N, J) each."""
+def _recalled(find: Callable[[ContextClasses, Tensor], Tensor]) -> Callable[[ContextClasses, Tensor], Tensor]:
+    """find(state), first dimension N or 1: not again for the state that it was asked for last.
 
-    tokens: Tensor  # NO_WORD where there are fewer
-    leave: Tensor  # bool, whether they leave a class below
-    known: Tensor  # as the background below knows them; some word where there is none
-    former: Tensor  # their classes below
-    first: Tensor  # bool, whether they are the first to leave that class, and so the ones who say what is left of it
+    Where no state changes it, it is found once for every context.
+    """
+    name = find.__name__
 
+    @wraps(find)
+    def recall(self: ContextClasses, state: Tensor) -> Tensor:
+        width, last = self.source.width, self._last.get(name)
+        if last is not None and last[1] == width and (last[0] is state or torch.equal(last[0], state)):
+            return last[2]
+        if not self.constant:
+            found = find(self, state)
+        else:
+            if name not in self._tables:
+                self._tables[name] = find(self, self.start(self.source.rows)).expand(self.source.rows, -1)
+            found = self._tables[name].index_select(0, self.contexts_of(state))
+        self._last[name] = state, width, found
+        return found
 
-class _Masses(NamedTuple):
-    """Log masses that go with them, (N, J) each."""
-
-    rest: Tensor  # of the former class, without all that leave it
-    gain: Tensor  # what the log shares gain of those who stay in it; 0 but for `first`
-    own: Tensor  # of the context class; −inf where there is none
-
-
-Found = TypeVar("Found", bound=tuple[Tensor, ...])
+    return recall
 
 
 class ContextClasses(Background):
@@ -115,31 +118,14 @@ class ContextClasses(Background):
         self._reach = (base,)  # what a limit leaves of it, for shares; in a tuple: copies share sub-modules
         self._remaining: int | None = None
         self._base_shape: torch.Size | None = None
-        self._tables: dict[str, Any] = {}
-        self._last: dict[str, tuple[Tensor, int, Any]] = {}
+        self._tables: dict[str, Tensor] = {}  # of `_recalled`: by name, for every context that a batch begins with
+        self._last: dict[str, tuple[Tensor, int, Tensor]] = {}  # … and for the state asked for last, J, and the answer
+        self._ranked: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of `best_members`, by k
         self._grow()
 
     def _grow(self) -> None:
         self.num_classes = self.num_below + self.source.width
         self.sparse = self.base.sparse and not self.source.width
-
-    def _recall(self, find: Callable[[Tensor], Found], state: Tensor) -> Found:
-        """find(state): not again for the state asked for last; where no state changes it, once for every context."""
-        name, width = find.__name__, self.source.width
-        last = self._last.get(name)
-        if last is not None and last[1] == width and (last[0] is state or torch.equal(last[0], state)):
-            found: Found = last[2]
-            return found
-        if self.constant:
-            if name not in self._tables:
-                self._tables[name] = find(self.start(self.source.rows))
-            contexts = self.contexts_of(state)
-            each = [values.expand(self.source.rows, -1).index_select(0, contexts) for values in self._tables[name]]
-            found = type(self._tables[name])(*each) if len(each) > 1 else (each[0],)  # type: ignore[assignment]
-        else:
-            found = find(state)
-        self._last[name] = state, width, found
-        return found
 
     # ---- training and limits ----------------------------------------------------------------------------------------
 
@@ -152,7 +138,8 @@ class ContextClasses(Background):
         if base is self.base:
             return self
         limited = copy.copy(self)
-        limited._reach, limited._remaining, limited._tables, limited._last = (base,), remaining, {}, {}
+        limited._reach, limited._remaining = (base,), remaining
+        limited._tables, limited._last, limited._ranked = {}, {}, {}
         return limited
 
     def steps_to_end(self, state: Tensor) -> Tensor:
@@ -164,6 +151,8 @@ class ContextClasses(Background):
         return self._joined(self.source.start(n).to(self.class_of.device), self.base.start(n))
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        if self.constant:
+            return state
         below = self.base.advance(self.below(state), self._known(tokens, state))
         contexts = self.source.advance(self.contexts_of(state), tokens)
         self._grow()
@@ -193,26 +182,47 @@ class ContextClasses(Background):
 
     # ---- tokens, their classes and columns --------------------------------------------------------------------------
 
-    def _members(self, state: Tensor) -> _Members:
-        below = self.below(state)
-        tokens = self._words(len(state), state)
-        leave = self.base.knows(tokens, below) & (tokens != NO_WORD)
-        known = tokens.masked_fill(~leave, self.source.unk or 0)
-        former = self.base.classes(below.repeat_interleave(tokens.size(1), 0), known.flatten()).view_as(known)
-        beside = (former.unsqueeze(2) == former.unsqueeze(1)) & leave.unsqueeze(1)  # shape: (N, J, J)
-        return _Members(tokens, leave, known, former, leave & ~beside.tril(-1).any(2))
+    @_recalled
+    def _words(self, state: Tensor) -> Tensor:
+        """The words of the context classes, (N, J); NO_WORD where there are fewer."""
+        words = self.source.words(self.contexts_of(state))
+        return words if self.source.unk is not None else self._existing(words, self.below(state))
 
-    def _words(self, n: int, state: Tensor | None) -> Tensor:
-        """The words of the context classes: (n, J); without states, of sentences that begin."""
-        contexts = self.source.start(n).to(self.class_of.device) if state is None else self.contexts_of(state)
-        words = self.source.words(contexts)
-        if self.source.unk is not None:
-            return words
-        return words.masked_fill(~self.base.knows(words, None if state is None else self.below(state)), NO_WORD)
+    def _existing(self, words: Tensor, below: Tensor | None) -> Tensor:
+        return words.masked_fill(~self.base.knows(words, below), NO_WORD)
+
+    @_recalled
+    def _leave(self, state: Tensor) -> Tensor:
+        """Whether they leave a class below, (N, J) bool."""
+        words = self._words(state)
+        return self.base.knows(words, self.below(state)) & (words != NO_WORD)
+
+    @_recalled
+    def _known_words(self, state: Tensor) -> Tensor:
+        """Those that leave a class below, and some word for the others: (N, J)."""
+        return self._words(state).masked_fill(~self._leave(state), self.source.unk or 0)
+
+    @_recalled
+    def former_classes(self, state: Tensor) -> Tensor:
+        """The classes that they have left: (N, J), of some word for the others."""
+        words = self._known_words(state)
+        each = self.below(state).repeat_interleave(words.size(1), 0)
+        return self.base.classes(each, words.flatten()).view_as(words)
+
+    @_recalled
+    def _first(self, state: Tensor) -> Tensor:
+        """Whether each is the first to leave its class, and so says what is left of it: (N, J) bool."""
+        former, leave = self.former_classes(state), self._leave(state)
+        beside = (former.unsqueeze(2) == former.unsqueeze(1)) & leave.unsqueeze(1)  # shape: (N, J, J)
+        return leave & ~beside.tril(-1).any(2)
 
     def _which(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
         """Which context class each token (N, …) is in, and whether it is in one."""
-        words = self._words(len(tokens), None) if state is None else self._recall(self._members, state).tokens
+        if state is not None:
+            words = self._words(state)
+        else:
+            words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
+            words = words if self.source.unk is not None else self._existing(words, None)
         if not words.size(1):
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         same = words.view(len(words), *[1] * (tokens.dim() - 1), -1) == tokens.unsqueeze(-1)
@@ -228,10 +238,6 @@ class ContextClasses(Background):
     def knows(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         known = self.base.knows(tokens, None if state is None else self.below(state))
         return known if self.source.unk is None else known | self._which(tokens, state)[1]
-
-    def former_classes(self, state: Tensor) -> Tensor:
-        """The classes that the words of the context classes have left: (N, J), of some word where there is none."""
-        return self._recall(self._members, state).former
 
     def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
         which, own = self._which(tokens, state)
@@ -249,7 +255,7 @@ class ContextClasses(Background):
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.source.width:
             return base
-        words = self._recall(self._members, state).tokens.clamp_min(0)
+        words = self._words(state).clamp_min(0)
         return torch.where(
             classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base
         )
@@ -267,7 +273,7 @@ class ContextClasses(Background):
         base = self.base.columns(self.below(state)).expand(len(state), -1)
         if self.source.unk is None:
             return base
-        return torch.cat([base, self._recall(self._members, state).tokens.clamp_min(0)], dim=1)
+        return torch.cat([base, self._words(state).clamp_min(0)], dim=1)
 
     def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         below = None if state is None else self.below(state)
@@ -279,8 +285,7 @@ class ContextClasses(Background):
 
     def column_classes(self, state: Tensor) -> Tensor:
         base = self.base.column_classes(self.below(state)).expand(len(state), -1)
-        own = self.num_below + torch.arange(self.source.width, device=base.device)
-        return self._in_columns(base, own.expand(len(state), -1), state)
+        return self._in_columns(base, self._own_classes.expand(len(state), -1), state)
 
     @property
     def num_columns(self) -> int:
@@ -288,10 +293,11 @@ class ContextClasses(Background):
 
     def _in_columns(self, of_words: Tensor, own: Tensor, state: Tensor) -> Tensor:
         """Values of the columns below (N, K), with those of context classes (N, J) in their words' columns."""
-        members, size = self._recall(self._members, state), of_words.size(1)
+        size = of_words.size(1)
         # strings have columns of their own behind those below, which void places and what they hold fall out of
         more = size + torch.arange(own.size(1), device=own.device)
-        column = torch.where(members.leave, self.base.column_of(members.known, self.below(state)), more)
+        column = self.base.column_of(self._known_words(state), self.below(state))
+        column = torch.where(self._leave(state), column, more)
         none = NEGATIVE_INFINITY if own.is_floating_point() else 0
         wide = functional.pad(of_words.expand(len(state), -1), (0, own.size(1)), value=none)
         return wide.scatter(1, column, own)[:, : self.num_columns] if own.size(1) else wide
@@ -302,33 +308,58 @@ class ContextClasses(Background):
         return self.base.corrections(self.below(state)) if self.sparse else None
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self._recall(self._log_mass, state)[0] if self.source.width else self.base.log_mass(self.below(state))
+        return self._log_mass(state) if self.source.width else self.base.log_mass(self.below(state))
 
-    def _mass_below(self, state: Tensor) -> tuple[Tensor]:
-        return (self.base.log_mass(self.below(state)),)
-
-    def _masses(self, state: Tensor) -> _Masses:
-        below, members = self.below(state), self._recall(self._members, state)
-        before = self._recall(self._mass_below, state)[0].expand(len(state), -1).gather(1, members.former)
-        rest = self.base.log_mass_without(below, members.known, members.leave)
-        gain = torch.where(members.first & ~rest.isneginf(), before - rest, 0.0)
-        share = _each(self.base, below, members.known)
-        own = torch.where(members.leave & ~share.isneginf(), before + share, NEGATIVE_INFINITY)
+    @_recalled
+    def _log_mass(self, state: Tensor) -> Tensor:
+        own = self._own_mass(state)
+        mass = torch.cat([self._mass_below(state).expand(len(state), -1), own], dim=1)
         if self.source.unk is not None:
-            own = torch.logaddexp(self.source.log_added(self.contexts_of(state)).to(own.dtype), own)
-        return _Masses(rest, gain, own)
-
-    def _log_mass(self, state: Tensor) -> tuple[Tensor]:
-        members, masses = self._recall(self._members, state), self._recall(self._masses, state)
-        below = self._recall(self._mass_below, state)[0].expand(len(state), -1)
-        mass = torch.cat([below, masses.own], dim=1)
-        if self.source.unk is not None:
-            unk = self.class_of[self.source.unk].view(1)
-            mass.index_add_(1, unk, self._unk_factor(state).to(mass.dtype))
+            mass.index_add_(1, self.class_of[self.source.unk].view(1), self._unk_factor(state).to(mass.dtype))
         # what is left of a class is written once, or it would have its gradient twice
-        own = self.num_below + torch.arange(self.source.width, device=mass.device)
-        place = torch.where(members.first, members.former, own)
-        return (mass.scatter_(1, place, torch.where(members.first, masses.rest, masses.own)),)
+        first = self._first(state)
+        place = torch.where(first, self.former_classes(state), self._own_classes)
+        return mass.scatter_(1, place, torch.where(first, self._rest(state), own))
+
+    @property
+    def _own_classes(self) -> Tensor:
+        """(J,)"""
+        return self.num_below + torch.arange(self.source.width, device=self.class_of.device)
+
+    @_recalled
+    def _mass_below(self, state: Tensor) -> Tensor:
+        return self.base.log_mass(self.below(state))
+
+    @_recalled
+    def _rest(self, state: Tensor) -> Tensor:
+        """The log mass of each former class without all that leave it: (N, J)."""
+        return self.base.log_mass_without(self.below(state), self._known_words(state), self._leave(state))
+
+    @_recalled
+    def _before(self, state: Tensor) -> Tensor:
+        """Its log mass below: (N, J)."""
+        return self._mass_below(state).expand(len(state), -1).gather(1, self.former_classes(state))
+
+    @_recalled
+    def _gains(self, state: Tensor) -> Tensor:
+        """What the log shares gain of those who stay in it: (N, J); 0 but for `_first`."""
+        rest = self._rest(state)
+        return torch.where(self._first(state) & ~rest.isneginf(), self._before(state) - rest, 0.0)
+
+    @_recalled
+    def _share_below(self, state: Tensor) -> Tensor:
+        """The log shares below of the words that leave a class, −inf for the others: (N, J)."""
+        share = _each(self.base, self.below(state), self._known_words(state))
+        return share.masked_fill(~self._leave(state), NEGATIVE_INFINITY)
+
+    @_recalled
+    def _own_mass(self, state: Tensor) -> Tensor:
+        """The log mass of each context class, −inf where there is none: (N, J)."""
+        share = self._share_below(state)
+        own = torch.where(share.isneginf(), share, self._before(state) + share)
+        if self.source.unk is None:
+            return own
+        return torch.logaddexp(self.source.log_added(self.contexts_of(state)).to(own.dtype), own)
 
     def _unk_factor(self, state: Tensor) -> Tensor:
         """(N, 1)"""
@@ -336,16 +367,16 @@ class ContextClasses(Background):
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         """As the contract's; words of context classes have left their classes before, and leave an empty one."""
-        members, filler = self._recall(self._members, state), self.source.unk or 0
         which, is_own = self._which(words, state)
-        both = torch.cat([members.known, self._known(words, state).masked_fill(is_own, filler)], dim=1)
-        out = torch.cat([members.leave, taken & ~is_own], dim=1)
+        others = self._known(words, state).masked_fill(is_own, self.source.unk or 0)
+        both = torch.cat([self._known_words(state), others], dim=1)
+        out = torch.cat([self._leave(state), taken & ~is_own], dim=1)
         rest = self.base.log_mass_without(self.below(state), both, out)[:, self.source.width :]
         if self.source.unk is not None:
-            rest = rest + (both[:, self.source.width :] == self.source.unk) * self._unk_factor(state)
+            rest = rest + (others == self.source.unk) * self._unk_factor(state)
         if not self.source.width:
             return rest
-        own = self._recall(self._masses, state).own.gather(1, which).masked_fill(taken, NEGATIVE_INFINITY)
+        own = self._own_mass(state).gather(1, which).masked_fill(taken, NEGATIVE_INFINITY)
         return torch.where(is_own, own, rest)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
@@ -354,28 +385,29 @@ class ContextClasses(Background):
         if not self.source.width:
             return share
         which, is_own = self._which(tokens, state)
-        own = self._recall(self._own_shares, state)[0].gather(1, which.unsqueeze(1)).squeeze(1)
+        own = self._own_shares(state).gather(1, which.unsqueeze(1)).squeeze(1)
         gain = self._gain(state, self.base.classes(below, known).unsqueeze(1)).squeeze(1)
         return torch.where(is_own, own, share + gain)
 
     def _gain(self, state: Tensor, classes: Tensor) -> Tensor:
         """What the log shares gain of those who stay in the classes below: (N, C') -> (N, C')."""
-        former, gain = self._recall(self._members, state).former, self._recall(self._masses, state).gain
+        former, gain = self.former_classes(state), self._gains(state)
         return torch.where(classes.unsqueeze(2) == former.unsqueeze(1), gain.unsqueeze(1), 0.0).sum(2)
 
-    def _own_shares(self, state: Tensor) -> tuple[Tensor]:
+    @_recalled
+    def _own_shares(self, state: Tensor) -> Tensor:
         """The log share of the only member of each context class, (N, J): 0, or −inf without mass or out of reach."""
-        mass = self._recall(self._masses, state).own
+        mass = self._own_mass(state)
         shares = mass.masked_fill(~mass.isneginf(), 0.0)
         if self._remaining is None:
-            return (shares,)
-        below, members = self.below(state), self._recall(self._members, state)
-        lost = _each(self._reach[0], below, members.known).isneginf()
+            return shares
+        below, words = self.below(state), self._known_words(state)
+        lost = _each(self._reach[0], below, words).isneginf()
         if self.source.unk is not None:  # words that have their mass from the source alone
-            new = ~members.leave | _each(self.base, below, members.known).isneginf()
-            after = self.base.advance(below.repeat_interleave(new.size(1), 0), members.known.flatten())
-            lost = torch.where(new, self.base.steps_to_end(after).view_as(new) >= self._remaining, lost)
-        return (shares.masked_fill(lost, NEGATIVE_INFINITY),)
+            after = self.base.advance(below.repeat_interleave(words.size(1), 0), words.flatten())
+            far = self.base.steps_to_end(after).view_as(words) >= self._remaining
+            lost = torch.where(self._share_below(state).isneginf(), far, lost)
+        return shares.masked_fill(lost, NEGATIVE_INFINITY)
 
     # ---- a whole sequence at once (training) ------------------------------------------------------------------------
 
@@ -408,32 +440,49 @@ class ContextClasses(Background):
     def best_share(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self._reach[0].best_share(self.below(state))
-        return self._recall(self._best_share, state)[0]
+        return self._best_share(state)
 
-    def _best_share(self, state: Tensor) -> tuple[Tensor]:
-        members, own = self._recall(self._members, state), self._recall(self._own_shares, state)[0]
-        first = self._staying(state, members.former, 1)[0].squeeze(2)  # shape: (N, J)
+    @_recalled
+    def _best_share(self, state: Tensor) -> Tensor:
+        former, own, leave = self.former_classes(state), self._own_shares(state), self._leave(state)
+        first = self._staying(state, former, 1)[0].squeeze(2)  # shape: (N, J)
         best = torch.cat([self._reach[0].best_share(self.below(state)).expand(len(state), -1), own], dim=1)
-        at_own = self.num_below + torch.arange(own.size(1), device=own.device)
-        place = torch.where(members.leave, members.former, at_own)
-        return (best.scatter_(1, place, torch.where(members.leave, first, own)),)
+        return best.scatter_(1, torch.where(leave, former, self._own_classes), torch.where(leave, first, own))
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.source.width:
             return self._reach[0].best_members(self.below(state), classes, k)
+        if not self.constant:
+            return self._best_members(state, classes, k)
+        # hypotheses and steps ask for the same classes over and over: every pair of a context and a class is found once
+        pairs = self.contexts_of(state).unsqueeze(1) * self.num_classes + classes
+        if k not in self._ranked:
+            place = self.class_of.new_full((self.source.rows * self.num_classes,), -1)
+            place[pairs[0, 0]] = 0
+            self._ranked[k] = place, *self._best_members(state[:1], classes[:1, :1], k)
+        place, shares, words = self._ranked[k]
+        new = pairs[place[pairs] < 0].unique()
+        if len(new) > 0:
+            place[new] = len(shares) + torch.arange(len(new), device=new.device)
+            begin, which = self.start(self.source.rows)[new // self.num_classes], new % self.num_classes
+            more = self._best_members(begin, which.unsqueeze(1), k)
+            shares, words = torch.cat([shares, more[0]]), torch.cat([words, more[1]])
+            self._ranked[k] = place, shares, words
+        return shares[place[pairs], 0], words[place[pairs], 0]
+
+    def _best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         own = classes - self.num_below
         is_own, which = (own >= 0).unsqueeze(2), own.clamp_min(0)
         shares, words = self._staying(state, classes.masked_fill(own >= 0, 0), k)
-        alone = self._recall(self._own_shares, state)[0].gather(1, which).unsqueeze(2)
-        word = self._recall(self._members, state).tokens.gather(1, which).unsqueeze(2)
+        alone = self._own_shares(state).gather(1, which).unsqueeze(2)
+        word = self._words(state).gather(1, which).unsqueeze(2)
         shares = torch.where(is_own, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
         return shares, torch.where(is_own, word, words).masked_fill(shares.isneginf(), 0)
 
     def _staying(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best that have stayed in classes below: (N, C') -> log shares and words (N, C', k)."""
-        members = self._recall(self._members, state)
         shares, words = self._reach[0].best_members(self.below(state), classes, k + self.source.width)
-        gone = words.unsqueeze(3) == members.known.masked_fill(~members.leave, NO_WORD)[:, None, None]
+        gone = words.unsqueeze(3) == self._words(state)[:, None, None]
         values, which = shares.masked_fill(gone.any(3), NEGATIVE_INFINITY).topk(k, dim=2)
         return values + self._gain(state, classes).unsqueeze(2), words.gather(2, which)
 
@@ -445,22 +494,22 @@ class ContextClasses(Background):
         if self.source.unk is not None:
             unk = self.class_of.new_tensor([self.source.unk])
             weights = weights.index_add(1, unk, self._unk_factor(state).to(weights))
-        return self._in_columns(weights, self._recall(self._masses, state).own, state)
+        return self._in_columns(weights, self._own_mass(state), state)
 
     def log_shares(self, state: Tensor) -> Tensor:
         """As `log_weights`."""
         shares = self._reach[0].log_shares(self.below(state))
-        return self._in_columns(self._lifted(shares, state), self._recall(self._own_shares, state)[0], state)
+        return self._in_columns(self._lifted(shares, state), self._own_shares(state), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """log p(σ | K) (N, C + J) -> log p of the words, as `log_weights`."""
         words = self._reach[0].word_log_probs(classes[:, : self.num_below], self.below(state))
-        own = classes[:, self.num_below :] + self._recall(self._own_shares, state)[0]
+        own = classes[:, self.num_below :] + self._own_shares(state)
         return self._in_columns(self._lifted(words, state), own, state)
 
     def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
         """Values of the columns below (N, K), with the gain of those who stay."""
-        former, gain = self._recall(self._members, state).former, self._recall(self._masses, state).gain
+        former, gain = self.former_classes(state), self._gains(state)
         lift = gain.new_zeros(len(state), self.num_below).scatter_add(1, former, gain)
         return of_words + lift.gather(1, self.base.column_classes(self.below(state)).expand(len(state), -1))
 
