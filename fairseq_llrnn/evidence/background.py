@@ -24,7 +24,8 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.source_conditioned import BySource
 from fairseq_llrnn.evidence.slots import Slots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
-from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
+from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_sources import ContextClassSource
 
 LOG_UNK_KEEPS = -6.907755  # log of a thousandth
 

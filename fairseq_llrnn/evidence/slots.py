@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
-from fairseq_llrnn.output.context_classes import NO_WORD
+from fairseq_llrnn.output.context_sources import NO_WORD
 from fairseq_llrnn.output.feature_weights import at_least_float32
 
 

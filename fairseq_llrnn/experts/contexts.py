@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.experts.panel import Answer, Panel, Words
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClassSource
+from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
 
 
 class Contexts(ContextClassSource):

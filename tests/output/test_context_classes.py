@@ -12,7 +12,8 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.background import EvidenceSlots
 from fairseq_llrnn.evidence.slots import slots_of
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
+from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
 
 V, B = len(TARGET_WORDS), len(SENTENCES)
 TABLE = new_table()
