@@ -21,6 +21,14 @@ def read_array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.n
     return array
 
 
+def check_log_weights(log_weights: np.ndarray, size: int) -> None:
+    """Raise ValueError unless they are `size` log weights: some finite, none NaN or +inf."""
+    if len(log_weights) != size:
+        raise ValueError(f"log_weights: expected those of {size:,} words, found {len(log_weights):,}")
+    if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
+        raise ValueError("expected weights of which some are positive and all are finite")
+
+
 def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence[str]) -> Signatures:
     """The signatures of a side, "output" or "input", over the features `names`."""
     offsets, indices = (read_array(arrays, f"{side}_{name}", np.int64) for name in ("offsets", "indices"))

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from tqdm import tqdm
 
-from fairseq_llrnn.alignment.aligners import Bitext, translation_table
-from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.feature_table import FeatureTable, identity_rows, restrict_groups, top_words
@@ -26,15 +24,24 @@ from fairseq_llrnn.features.spelling import shape_features, suffix_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.ngrams.unigram import unigram_weights
-from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
-BACKGROUNDS = ("unigram", "uniform", "ngram:FILE", "ngram:N", "automaton:FILE", "model:FILE")
+BACKGROUNDS = ("unigram", "uniform", "ngram:FILE", "ngram:N", "automaton:FILE", "model:FILE", "cache:N")
+
+
+class Smoothing(Protocol):
+    """How a unigram is smoothed."""
+
+    @property
+    def smoothing(self) -> str: ...
+
+    @property
+    def pseudo_count(self) -> float: ...
 
 
 @dataclass(frozen=True)
 class PriorSettings:
-    """What `llrnn prior` can be told; kept in the prior's JSON."""
+    """Features, and static weights; kept in the prior's JSON."""
 
     top_words: int | Literal["all"] = 2500
     features: tuple[str, ...] | None = None  # feature groups of φ; None: all
@@ -42,30 +49,10 @@ class PriorSettings:
     input_top_words: int | Literal["all"] | None = None  # None: as top_words
     shapes: bool = False
     suffix_floor: int | None = None  # None: no suffix features
-    background: str = "unigram"  # or "uniform", the path of a TSV, "ngram:…", "automaton:…" or "model:…"
+    background: str = "unigram"  # or "uniform", or the path of a TSV
     smoothing: str = "absolute"
     pseudo_count: float = 1.0
     pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
-
-
-@dataclass(frozen=True)
-class LexicalSettings:
-    """What `llrnn prior --lexical-translation` can be told."""
-
-    weight: float = 0.5  # λ, or where it starts if it is learned
-    learned: bool = False
-    top: int = 10  # translations of a source word
-    aligner: str = "ibm1"  # or "eflomal"
-
-    def check(self) -> None:
-        """Raise OptionError where a number is out of range."""
-        if not 0.0 <= self.weight < 1.0:
-            raise OptionError(
-                f"--lexical-weight {self.weight}: expected a number from 0 to below 1 (1 would forbid every word but "
-                "the translations), or `learned`; 0.5 is a good start"
-            )
-        if self.top < 1:
-            raise OptionError(f"--lexical-top {self.top}: expected a number of translations of at least 1")
 
 
 def build_prior(
@@ -113,9 +100,7 @@ def build_prior(
         also = asked_for if settings.input_features is None else ()
         top = settings.top_words if settings.input_top_words is None else settings.input_top_words
         read = _signatures(words, rows, ordinary, counts, top, groups, "input-", also)
-    weights = _weights(words, counts, settings)
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(weights)
+    log_weights = static_weights(words, counts, settings.background, settings)
     used = {
         **asdict(settings),
         "patterns": patterns.names if patterns else None,
@@ -123,24 +108,6 @@ def build_prior(
         "sources": list(sources),
     }
     return Prior(words.symbols, output, read, log_weights, used), notes
-
-
-def add_translations(
-    prior: Prior, bitext: Bitext, source_symbols: tuple[str, ...], settings: LexicalSettings
-) -> tuple[Prior, Counter[str]]:
-    """The prior with lexical translations, and what a user should know about them.
-
-    Args:
-        bitext: its target side is in the words of the prior. source_symbols: the dictionary of its source side.
-
-    Raises:
-        DataError: as the alignment does.
-    """
-    possible = is_word(prior.symbols) & prior.allowed
-    table, notes = translation_table(bitext, is_word(source_symbols), possible, settings.top, settings.aligner)
-    lexical = LexicalPart(table, settings.weight, settings.learned, settings.aligner)
-    used = {**prior.settings, "lexical_top": settings.top}
-    return replace(prior.with_part(lexical, source_symbols), settings=used), notes
 
 
 def _word_rows(
@@ -193,18 +160,25 @@ def _signatures(
     return group_equal_rows(FeatureTable.from_rows([{**a, **b} for a, b in zip(identity, kept, strict=True)]))
 
 
-def _weights(words: WordList, counts: np.ndarray, settings: PriorSettings) -> np.ndarray:
-    """b(x) for every word: (V,), summing to one. The unigram of n-grams takes its place, but for --ngram-text."""
+def static_weights(words: WordList, counts: np.ndarray, background: str, smoothing: Smoothing) -> np.ndarray:
+    """log b(x) of `unigram`, `uniform` or a TSV file, for every word: (V,), whose exponentials sum to one.
+
+    Raises:
+        OptionError: another background. DataError: as the reader of the file does.
+    """
     allowed = words.predictable
-    if settings.background == "uniform":
-        return allowed / allowed.sum()
-    if settings.background == "unigram" or settings.background.startswith(("ngram:", "automaton:", "model:")):
-        return unigram_weights(counts, allowed, settings.smoothing, settings.pseudo_count)
-    path = Path(settings.background)
-    if not path.exists():
+    if background == "uniform":
+        weights = allowed / allowed.sum()
+    elif background == "unigram":
+        weights = unigram_weights(counts, allowed, smoothing.smoothing, smoothing.pseudo_count)
+    elif not Path(background).exists():
         raise OptionError(
-            f"--background {settings.background}: expected {', '.join(BACKGROUNDS)} or the path of a TSV file with "
+            f"--background {background}: expected {', '.join(BACKGROUNDS)} or the path of a TSV file with "
             "`word<TAB>weight` rows, found no such file; check the spelling"
         )
-    weights = read_weights(path, {word: i for i, word in enumerate(words.symbols) if allowed[i]}, len(words))
-    return weights / weights.sum()
+    else:
+        index = {word: i for i, word in enumerate(words.symbols) if allowed[i]}
+        weights = read_weights(Path(background), index, len(words))
+        weights = weights / weights.sum()
+    with np.errstate(divide="ignore"):
+        return np.log(weights)

@@ -15,8 +15,10 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules, form_of
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, WordList
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.expression import Atom, Times
+from fairseq_llrnn.prior.parts import EvidencePart, StaticPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.translations import background_of
 
 
 def add_evidence(prior: Prior, rules: EvidenceRules, source_symbols: tuple[str, ...]) -> Prior:
@@ -34,8 +36,9 @@ def add_evidence(prior: Prior, rules: EvidenceRules, source_symbols: tuple[str, 
 def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tuple[Prior, Counter[str]]:
     """The prior with less background for words of some kinds of FORMED, and how many words those are.
 
-    The words' weights are multiplied and then scaled so that all words together weigh what they weighed before:
-    those of <unk> and </s> stay (Dymetman & Xiao 2016, §4, condition-based priming).
+    Static weights are multiplied and then scaled so that all words together weigh what they weighed before: those of
+    <unk> and </s> stay (Dymetman & Xiao 2016, §4, condition-based priming). Any other background is multiplied by
+    static factors, 1 for most words.
 
     Args:
         words: the prior's dictionary. factors: 0 … 1 by kind.
@@ -43,7 +46,7 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
     Raises:
         OptionError: no word is left.
     """
-    ordinary = ~words.specials & np.isfinite(prior.log_weights)
+    ordinary = ~words.specials & prior.allowed
     known = frozenset(words.symbols)
     notes = Counter({_note(kind, factor): 0 for kind, factor in factors.items()})
     factor_of = np.ones(len(words))
@@ -52,18 +55,25 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
         if kind is not None and kind in factors:
             factor_of[i] = factors[kind]
             notes[_note(kind, factors[kind])] += 1
+    written = [f"{kind}={factor:g}" for kind, factor in factors.items()]
     before = np.exp(prior.log_weights[ordinary])
     after = before * factor_of[ordinary]
     if not after.sum() > 0:
         raise OptionError(
-            f"--unsupported {' '.join(f'{kind}={factor:g}' for kind, factor in factors.items())}: expected some word "
-            "that remains possible without evidence, found none; leave a kind out"
+            f"--unsupported {' '.join(written)}: expected some word that remains possible without evidence, found "
+            "none; leave a kind out"
         )
+    prior = replace(prior, settings={**prior.settings, "unsupported": written})
+    background = background_of(prior)
+    if background is not None:
+        with np.errstate(divide="ignore"):
+            made = prior.with_part(StaticPart(np.log(factor_of)))
+        name = [name for name in made.names if name.startswith(StaticPart.kind)][-1]
+        return replace(made, expression=Times((background, Atom("unsupported", name)))), notes
     log_weights = prior.log_weights.copy()
     with np.errstate(divide="ignore"):
         log_weights[ordinary] = np.log(after * (before.sum() / after.sum()))
-    used = {**prior.settings, "unsupported": [f"{kind}={factor:g}" for kind, factor in factors.items()]}
-    return replace(prior, log_weights=log_weights, settings=used), notes
+    return replace(prior, log_weights=log_weights), notes
 
 
 def _note(kind: str, factor: float) -> str:

@@ -83,13 +83,18 @@ def add_open_vocabulary(
     )
     same = prior.input is prior.output
     signatures = replace(prior.output, features=output)
+
+    def moved(log_weights: np.ndarray) -> np.ndarray:
+        return _to_unknown(log_weights, word_shares, words.symbols.index(UNK))
+
     used = {**prior.settings, "open_floor": floor}
     prior = replace(
         prior,
         output=signatures,
         input=signatures if same else prior.input,
-        log_weights=_weights(prior, word_shares),
+        log_weights=moved(prior.log_weights),
         settings=used,
+        parts=tuple(part.reweighed(moved) for part in prior.parts),
     )
     return prior.with_part(OpenVocabularyPart(vocabulary))
 
@@ -143,11 +148,11 @@ def _class_rows(
     return FeatureTable(output.names, *whole)
 
 
-def _weights(prior: Prior, word_shares: np.ndarray) -> np.ndarray:
-    """log b(x) with the share of each word's weight at <unk> that its tokens are unknown."""
-    weights = np.exp(prior.log_weights)
+def _to_unknown(log_weights: np.ndarray, word_shares: np.ndarray, unk: int) -> np.ndarray:
+    """log b(x) with the share of each word's weight at <unk> that its tokens are unknown: (V,) -> (V,)."""
+    weights = np.exp(log_weights)
     lost = float((weights * word_shares).sum())
     weights = weights * (1.0 - word_shares)
-    weights[prior.symbols.index(UNK)] += lost
+    weights[unk] += lost
     with np.errstate(divide="ignore"):
         return np.log(weights)

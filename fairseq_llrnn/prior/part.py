@@ -127,6 +127,10 @@ class Part:
         """
         return below
 
+    def reweighed(self, change: Callable[[np.ndarray], np.ndarray]) -> Part:
+        """The part with static weights of its own changed, log b (V,) -> (V,); itself where it has none."""
+        return self
+
     # ---- what people see ----------------------------------------------------------------------------------------
 
     def counts(self) -> dict[str, int]:

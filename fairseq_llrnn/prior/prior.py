@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,13 +26,27 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.features.signatures import Signatures
-from fairseq_llrnn.prior.arrays import read_array, read_signatures
+from fairseq_llrnn.prior.arrays import check_log_weights, read_array, read_signatures
 from fairseq_llrnn.prior.directory import SavedPrior, check_symbols, read_directory, unsound, write_directory
+from fairseq_llrnn.prior.expression import (
+    Atom,
+    Expression,
+    atoms,
+    combine,
+    describe,
+    described,
+    required,
+    with_atoms,
+)
 from fairseq_llrnn.prior.manifest import JSON_FILE as JSON_FILE  # for whoever looks for a prior
 from fairseq_llrnn.prior.manifest import REBUILD, SOURCE_HASH, part_class
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, names_of
 from fairseq_llrnn.prior.session import Session
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.building import Dictionary
+    from fairseq_llrnn.prior.options import PriorOptions
 
 PartType = TypeVar("PartType", bound=Part)
 
@@ -48,7 +62,24 @@ class Prior:
     settings: Mapping[str, Any]
     source_symbols: tuple[str, ...] = ()  # U; () where nothing is known of the source language
     parts: tuple[Part, ...] = ()  # each wraps the background of those before it
+    expression: Expression | None = None  # how those that stand by themselves are combined, where they are several
     folder: str | None = field(default=None, compare=False, repr=False)  # where it was read
+
+    @classmethod
+    def build(cls, dictionary: Dictionary, options: PriorOptions | None = None) -> Prior:
+        """Build a prior from files or objects, as `llrnn prior` does.
+
+            Prior.build("data-bin/dict.txt", PriorOptions(text="train.txt", conllu=["fr.conllu"], suffixes=5))
+
+        Args:
+            dictionary: a dict.txt of fairseq-preprocess, or V symbols, the first of which are <s>, <pad>, </s>, <unk>.
+
+        Raises:
+            OptionError, DataError: options that do not go together, files that are not what they should be.
+        """
+        from fairseq_llrnn.prior.building import build  # which builds objects of this class
+
+        return build(dictionary, options).prior
 
     # ---- parts --------------------------------------------------------------------------------------------------
 
@@ -60,6 +91,18 @@ class Prior:
     def find(self, part: type[PartType]) -> PartType | None:
         """The first part of that class; None where there is none."""
         return next((found for found in self.parts if isinstance(found, part)), None)
+
+    def find_all(self, part: type[PartType]) -> list[PartType]:
+        """The parts of that class, in order."""
+        return [found for found in self.parts if isinstance(found, part)]
+
+    def required(self, part: type[PartType]) -> list[PartType]:
+        """Those of them that must allow a word, or it is impossible: all but those inside of a mixture."""
+        if self.expression is None:
+            return self.find_all(part)
+        inside = {atom.part for atom in atoms(self.expression)} - {atom.part for atom in required(self.expression)}
+        left = [found for name, found in zip(self.names, self.parts, strict=True) if name not in inside]
+        return [found for found in left if isinstance(found, part)]
 
     def with_part(self, part: Part, source_symbols: tuple[str, ...] | None = None) -> Prior:
         """The prior with one part more: the last one, but one that `is_base` comes before those that wrap others.
@@ -91,11 +134,21 @@ class Prior:
 
         Args:
             has_source: whether sentences come with a source; without one, there is no evidence and nothing to copy.
+
+        Raises:
+            PriorError: several parts have a background of their own, and no expression says how they are combined.
         """
         context = BuildContext(self, has_source)
         made: Background = StaticBackground(context.class_of, context.num_classes, context.log_weights)
+        own = {name: part for name, part in zip(self.names, self.parts, strict=True) if part.is_base}
+        if self.expression is not None:
+            root = made
+            made = combine(self.expression, lambda name: own[name].background(root, context))
+        elif len(own) > 1:
+            raise PriorError(f"the prior has the backgrounds {', '.join(own)}, and no word on how they are combined")
         for part in self.parts:
-            made = part.background(made, context)
+            if not (part.is_base and self.expression is not None):
+                made = part.background(made, context)
         return made.float()
 
     @cached_property
@@ -113,6 +166,8 @@ class Prior:
             source = hash_symbols(self.source_symbols) if part.knows_source else ""
             digest.update(f"{name} {source} {part.identity}".encode())
             _add_arrays(digest, part.arrays())
+        if self.expression is not None:
+            digest.update(repr(with_atoms(self.expression, lambda atom: Atom("", atom.part))).encode())
         return digest.hexdigest()
 
     def counts(self) -> dict[str, int]:
@@ -176,6 +231,8 @@ class Prior:
             "input_features": None if self.input is self.output else list(self.input.features.names),
             "parts": [{"part": name, **part.description()} for name, part in named],
         }
+        if self.expression is not None:
+            description["background"] = describe(self.expression)
         saved = SavedPrior(description, self.symbols, self.source_symbols, arrays)
         write_directory(Path(directory), saved, dict(named))
 
@@ -193,20 +250,23 @@ class Prior:
         saved = read_directory(directory)
         with unsound(directory):
             prior = cls._of_signatures(saved, str(directory))
-            described = saved.description["parts"]
-            classes = [part_class(entry["part"]) for entry in described]
-            if [entry["part"] for entry in described] != names_of([part.kind for part in classes]):
+            entries = saved.description["parts"]
+            classes = [part_class(entry["part"]) for entry in entries]
+            if [entry["part"] for entry in entries] != names_of([part.kind for part in classes]):
                 raise ValueError("its parts are not called as they would be")
             if sorted(classes, key=lambda part: not part.is_base) != classes:
                 raise ValueError("its parts are not in order: a background by itself comes before all that wrap one")
             if any(part.knows_source for part in classes) and not saved.source_symbols:
                 raise ValueError("some of its parts belong to source words, and there are none")
-            for part, entry in zip(classes, described, strict=True):
+            for part, entry in zip(classes, entries, strict=True):
                 name = entry["part"]
                 known = {own: value for own, value in entry.items() if own != "part"}
                 part_saved = SavedPart(known, saved.arrays_of(name), directory / name, prior, load_model)
                 prior = prior.with_part(part.read(part_saved))
-        return prior
+            if "background" not in saved.description:
+                return prior
+            own = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]
+            return replace(prior, expression=described(saved.description["background"], own))
 
     @classmethod
     def _of_signatures(cls, saved: SavedPrior, folder: str) -> Prior:
@@ -218,9 +278,8 @@ class Prior:
         weights = read_array(arrays, "log_weights", np.float64)
         if {len(weights), output.num_words, read.num_words} != {size}:
             raise PriorError(f"{folder}: its arrays and its dictionary differ in size; {REBUILD}")
-        if np.isnan(weights).any() or np.isposinf(weights).any() or np.isneginf(weights).all():
-            raise PriorError(f"{folder}: expected weights of which some are positive and all are finite; {REBUILD}")
-        return cls(saved.symbols, output, read, weights, description["settings"], saved.source_symbols, (), folder)
+        check_log_weights(weights, size)
+        return cls(saved.symbols, output, read, weights, description["settings"], saved.source_symbols, folder=folder)
 
 
 def _add_arrays(digest: Any, arrays: Mapping[str, np.ndarray]) -> None:

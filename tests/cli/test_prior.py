@@ -450,8 +450,8 @@ def test_weights_without_mass(build: Build, corpus: Corpus, text: str) -> None:
 
 def test_a_background_that_is_neither_kind_nor_file(build: Build) -> None:
     assert build("--background", "unigramm").error == (
-        "--background unigramm: expected unigram, uniform, ngram:FILE, ngram:N, automaton:FILE, model:FILE or the "
-        "path of a TSV file with `word<TAB>weight` rows, found no such file; check the spelling"
+        "--background unigramm: expected unigram, uniform, ngram:FILE, ngram:N, automaton:FILE, model:FILE, cache:N "
+        "or the path of a TSV file with `word<TAB>weight` rows, found no such file; check the spelling"
     )
 
 

@@ -173,7 +173,7 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
     [
         (["--background", "ngram:"], "--background ngram:: expected a file behind the colon, found nothing; say e.g."),
         (["--background", "ngram:3"], "--background ngram:3: expected --count-text with the text that the 3-grams are"),
-        (["--folds", "3"], "--folds: it has no say without --background ngram:… or automaton:…"),
+        (["--folds", "3"], "--folds: it has no say without --background ngram:N, whose"),
         (["--background-temperature", "2"], "has no say without --background ngram:…, automaton:… or model:…"),
         (["--background", "ngram:2", "--ngram-text", "absent"], "--ngram-text absent: expected a file of text, found"),
         (["--background", "ngram:small.arpa", "--folds", "3"], "--folds: it has no say without --background ngram:N"),
@@ -183,7 +183,16 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
         (["--background", "ngram:small.arpa", "--smoothing", "none"], "--smoothing: only a unigram is smoothed"),
         (["--background", "ngram:x.arpa"], "ngram:x.arpa: expected the path of a file behind the colon, found none"),
         (["--background", "automaton:grammar.txt", "--background-temperature", "0"], "temperature 0.0: expected"),
-        (["--background", "automaton:grammar.txt", "--lexical-translation", "x"], "not go with --lexical-translation"),
+        (["--background", "ngram:3 plus"], "--background ngram:3 plus>><<: expected a background, e.g. unigram"),
+        (["--background", "cache:many"], "--background cache:many: expected a number of words behind the colon; say"),
+        (["--background", "cache:5", "--cache-weight", "1"], "--background cache:5: cache weight 1.0: expected"),
+        (["--background", "cache:5", "--cache-decay", "2"], "cache decay 2.0: expected a number above 0 and at most 1"),
+        (["--cache-decay", ".5"], "--cache-decay: it has no say without --background cache:N"),
+        (["--background", "unigram plus translations"], "it names `translations`, expected --lexical-translation"),
+        (
+            ["--background", "ngram:2 plus unigram", "--background-temperature", "2"],
+            "--background-temperature: it is of a background by itself, found several; say it of each, as in `ngram:2",
+        ),
     ],
 )
 def test_errors(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, options: list[str], words: str) -> None:
@@ -194,15 +203,6 @@ def test_errors(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, o
 def test_a_softmax_has_none(llrnn: Llrnn, corpus: Corpus) -> None:
     done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--folds", "3", "--out", corpus.out)
     assert "--softmax: a softmax takes no other option, found --folds beside it" in done.error
-
-
-def test_weights_that_need_evidence_do_not_go_with_it(build: Build, corpus: Corpus) -> None:
-    corpus.write("dict.src.txt", "dog 3\n")
-    done = build(
-        "--background", f"automaton:{corpus.place / 'grammar.txt'}", "--evidence", "numbers", "--source-dict",
-        corpus.place / "dict.src.txt", "--unsupported", "numbers=0",
-    )  # fmt: skip
-    assert "does not go with --unsupported" in done.error
 
 
 def test_a_symbol_that_the_dictionary_lacks(build: Build, corpus: Corpus) -> None:

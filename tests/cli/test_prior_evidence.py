@@ -263,8 +263,8 @@ def test_several_other_dictionaries_or_none(prior: Run, data: Path) -> None:
 def test_a_source_dictionary_that_is_not_the_bitext_s(prior: Run, data: Path) -> None:
     options = ("--evidence", "names", "--lexical-translation", data, "--aligner", "ibm1")
     assert prior(*options, "--source-dict", data / "dict.fr.txt").error == (
-        f"--source-dict {data / 'dict.fr.txt'}: expected the words of the source side of --lexical-translation {data}, "
-        "found others; leave it out"
+        f"--source-dict {data / 'dict.fr.txt'}: expected the words of the source side of --lexical-translation, found "
+        "others; leave it out"
     )
 
 

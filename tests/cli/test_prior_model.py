@@ -133,7 +133,7 @@ def assert_is_said(result: Result, said: str) -> None:
         (("--background", "model:nowhere.pt"), "expected a checkpoint behind the colon, found none there"),
         (("--background-temperature", "0"), "--background-temperature 0.0: expected a number above 0"),
         (("--model-weight", "0"), "--model-weight 0.0: expected a number above 0 and up to 1"),
-        (("--folds", "3"), "--folds: it has no say without --background ngram:… or automaton:…"),
+        (("--folds", "3"), "--folds: it has no say without --background ngram:N, whose"),
         (("--background", "uniform", "--background-data", "x"), "--background-data: it has no say without"),
         (("--background-data", "nowhere"), "--background-data nowhere: expected the folder of fairseq-preprocess"),
         (("--background-prior", "nowhere"), "--background-prior nowhere: expected a prior"),

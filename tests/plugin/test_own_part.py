@@ -6,7 +6,6 @@ from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
 
-import laws
 import pytest
 import torch
 from dynamic_prior import by_definition
@@ -15,6 +14,7 @@ from tiny_world import USER_DIR, World, build, randomise
 
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.prior import Prior, part
+from fairseq_llrnn.testing import check_background
 
 RECENT = '''
 """Words of the last positions get more background."""
@@ -92,7 +92,7 @@ def test_it_is_saved_loaded_trained_and_searched(mine: ModuleType, world: World,
     assert loaded.names == ["recent"] and loaded.find(mine.RecentPart) == prior.parts[0]
     assert loaded.fingerprint == prior.fingerprint != Prior.load(world.prior("prior")).fingerprint
     background = loaded.background()
-    laws.check_background(background, len(loaded.symbols))
+    check_background(background)
     chat, lune = loaded.index("chat"), loaded.index("lune")
     state = background.start(1)
     before = background.log_weights(state)[0]

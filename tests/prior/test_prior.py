@@ -10,14 +10,17 @@ import pytest
 import torch
 
 from fairseq_llrnn.alignment.aligners import Bitext, Sentences
+from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.prior.build import LexicalSettings, PriorSettings, add_translations, build_prior
+from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.options import TranslationOptions
 from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.translations import add_translations
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "fenêtre", "chat", "12", "madeupword0000")
 COUNTS = np.array([0, 0, 5, 1, 9, 8, 3, 2, 2, 1, 0])
@@ -325,12 +328,13 @@ def sentences(*rows: list[int]) -> Sentences:
     return Sentences(np.concatenate(rows).astype(np.int64), np.cumsum([0, *(len(row) for row in rows)]))
 
 
-def translating(settings: LexicalSettings | None = None, prior: Prior | None = None) -> Prior:
+def translating(prior: Prior | None = None, **options: object) -> Prior:
     """The house, the cat, the window; le chat, la maison, la fenêtre."""
     bitext = Bitext(
         sentences([4, 5, 2], [4, 6, 2], [4, 7, 2], [8, 3, 2]), sentences([5, 6, 2], [4, 8, 2], [5, 7, 2], [9, 3, 2])
     )
-    return add_translations(prior or build(), bitext, SOURCE_SYMBOLS, settings or LexicalSettings())[0]
+    text = ParallelText(bitext, SOURCE_SYMBOLS, ())
+    return add_translations(prior or build(), TranslationOptions(text, aligner="ibm1", **options))[0]
 
 
 def test_a_prior_without_translations_is_what_it_was() -> None:
@@ -342,7 +346,7 @@ def test_a_prior_without_translations_is_what_it_was() -> None:
 
 
 def test_translations_make_the_background() -> None:
-    prior = translating(LexicalSettings(weight=0.25))
+    prior = translating(weight=0.25)
     background = prior.background()
     assert isinstance(background, LexicalBackground)
     house = background.given(torch.tensor([[SOURCE_SYMBOLS.index("house"), 2]]))
@@ -359,12 +363,12 @@ def test_translations_make_the_background() -> None:
 
 
 def test_a_learned_weight_is_a_parameter() -> None:
-    background = translating(LexicalSettings(weight=0.25, learned=True)).background()
+    background = translating(weight=0.25, learned=True).background()
     assert [p.sigmoid().item() for p in background.parameters()] == pytest.approx([0.25])
 
 
 def test_translations_round_trip(tmp_path: Path) -> None:
-    prior = translating(LexicalSettings(weight=0.25, learned=True, top=2))
+    prior = translating(weight=0.25, learned=True, top=2)
     prior.save(tmp_path / "prior")
     assert sorted(tree(tmp_path / "prior")) == ["arrays.npz", "dictionary.txt", "prior.json", "source.txt"]
     loaded = load_prior(tmp_path / "prior")
@@ -384,8 +388,8 @@ def test_translations_round_trip(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_knows_the_translations() -> None:
-    priors = [build(), translating(), translating(LexicalSettings(top=1)), translating(LexicalSettings(weight=0.25))]
-    priors.append(translating(LexicalSettings(learned=True)))
+    priors = [build(), translating(), translating(top=1), translating(weight=0.25)]
+    priors.append(translating(learned=True))
     assert len({prior.fingerprint for prior in priors}) == 5
 
 

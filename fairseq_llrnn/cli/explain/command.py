@@ -169,8 +169,7 @@ def _note_unknown(
 def _note_forbidden(explained: Sequence["Explanation"], prior: "Prior") -> None:
     """Say where an automaton cannot follow any more: nothing can come behind a word that it forbids."""
     forbidden = [number for number, e in enumerate(explained[:-1], start=1) if e.log_prob == -math.inf]
-    automaton = prior.find(AutomatonPart)
-    if forbidden and automaton is not None and automaton.made_from == "automaton":
+    if forbidden and any(part.made_from == "automaton" for part in prior.find_all(AutomatonPart)):
         number = forbidden[0]
         note(
             f"word {number}, {explained[number - 1].token!r}, is forbidden where it stands, and nothing can follow it; "

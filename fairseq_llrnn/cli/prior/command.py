@@ -1,32 +1,24 @@
 """`llrnn prior`: treebanks, lexicons and counts -> the prior directory that training needs."""
 
 import argparse
-import hashlib
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from fairseq_llrnn.cli.prior import contextual as prior_contextual
+from fairseq_llrnn.cli.prior import background as prior_background
 from fairseq_llrnn.cli.prior import model as prior_model
 from fairseq_llrnn.cli.prior import open as prior_open
 from fairseq_llrnn.cli.prior import source as prior_source
 from fairseq_llrnn.cli.show.source import kinds_text
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.dictionary import WordList, load_dictionary
-from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.features.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
+from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
-from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
-from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.ngrams.unigram import SMOOTHINGS
-from fairseq_llrnn.prior.build import PriorSettings, add_translations, build_prior
-from fairseq_llrnn.prior.evidence import add_evidence, discount, source_words
-from fairseq_llrnn.prior.parts import CopiedWordsPart
-from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.sequence_background import add_contextual
+from fairseq_llrnn.prior.building import Built, build
+from fairseq_llrnn.prior.evidence import source_words
+from fairseq_llrnn.prior.options import PriorOptions
 
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
@@ -97,11 +89,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     background = parser.add_argument_group("background")
     background.add_argument(
-        "--background", metavar="KIND",
+        "--background", metavar="EXPRESSION",
         help="unigram (default); uniform; a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
         "n-grams of order N estimated from --count-text; automaton:FILE, a grammar, regular expression or "
-        "weighted automaton over the words (docs/guides/grammars.md); or model:FILE, the checkpoint of "
-        "a trained language model",
+        "weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint of "
+        "a trained language model; cache:N, the last N words. Several are combined as in `automaton:FILE times "
+        "ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, `ngram:3 plus model:FILE with weights "
+        "learned` (or `with weights per position`: the network chooses), `ngram:3 at temperature 2`, with parentheses",
     )  # fmt: skip
     background.add_argument(
         "--smoothing", choices=SMOOTHINGS, help="unigram mass of unseen words (default: absolute)"
@@ -109,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     background.add_argument(
         "--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)"
     )
-    prior_contextual.add_arguments(parser)
+    prior_background.add_arguments(parser)
     prior_model.add_arguments(parser)
     prior_open.add_arguments(parser)
     prior_source.add_arguments(parser)
@@ -130,84 +124,58 @@ def _words_or_all(text: str) -> int | Literal["all"]:
 
 def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
-    words = load_dictionary(args.dict)
-    prior_open.check(args)
-    settings, lexical = _settings(args), prior_source.lexical_settings(args)
-    contextual, model = prior_contextual.contextual_settings(args), prior_model.model_files(args)
-    patterns = UserPatterns.load(args.patterns) if args.patterns else None
-    evidence = prior_source.evidence_settings(args, patterns)
-    text = _piece_text(args, words)
-    bitext = prior_source.read_bitext(args, words) if lexical is not None else None
-    copies = contextual is not None and contextual.copies
-    source_symbols = prior_source.source_symbols(args, bitext) if evidence is not None or copies else ()
-    counts = words.count_text(args.count_text) if args.count_text else words.counts_with_ends()
-    lexicon = _lexicon(args, words, text)
-    sources = _sources(args, bitext.files if bitext else ())
-    for_source = evidence is not None and "patterns" in evidence.rules.kinds
-    prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
-    if contextual is not None:
-        prior, more = add_contextual(prior, words, contextual, args.count_text)
-        prior = prior.with_part(CopiedWordsPart(), source_symbols) if copies else prior
-        notes.update(more)
-    if model is not None:
-        prior, more = prior_model.add_model(prior, words, model)
-        notes.update(more)
-    prior = prior_open.open_vocabulary(args, prior, words, lexicon)
-    if evidence is not None and evidence.unsupported:
-        prior, more = discount(prior, words, evidence.unsupported)
-        notes.update(more)
-    if lexical is not None and bitext is not None:
-        prior, more = add_translations(prior, bitext.bitext, bitext.source_symbols, lexical)
-        notes.update(more)
-    if evidence is not None:
-        prior = add_evidence(prior, evidence.rules, source_symbols)
-    counted = source_words(prior)  # before anything is written: a pattern can take too long
-    prior.save(args.out)
-    for note, count in sorted(notes.items()):
+    built = build(args.dict, options(args))
+    counted = source_words(built.prior)  # before anything is written: a pattern can take too long
+    built.prior.save(args.out)
+    for note, count in sorted(built.notes.items()):
         print(f"note: {count:,} {note}", file=sys.stderr)
     if counted.get("names") == 0:
         print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
-    _print_table(prior, words, counted, args.out, time.perf_counter() - started)
+    _print_table(built, counted, args.out, time.perf_counter() - started)
     return 0
 
 
-def _settings(args: argparse.Namespace) -> PriorSettings:
+def options(args: argparse.Namespace) -> PriorOptions:
+    """What the command line says. Raises OptionError, DataError: it is wrong, or does not go together."""
+    words = load_dictionary(args.dict)
+    opened = prior_open.open_options(args)
     if args.softmax:
         _refuse_beside_softmax(args)
-        return PriorSettings(top_words="all", background="uniform")
-    if args.suffixes is not None and args.suffixes < 1:
-        raise OptionError(f"--suffixes {args.suffixes}: expected a number of word types of at least 1")
+        return PriorOptions.softmax()
     if args.pseudo_count is not None and args.smoothing != "additive":
         raise OptionError(
             "--pseudo-count: only additive smoothing adds something; say --smoothing additive, or leave it out"
         )
-    smoothed = args.background in (None, "unigram") or args.background.startswith(("automaton:", "model:"))
-    if args.smoothing is not None and not (smoothed or args.ngram_text):
-        raise OptionError(
-            f"--smoothing: only a unigram is smoothed, found --background {args.background}; leave one out"
-        )
-    given: dict[str, Any] = {
-        "top_words": args.top_words,
-        "background": args.background,
-        "smoothing": args.smoothing,
-        "pseudo_count": args.pseudo_count,
-    }
-    settings = PriorSettings(
+    background, evidence = prior_background.background_options(args), prior_source.evidence_options(args)
+    return PriorOptions(
+        text=args.count_text,
+        conllu=args.conllu,
+        lexicon=args.lexicon,
+        values=args.values,
+        apertium=args.apertium,
+        patterns=args.patterns,
+        shapes=args.shapes,
+        suffixes=args.suffixes,
+        keep_case=args.keep_case,
+        pieces=args.pieces,
+        top_words=PriorOptions.top_words if args.top_words is None else args.top_words,
         features=args.features,
         input_features=args.input_features,
         input_top_words=args.input_top_words,
-        shapes=args.shapes,
-        suffix_floor=args.suffixes,
-        pieces=args.pieces,
+        background=args.background or PriorOptions.background,
+        background_options=background,
+        source_dictionary=args.source_dict,
+        translations=prior_source.translation_options(args, words),
+        evidence=evidence,
+        open_vocabulary=opened,
     )
-    return replace(settings, **{name: value for name, value in given.items() if value is not None})
 
 
 def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
         *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "features", "input_features"),
         *("top_words", "input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
-        *("pieces", *prior_contextual.NAMES, *prior_model.NAMES, *prior_source.NAMES, *prior_open.NAMES),
+        *("pieces", *prior_background.NAMES, *prior_model.NAMES, *prior_source.NAMES, *prior_open.NAMES),
     )
     for name in others:
         if getattr(args, name) not in (None, False, []):
@@ -217,60 +185,8 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
             )
 
 
-def _piece_text(args: argparse.Namespace, words: WordList) -> PieceText | None:
-    """The text that says which words a piece is part of; None where words are words, or nothing is said of them."""
-    if args.pieces is None:
-        return None
-    convention = CONVENTIONS[args.pieces]
-    convention.check_dictionary(args.dict, words)
-    of_words = [name for name in ("conllu", "lexicon", "apertium", "values", "suffixes") if getattr(args, name)]
-    if of_words and not args.count_text:
-        raise OptionError(
-            f"--pieces {args.pieces}: expected --count-text beside --{of_words[0]}, found none; add the training text "
-            f"in pieces, which shows what words hold a piece, or leave --{' and --'.join(of_words)} out: a piece then "
-            "has the features that it shows itself"
-        )
-    return PieceText.read(args.count_text, convention) if of_words else None
-
-
-def _lexicon(args: argparse.Namespace, words: WordList, text: PieceText | None) -> Lexicon:
-    lexicon = Lexicon()
-    readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
-        (read_conllu, args.conllu),
-        (read_tsv_lexicon, args.lexicon),
-        (read_values, args.values),
-    ]
-    for read, paths in readers:
-        for path in paths:
-            lexicon.update(read(path, lowercase=not args.keep_case))
-    if args.apertium is not None:
-        ordinary = [word for word, special in zip(words.symbols, words.specials, strict=True) if not special]
-        looked_up = ordinary if text is None else text.words()
-        lexicon.update(read_apertium(looked_up, analyser=args.apertium, lowercase=not args.keep_case))
-    return lexicon
-
-
-def _sources(args: argparse.Namespace, bitext: Sequence[Path]) -> list[str]:
-    """What the prior was made from: option, file name, and the beginning of the content's SHA-256."""
-    files = [
-        *(("--conllu", path) for path in args.conllu),
-        *(("--lexicon", path) for path in args.lexicon),
-        *(("--values", path) for path in args.values),
-        *(("--count-text", path) for path in args.count_text),
-        *(("--patterns", path) for path in [args.patterns] if path is not None),
-        *(("--background", path) for path in (*prior_contextual.files(args), *prior_model.files(args))),
-        *(("--lexical-translation", path) for path in bitext),
-        *(("--evidence-map", path) for path in [args.evidence_map] if path is not None),
-    ]
-    described = []
-    for option, path in files:
-        with open(path, "rb") as stream:
-            described.append(f"{option} {Path(path).name} {hashlib.file_digest(stream, 'sha256').hexdigest()[:16]}")
-    return described + ([] if args.apertium is None else [f"--apertium {Path(args.apertium).name}"])
-
-
-def _print_table(prior: Prior, words: WordList, evidence: dict[str, int], out: str, seconds: float) -> None:
-    counts = {**prior.counts(), "ordinary words": int((~words.specials).sum())}
+def _print_table(built: Built, evidence: dict[str, int], out: str, seconds: float) -> None:
+    counts = {**built.prior.counts(), "ordinary words": int((~built.words.specials).sum())}
     width = max(len(name) for name in counts)
     for name, value in counts.items():
         print(f"{name:<{width}}  {value:>10,}")

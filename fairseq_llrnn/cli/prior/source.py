@@ -5,20 +5,17 @@ import difflib
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import Literal
 
-from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner
+import numpy as np
+
+from fairseq_llrnn.alignment.aligners import ALIGNERS, Bitext, Sentences
+from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evidence.mapping_file import read_evidence_map
-from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, FORMED, KINDS, EvidenceRules
-from fairseq_llrnn.features.dictionary import WordList, load_dictionary
-from fairseq_llrnn.features.user_patterns import UserPatterns
-from fairseq_llrnn.prior.build import LexicalSettings
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.plugin.data.binarized_bitext import BinarisedBitext
+from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, FORMED, KINDS
+from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.prior.options import EvidenceOptions, TranslationOptions
 
 NAMES = (
     *("lexical_translation", "lexical_weight", "lexical_top", "aligner"),
@@ -26,12 +23,7 @@ NAMES = (
 )
 
 
-@dataclass(frozen=True)
-class EvidenceSettings:
-    """What `llrnn prior --evidence` was told."""
-
-    rules: EvidenceRules
-    unsupported: dict[str, float]  # factors by kind, for target words that need evidence
+_NOTHING = ParallelText(Bitext(*[Sentences(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))] * 2), (), ())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lexical.add_argument(
         "--lexical-weight", type=_weight, metavar="W",
         help="share of the translations, from 0 to below 1, or `learned` (a parameter of the model; default: "
-        f"{LexicalSettings.weight})",
+        f"{TranslationOptions.weight})",
     )  # fmt: skip
     lexical.add_argument(
         "--lexical-top", type=int, metavar="K",
-        help=f"translations of a source word that are kept (default: {LexicalSettings.top})",
+        help=f"translations of a source word that are kept (default: {TranslationOptions.top})",
     )  # fmt: skip
     lexical.add_argument(
         "--aligner", choices=ALIGNERS,
@@ -90,19 +82,21 @@ def _weight(text: str) -> float | Literal["learned"]:
         raise argparse.ArgumentTypeError(f"expected a number or `learned`, found {text!r}") from None
 
 
-def lexical_settings(args: argparse.Namespace) -> LexicalSettings | None:
+def translation_options(args: argparse.Namespace, words: WordList) -> TranslationOptions | None:
     """None where no translations are asked for."""
     if args.lexical_translation is None:
         _refuse_alone(args, ("lexical_weight", "lexical_top", "aligner"), "--lexical-translation")
         return None
-    settings = LexicalSettings(aligner=choose_aligner(args.aligner or "auto"))
-    if args.lexical_weight == "learned":
-        settings = replace(settings, learned=True)
-    elif args.lexical_weight is not None:
-        settings = replace(settings, weight=args.lexical_weight)
-    settings = settings if args.lexical_top is None else replace(settings, top=args.lexical_top)
-    settings.check()
-    return settings
+    learned = args.lexical_weight == "learned"
+    given = {
+        "weight": None if learned else args.lexical_weight,
+        "learned": learned or None,
+        "top": args.lexical_top,
+        "aligner": args.aligner,
+    }
+    options = TranslationOptions(_NOTHING, **{name: value for name, value in given.items() if value is not None})
+    options.check()  # before anything is read
+    return replace(options, text=_read_bitext(args, words))
 
 
 def _refuse_alone(args: argparse.Namespace, names: Sequence[str], needed: str) -> None:
@@ -112,7 +106,7 @@ def _refuse_alone(args: argparse.Namespace, names: Sequence[str], needed: str) -
             raise OptionError(f"{option}: it has no say without {needed}; add that, or leave it out")
 
 
-def read_bitext(args: argparse.Namespace, words: WordList) -> "BinarisedBitext":
+def _read_bitext(args: argparse.Namespace, words: WordList) -> ParallelText:
     for talkative in ("fairseq", "eflomal"):  # before they are imported: they report while they are
         logging.getLogger(talkative).setLevel(logging.WARNING)
     from fairseq_llrnn.plugin.data import binarized_bitext as bitext
@@ -120,40 +114,22 @@ def read_bitext(args: argparse.Namespace, words: WordList) -> "BinarisedBitext":
     return bitext.read_bitext(args.lexical_translation, args.dict, words)
 
 
-def evidence_settings(args: argparse.Namespace, patterns: UserPatterns | None) -> EvidenceSettings | None:
+def evidence_options(args: argparse.Namespace) -> EvidenceOptions | None:
     """None where no evidence is asked for.
 
     Raises:
-        OptionError, DataError: options that are wrong or do not go together; a table that is.
+        OptionError: options that are wrong or do not go together.
     """
     if args.evidence is None and args.evidence_map is None:
         _refuse_alone(args, ("evidence_weight", "unsupported"), "--evidence")
         if not args.copy_source_words:
             _refuse_alone(args, ("source_dict",), "--evidence or --copy-source-words")
         return None
-    if args.copy_source_words:
-        raise OptionError(
-            "--evidence: evidence is of whole words, and --copy-source-words spells them; leave one of them out"
-        )
-    if args.pieces is not None:
-        raise OptionError(
-            f"--evidence: evidence is of whole words, found --pieces {args.pieces} beside it; preprocess words, or "
-            "leave one of them out"
-        )
     chosen = _kinds(args.evidence or "")
-    if "mapped" in chosen and args.evidence_map is None:
-        raise OptionError("--evidence mapped: expected --evidence-map with what is mapped, found none; add it")
-    if "patterns" in chosen and patterns is None:
-        raise OptionError("--evidence patterns: expected --patterns with your expressions, found none; add it")
     if not chosen and args.evidence_map is None:
         raise OptionError(f"--evidence {args.evidence!r}: expected some of {', '.join(KINDS)}, found none; name one")
     weight = DEFAULT_WEIGHT if args.evidence_weight is None else args.evidence_weight
-    if not (math.isfinite(weight) and weight > 0):
-        raise OptionError(f"--evidence-weight {weight}: expected a number above 0; {DEFAULT_WEIGHT} is a good start")
-    mapping = {} if args.evidence_map is None else read_evidence_map(args.evidence_map)
-    kinds = tuple(kind for kind in KINDS if kind in chosen or (kind == "mapped" and mapping))
-    rules = EvidenceRules(kinds, mapping, {} if patterns is None else patterns.expressions, weight)
-    return EvidenceSettings(rules, _factors(args.unsupported))
+    return EvidenceOptions(tuple(chosen), args.evidence_map, weight, _factors(args.unsupported))
 
 
 def _kinds(text: str) -> list[str]:
@@ -189,31 +165,3 @@ def _factors(given: Sequence[str]) -> dict[str, float]:
 def _nearest(found: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(found, names, n=1)
     return f"; did you mean {near[0]}?" if near else "; correct the spelling"
-
-
-def source_symbols(args: argparse.Namespace, bitext: "BinarisedBitext | None") -> tuple[str, ...]:
-    """The source dictionary's words: of --source-dict, of the bitext, or of the only other dictionary beside --dict.
-
-    Raises:
-        OptionError: none or several; one that is not the bitext's.
-    """
-    if args.source_dict is not None:
-        symbols = load_dictionary(args.source_dict).symbols
-        if bitext is not None and symbols != bitext.source_symbols:
-            raise OptionError(
-                f"--source-dict {args.source_dict}: expected the words of the source side of --lexical-translation "
-                f"{args.lexical_translation}, found others; leave it out"
-            )
-        return symbols
-    if bitext is not None:
-        return bitext.source_symbols
-    own = Path(args.dict)
-    others = sorted(path for path in own.parent.glob("dict.*.txt") if path.name != own.name)
-    if len(others) != 1:
-        option = "--copy-source-words" if args.copy_source_words else "--evidence"
-        found = ", ".join(path.name for path in others) or "none"
-        raise OptionError(
-            f"{option}: expected one other dict.*.txt beside --dict {own}, the source's, found {found}; give it as "
-            "--source-dict"
-        )
-    return load_dictionary(others[0]).symbols

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from fairseq.data.indexed_dataset import MMapIndexedDataset
 from tqdm import tqdm
 
 from fairseq_llrnn.alignment.aligners import Bitext, Sentences
+from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 
@@ -21,18 +21,7 @@ BYTES_PER_SENTENCE = 4 + 8  # its length, and where it begins
 INTEGERS = (1, 2, 3, 4, 5, 8, 9, 10)  # kinds of numbers that can be words; the others have fractions
 
 
-@dataclass(frozen=True)
-class BinarisedBitext:
-    """A bitext, turned so that its target side is in the words of a given dictionary."""
-
-    bitext: Bitext
-    source_symbols: tuple[str, ...]
-    source_language: str
-    target_language: str
-    files: tuple[Path, ...]  # source, target
-
-
-def read_bitext(folder: str, dictionary: str, words: WordList) -> BinarisedBitext:
+def read_bitext(folder: str, dictionary: str, words: WordList) -> ParallelText:
     """Read `train.SRC-TGT.SRC` and `.TGT` of `folder`; the target side is the one whose dictionary is `words`.
 
     With a joined dictionary it is the one that the file name of `dictionary` says, or else the second of SRC-TGT.
@@ -61,7 +50,7 @@ def read_bitext(folder: str, dictionary: str, words: WordList) -> BinarisedBitex
             f"{source} and {len(sides[1]):,} of {target}; run fairseq-preprocess again"
         )
     files = tuple(prefix.with_name(prefix.name + ".bin") for prefix in prefixes)
-    return BinarisedBitext(Bitext(*sides), dictionaries[source].symbols, source, target, files)
+    return ParallelText(Bitext(*sides), dictionaries[source].symbols, files)
 
 
 def _languages(folder: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ import numpy as np
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, first_forbidden
 from fairseq_llrnn.ngrams.sentences import Sentences
@@ -32,11 +33,10 @@ def refuse_cut_sentences(prior: Prior, break_mode: str | None, shorten: str = "n
         shorten: --shorten-method, where it is applied to this text.
     """
     cuts = break_mode in (None, "none")
-    part = prior.find(AutomatonPart)
-    if part is None or not (cuts or shorten != "none"):
-        return
-    if part.forbids or part.folds:
-        why = "a grammar" if part.forbids else "cross-fitted n-grams, which know a training sentence by its words"
+    automata = prior.find_all(AutomatonPart)
+    forbids = any(part.forbids for part in automata)
+    if (cuts or shorten != "none") and (forbids or any(part.folds for part in automata)):
+        why = "a grammar" if forbids else "cross-fitted n-grams, which know a training sentence by its words"
         option = "--sample-break-mode none" if cuts else f"--shorten-method {shorten}"
         fix = "say --sample-break-mode eos (or complete)" if cuts else "leave it out"
         raise OptionError(f"{option}: it cuts sentences, but the prior's background is {why}; {fix}")
@@ -48,8 +48,8 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
     Raises:
         DataError: there is one, and the prior has --on-zero error.
     """
-    part = prior.find(AutomatonPart)
-    if part is None or prior.find(CopiedWordsPart) is not None or not part.forbids:
+    grammars = [part for part in prior.required(AutomatonPart) if part.forbids]
+    if prior.find(CopiedWordsPart) is not None or not grammars:
         return  # copies are only known beside their sources: the criterion finds such a sentence in its batch
     lines: list[list[int]] = []
     for target in targets:
@@ -60,7 +60,13 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
                 line = []
             else:
                 line.append(token if token < len(prior.symbols) else dictionary.unk())
-    places = first_impossible(part.automaton, prior.log_weights, Sentences.of(lines))
+    for part in grammars:
+        _check_sentences(prior, part, lines, split)
+
+
+def _check_sentences(prior: Prior, part: AutomatonPart, lines: list[list[int]], split: str) -> None:
+    """Sentences, without their </s>, that the automaton must allow."""
+    places = first_impossible(part.automaton, part.root_of(prior.log_weights), Sentences.of(lines))
     bad = np.flatnonzero(places != POSSIBLE)
     if len(bad) == 0:
         return
@@ -71,7 +77,7 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
         )
         return
     first, place = int(bad[0]), int(places[bad[0]])
-    words = [prior.symbols[token] for token in (*lines[first], dictionary.eos())]
+    words = [prior.symbols[token] for token in (*lines[first], END)]
     raise DataError(
         f"sentence {first + 1} of the {split} data: the background gives {words[place]!r} probability zero in "
         f"{' '.join(words[max(0, place - 4) : place + 3])!r} (token {place + 1}; {len(bad):,} such sentences in all); "
@@ -87,8 +93,8 @@ def how_to_fix(prior: Prior) -> str:
 
 
 def _is_grammar(prior: Prior) -> bool:
-    part = prior.find(AutomatonPart)
-    return part is not None and part.made_from == "automaton" and not prior.settings.get("unsupported")
+    automata = prior.find_all(AutomatonPart)
+    return any(part.made_from == "automaton" for part in automata) and not prior.settings.get("unsupported")
 
 
 def _how_to_fix_prior(prior: Prior) -> str:

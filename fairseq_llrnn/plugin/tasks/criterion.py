@@ -94,8 +94,7 @@ class LogLinearCriterion(FairseqCriterion):
         self.adaptor_norm = adaptor_norm
         self.sentence_avg = sentence_avg
         # sentences to which the background gives probability zero count nothing
-        automaton = prior.find(AutomatonPart)
-        self.leaves_out = automaton is not None and automaton.on_zero == "skip"
+        self.leaves_out = any(part.on_zero == "skip" for part in prior.find_all(AutomatonPart))
         kinds, kind_of = word_kinds(prior, report_group)
         self.kinds = [*kinds, EVIDENCE]  # the last one is of slots, whatever word they are
         self.register_buffer("kind_of", torch.from_numpy(kind_of), persistent=False)

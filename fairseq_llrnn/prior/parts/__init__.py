@@ -1,10 +1,21 @@
 """The parts of priors that come with the package, one file each; importing this registers them (prior/part.py)."""
 
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart
+from fairseq_llrnn.prior.parts.cache import CachePart
 from fairseq_llrnn.prior.parts.copied_words import CopiedWordsPart
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
+from fairseq_llrnn.prior.parts.static import StaticPart
 
-__all__ = ["AutomatonPart", "CopiedWordsPart", "EvidencePart", "LexicalPart", "ModelPart", "OpenVocabularyPart"]
+__all__ = [
+    "AutomatonPart",
+    "CachePart",
+    "CopiedWordsPart",
+    "EvidencePart",
+    "LexicalPart",
+    "ModelPart",
+    "OpenVocabularyPart",
+    "StaticPart",
+]

@@ -5,14 +5,17 @@ Sizes: V words, Q states, A arcs, F starts (of use, and of cross-fitted folds).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.prior.arrays import check_log_weights
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 MADE_FROM = ("ngram", "automaton")
@@ -25,13 +28,14 @@ NUMBERS = ("log_weights", "back_off")
 @register_part("automaton")
 @dataclass(frozen=True)
 class AutomatonPart(Part):
-    """An automaton over the prior's log_weights, which are its root b₀."""
+    """An automaton over a root b₀."""
 
     automaton: Automaton
     made_from: str  # one of MADE_FROM
     weight: float = 1.0  # as `llrnn prior --ngram-weight`
     temperature: float = 1.0
     on_zero: str = "error"
+    root: np.ndarray | None = None  # (V,) float64, its own log b₀; None: that of the prior
 
     is_base = True
 
@@ -46,7 +50,8 @@ class AutomatonPart(Part):
         return bool((self.automaton.fail == NOTHING).any())
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {name: getattr(self.automaton, name) for name in (*INTEGERS, *NUMBERS)}
+        arrays = {name: getattr(self.automaton, name) for name in (*INTEGERS, *NUMBERS)}
+        return arrays if self.root is None else arrays | {"root": self.root}
 
     def description(self) -> dict[str, Any]:
         return {
@@ -71,12 +76,24 @@ class AutomatonPart(Part):
             raise ValueError(f"the automaton is described by something else than {', '.join(names)}")
         found = {name: saved.array(name, np.int64) for name in INTEGERS}
         found |= {name: saved.array(name, np.float64) for name in NUMBERS}
-        automaton = Automaton(num_symbols=len(saved.prior.log_weights), memory=memory, **found)
-        automaton.check(saved.prior.log_weights)
-        return cls(automaton, made_from, weight, temperature, on_zero)
+        size, root = len(saved.prior.symbols), saved.array("root", np.float64) if "root" in saved.arrays else None
+        if root is not None:
+            check_log_weights(root, size)
+        automaton = Automaton(num_symbols=size, memory=memory, **found)
+        part = cls(automaton, made_from, weight, temperature, on_zero, root)
+        automaton.check(part.root_of(saved.prior.log_weights))
+        return part
+
+    def root_of(self, log_weights: np.ndarray) -> np.ndarray:
+        """log b₀ of the automaton in a prior with these log_weights: (V,)."""
+        return log_weights if self.root is None else self.root
 
     def background(self, below: Background, context: BuildContext) -> Background:
-        return AutomatonBackground(context.class_of, context.num_classes, context.log_weights, self.automaton)
+        root = torch.from_numpy(self.root_of(context.prior.log_weights).copy())
+        return AutomatonBackground(context.class_of, context.num_classes, root, self.automaton)
+
+    def reweighed(self, change: Callable[[np.ndarray], np.ndarray]) -> AutomatonPart:
+        return self if self.root is None else replace(self, root=change(self.root))
 
     def counts(self) -> dict[str, int]:
         """Of the model of use, not of each fold."""

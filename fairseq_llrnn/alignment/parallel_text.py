@@ -1,0 +1,48 @@
+"""A parallel text in the words of two dictionaries, to align its words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.alignment.aligners import Bitext, Sentences
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import EOS, UNK
+from fairseq_llrnn.files.text_lines import iter_lines
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """Sentences and their translations, and what they were read from."""
+
+    bitext: Bitext
+    source_symbols: tuple[str, ...]
+    files: tuple[Path, ...]  # source, target
+
+    @classmethod
+    def read(
+        cls, source: Path | str, target: Path | str, source_symbols: Sequence[str], target_symbols: Sequence[str]
+    ) -> ParallelText:
+        """Read two tokenised texts, a sentence and its translation in each line.
+
+        Raises:
+            DataError: a file that cannot be read, or texts of different lengths.
+        """
+        sides = [_sentences(path, symbols) for path, symbols in ((source, source_symbols), (target, target_symbols))]
+        if len(sides[0]) != len(sides[1]):
+            raise DataError(
+                f"{target}: expected as many lines as in {source}, {len(sides[0]):,}, found {len(sides[1]):,}; give a "
+                "text and its translation, line by line"
+            )
+        return cls(Bitext(*sides), tuple(source_symbols), (Path(source), Path(target)))
+
+
+def _sentences(path: Path | str, symbols: Sequence[str]) -> Sentences:
+    """The lines of a text, each with </s> behind it, words that the symbols lack as <unk>."""
+    index = {symbol: i for i, symbol in enumerate(symbols)}
+    rows = [[*(index.get(word, index[UNK]) for word in line.split()), index[EOS]] for _, line in iter_lines(path)]
+    tokens = np.array([token for row in rows for token in row], dtype=np.int64)
+    return Sentences(tokens, np.cumsum([0, *map(len, rows)]))

@@ -1,0 +1,299 @@
+"""Builds a prior from files or objects, step by step: what `llrnn prior` and `Prior.build` do.
+
+    dictionary, counts, lexicon  ->  features and b₀ (build.py)  ->  backgrounds (leaves.py)  ->  open vocabulary
+        ->  lexical translations, words that need evidence, evidence
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.evidence.rules import KINDS, EvidenceRules
+from fairseq_llrnn.features.dictionary import WordList, load_dictionary
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
+from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
+from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.evidence import add_evidence, discount
+from fairseq_llrnn.prior.expression import Atom, Expression, atoms
+from fairseq_llrnn.prior.leaves import EXAMPLES, STATIC, TRANSLATIONS, Leaves, is_order, kind_of, read_background
+from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
+from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, as_paths
+from fairseq_llrnn.prior.parts import CopiedWordsPart
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.translations import add_translations, background_of
+
+Dictionary = WordList | Sequence[str] | str | Path
+
+
+@dataclass(frozen=True)
+class Built:
+    """A prior, the dictionary that it was built for, and remarks of how many things each is true."""
+
+    prior: Prior
+    words: WordList
+    notes: Counter[str]
+
+
+def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
+    """Build a prior.
+
+    Args:
+        dictionary: a dict.txt of fairseq-preprocess, or the V symbols themselves, those of fairseq first.
+
+    Raises:
+        OptionError, DataError: options that do not go together, files that are not what they should be.
+    """
+    options = options or PriorOptions()
+    words = _words(dictionary)
+    path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
+    background, patterns = read_background(options.background), _patterns(options)
+    evidence = None if options.evidence is None else _rules(options.evidence, patterns)
+    if options.background_options.copy_source_words:
+        _check_copies(options, background)
+    if options.translations is None and any(kind_of(atom.text)[0] == TRANSLATIONS for atom in atoms(background)):
+        raise OptionError(
+            "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
+        )
+    source = _source_symbols(options, path)
+    text, counts = _piece_text(options, path, words), _counts(options, words)
+    lexicon = _lexicon(options, words, text)
+    settings = _settings(options, background)
+    for_source = evidence is not None and "patterns" in evidence.kinds
+    sources = _sources(options, background)
+    prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
+    prior = replace(prior, settings={**prior.settings, "background": options.background})
+    prior, more = Leaves(words, counts, as_paths(options.text), options.background_options).add(prior, background)
+    notes.update(more)
+    if options.background_options.copy_source_words:
+        prior = prior.with_part(CopiedWordsPart(), source)
+    if options.open_vocabulary is not None:
+        floor, types = options.open_vocabulary.floor, options.open_vocabulary.types
+        prior = add_open_vocabulary(prior, words, _all_counts(options, words), lexicon, floor, types)
+    prior, more = _with_source(prior, words, options)
+    notes.update(more)
+    return Built(prior if evidence is None else add_evidence(prior, evidence, source), words, notes)
+
+
+def _with_source(prior: Prior, words: WordList, options: PriorOptions) -> tuple[Prior, Counter[str]]:
+    """Translations, and less background for words that need evidence.
+
+    A static background is discounted before translations come, which may then hold no word that it forbids; any other
+    one after them, or translations would give such words their weight again.
+    """
+    notes: Counter[str] = Counter()
+    unsupported = {} if options.evidence is None else options.evidence.unsupported
+    late = background_of(prior) is not None
+    if unsupported and not late:
+        prior, more = discount(prior, words, unsupported)
+        notes.update(more)
+    if options.translations is not None:
+        prior, more = add_translations(prior, options.translations)
+        notes.update(more)
+    if unsupported and late:
+        prior, more = discount(prior, words, unsupported)
+        notes.update(more)
+    return prior, notes
+
+
+# ---- what it is built from ------------------------------------------------------------------------------------------
+
+
+def _words(dictionary: Dictionary) -> WordList:
+    if isinstance(dictionary, (str, Path)):
+        return load_dictionary(dictionary)
+    if isinstance(dictionary, WordList):
+        return dictionary
+    return WordList(tuple(dictionary), np.zeros(len(dictionary), dtype=np.int64))
+
+
+def _counts(options: PriorOptions, words: WordList) -> np.ndarray:
+    """(V,)"""
+    if options.counts is not None:
+        return options.counts
+    texts = as_paths(options.text)
+    return words.count_text(texts) if texts else words.counts_with_ends()
+
+
+def _all_counts(options: PriorOptions, words: WordList) -> Counter[str]:
+    """How often each word occurs, those outside the dictionary as well, where there is a text."""
+    texts = as_paths(options.text)
+    if texts:
+        return Counter(word for path in texts for _, line in iter_lines(path) for word in line.split())
+    counts = words.counts if options.counts is None else options.counts
+    ordinary = zip(words.symbols, counts.tolist(), words.specials, strict=True)
+    return Counter({symbol: count for symbol, count, special in ordinary if not special})
+
+
+def _settings(options: PriorOptions, background: Expression) -> PriorSettings:
+    if options.suffixes is not None and options.suffixes < 1:
+        raise OptionError(f"--suffixes {options.suffixes}: expected a number of word types of at least 1")
+    static = [atom.text for atom in atoms(background) if kind_of(atom.text)[0] == STATIC]
+    return PriorSettings(
+        options.top_words,
+        options.features,
+        options.input_features,
+        options.input_top_words,
+        options.shapes,
+        options.suffixes,
+        static[0] if static else "unigram",
+        options.background_options.smoothing,
+        options.background_options.pseudo_count,
+        options.pieces,
+    )
+
+
+def _patterns(options: PriorOptions) -> UserPatterns | None:
+    found = options.patterns
+    return found if found is None or isinstance(found, UserPatterns) else UserPatterns.load(str(found))
+
+
+def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> PieceText | None:
+    """The text that says which words a piece is part of; None where words are words, or nothing is said of them."""
+    if options.pieces is None:
+        return None
+    if options.open_vocabulary is not None:
+        raise OptionError(
+            f"--open-vocabulary: it is of whole words, found --pieces {options.pieces} beside it; preprocess words, or "
+            "leave one of them out"
+        )
+    if options.evidence is not None:
+        raise OptionError(
+            f"--evidence: evidence is of whole words, found --pieces {options.pieces} beside it; preprocess words, or "
+            "leave one of them out"
+        )
+    convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
+    convention.check_dictionary(str(path or "the dictionary"), words)
+    of_words = [name for name in ("conllu", "lexicon", "apertium", "values", "suffixes") if getattr(options, name)]
+    if of_words and not texts:
+        raise OptionError(
+            f"--pieces {options.pieces}: expected --count-text beside --{of_words[0]}, found none; add the training "
+            f"text in pieces, which shows what words hold a piece, or leave --{' and --'.join(of_words)} out: a piece "
+            "then has the features that it shows itself"
+        )
+    return PieceText.read(texts, convention) if of_words else None
+
+
+def _lexicon(options: PriorOptions, words: WordList, text: PieceText | None) -> Lexicon:
+    lexicon = Lexicon()
+    given = options.lexicon
+    readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
+        (read_conllu, as_paths(options.conllu)),
+        (read_tsv_lexicon, [] if isinstance(given, (Lexicon, Mapping)) else as_paths(given)),
+        (read_values, as_paths(options.values)),
+    ]
+    for read, paths in readers:
+        for path in paths:
+            lexicon.update(read(path, lowercase=not options.keep_case))
+    if isinstance(given, Lexicon):
+        lexicon.update(given)
+    elif isinstance(given, Mapping):
+        for word, features in given.items():
+            lexicon.add(word, features)
+    if options.apertium is not None:
+        ordinary = [word for word, special in zip(words.symbols, words.specials, strict=True) if not special]
+        looked_up = ordinary if text is None else text.words()
+        lexicon.update(read_apertium(looked_up, analyser=options.apertium, lowercase=not options.keep_case))
+    return lexicon
+
+
+def _sources(options: PriorOptions, background: Expression) -> list[str]:
+    """What the prior was made from: option, file name, and the beginning of the content's SHA-256."""
+    evidence_map = None if options.evidence is None else options.evidence.mapping
+    lexicon = options.lexicon
+    files: list[tuple[str, str | Path]] = [
+        *(("--conllu", path) for path in as_paths(options.conllu)),
+        *(("--lexicon", path) for path in ([] if isinstance(lexicon, (Lexicon, Mapping)) else as_paths(lexicon))),
+        *(("--values", path) for path in as_paths(options.values)),
+        *(("--count-text", path) for path in as_paths(options.text)),
+        *(("--patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
+        *(("--background", path) for path in _background_files(options, background)),
+        *(("--lexical-translation", p) for p in (options.translations.text.files if options.translations else ())),
+        *(("--evidence-map", path) for path in [evidence_map] if isinstance(path, (str, Path))),
+    ]
+    described = []
+    for option, path in files:
+        with open(path, "rb") as stream:
+            described.append(f"{option} {Path(path).name} {hashlib.file_digest(stream, 'sha256').hexdigest()[:16]}")
+    return described + ([] if options.apertium is None else [f"--apertium {Path(options.apertium).name}"])
+
+
+def _background_files(options: PriorOptions, background: Expression) -> list[str]:
+    """The files that the backgrounds of an expression are read from; that of `unigram` is the counted text."""
+    found: list[str] = []
+    for atom in atoms(background):
+        kind, source = kind_of(atom.text)
+        if is_order(atom.text):
+            found += as_paths(options.background_options.ngram_text)
+        elif kind in EXAMPLES and kind != "cache":
+            found.append(source)
+    return found
+
+
+# ---- the source of a translation ------------------------------------------------------------------------------------
+
+
+def _rules(options: EvidenceOptions, patterns: UserPatterns | None) -> EvidenceRules:
+    """Raises OptionError for kinds without what they need."""
+    options.check()
+    if "mapped" in options.kinds and options.mapping is None:
+        raise OptionError("--evidence mapped: expected --evidence-map with what is mapped, found none; add it")
+    if "patterns" in options.kinds and patterns is None:
+        raise OptionError("--evidence patterns: expected --patterns with your expressions, found none; add it")
+    mapping = options.mapping or {}
+    if isinstance(mapping, (str, Path)):
+        mapping = read_evidence_map(str(mapping))
+    table = {word: tuple(words) for word, words in mapping.items()}
+    kinds = tuple(kind for kind in KINDS if kind in options.kinds or (kind == "mapped" and table))
+    return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, options.weight)
+
+
+def _check_copies(options: PriorOptions, background: Expression) -> None:
+    if options.evidence is not None:
+        raise OptionError(
+            "--evidence: evidence is of whole words, and --copy-source-words spells them; leave one of them out"
+        )
+    if not (isinstance(background, Atom) and background.text.endswith(".words")):
+        raise OptionError(
+            "--copy-source-words: it has no say without --background automaton:FILE.words; add that, or leave it out"
+        )
+
+
+def _source_symbols(options: PriorOptions, path: Path | None) -> tuple[str, ...]:
+    """The source dictionary's words: those given, of the parallel text, or of the only other dictionary beside `path`.
+
+    () where nothing needs them. Raises OptionError: none or several; one that is not the parallel text's.
+    """
+    given, translations = options.source_dictionary, options.translations
+    if options.evidence is None and not options.background_options.copy_source_words:
+        return ()
+    if given is not None:
+        symbols = load_dictionary(given).symbols if isinstance(given, (str, Path)) else tuple(given)
+        if translations is not None and symbols != translations.text.source_symbols:
+            name = f" {given}" if isinstance(given, (str, Path)) else ""
+            raise OptionError(
+                f"--source-dict{name}: expected the words of the source side of --lexical-translation, found others; "
+                "leave it out"
+            )
+        return symbols
+    if translations is not None:
+        return translations.text.source_symbols
+    others = [] if path is None else [p for p in path.parent.glob("dict.*.txt") if p.name != path.name]
+    if len(others) != 1:
+        option = "--copy-source-words" if options.background_options.copy_source_words else "--evidence"
+        found = ", ".join(sorted(other.name for other in others)) or "none"
+        raise OptionError(
+            f"{option}: expected one other dict.*.txt beside --dict {path}, the source's, found {found}; give it as "
+            "--source-dict"
+        )
+    return load_dictionary(others[0]).symbols

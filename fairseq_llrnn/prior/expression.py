@@ -1,0 +1,306 @@
+"""How backgrounds are combined: written, as it is said aloud, in `llrnn prior --background`, and kept in prior.json.
+
+    automaton:g.grammar times ngram:3                       both must allow a word (Product)
+    0.7 ngram:3 plus 0.3 ngram:news.arpa                    a mixture, with weights or with equal ones (Mixture)
+    ngram:3 plus cache:500 with weights learned             … whose weights are parameters of the model
+    ngram:3 plus cache:500 with weights per position        … whose weights the network chooses at every position
+    ngram:3 at temperature 2                                b^(1/2) (Tempered)
+    (ngram:3 plus unigram) times "automaton:my file.txt"    parentheses; quotes around blanks
+
+    sum      =  [number] product { plus [number] product } [with weights (learned | per position)]
+    product  =  tempered { times tempered }
+    tempered =  atom [at temperature number]                atom: ( sum ), or a word that is none of those above
+
+`times` binds tighter than `plus`. Atoms are what they are without others: `unigram`, `ngram:3`, a path (build.py).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.mixture import Mixture
+from fairseq_llrnn.backgrounds.product import Product
+from fairseq_llrnn.backgrounds.tempered import Tempered
+from fairseq_llrnn.errors import OptionError
+
+WEIGHTINGS = ("fixed", "learned", "per position")
+DEEPEST = 50  # of an expression from a file: nobody writes a deeper one
+_WORDS = frozenset("times plus with weights learned per position at temperature".split())
+_NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
+_TOKEN = re.compile(r"""[()]|(?:[^\s()"']|"[^"]*"|'[^']*')+|["']""")
+_QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A background by itself: what was written, and once it is built, the name of its part."""
+
+    text: str
+    part: str = ""
+
+    def __str__(self) -> str:
+        return _quote(self.text)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Π: two terms at least."""
+
+    terms: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return " times ".join(f"({term})" if isinstance(term, (Plus, Times)) else str(term) for term in self.terms)
+
+
+@dataclass(frozen=True)
+class Plus:
+    """Σ: two terms at least."""
+
+    terms: tuple[Expression, ...]
+    weights: tuple[float, ...] | None = None  # above 0, as many as terms; None: equal ones
+    weighting: str = WEIGHTINGS[0]  # one of WEIGHTINGS; but for "fixed", where the weights begin
+
+    def __str__(self) -> str:
+        terms = [f"({term})" if isinstance(term, Plus) else str(term) for term in self.terms]
+        if self.weights is not None:
+            terms = [f"{_number(weight)} {term}" for weight, term in zip(self.weights, terms, strict=True)]
+        return " plus ".join(terms) + ("" if self.weighting == "fixed" else f" with weights {self.weighting}")
+
+
+@dataclass(frozen=True)
+class AtTemperature:
+    """b^(1/temperature), above 0."""
+
+    term: Expression
+    temperature: float
+
+    def __str__(self) -> str:
+        inner = str(self.term) if isinstance(self.term, Atom) else f"({self.term})"
+        return f"{inner} at temperature {_number(self.temperature)}"
+
+
+Expression = Atom | Times | Plus | AtTemperature
+
+
+def atoms(expression: Expression) -> list[Atom]:
+    """From left to right."""
+    if isinstance(expression, Atom):
+        return [expression]
+    terms = (expression.term,) if isinstance(expression, AtTemperature) else expression.terms
+    return [atom for term in terms for atom in atoms(term)]
+
+
+def required(expression: Expression) -> list[Atom]:
+    """The atoms that must allow a word, or it is impossible: all but those inside of a mixture."""
+    if isinstance(expression, Plus):
+        return []
+    if isinstance(expression, Times):
+        return [atom for term in expression.terms for atom in required(term)]
+    return [expression] if isinstance(expression, Atom) else required(expression.term)
+
+
+def with_atoms(expression: Expression, change: Callable[[Atom], Atom]) -> Expression:
+    """The expression with other atoms; asked from left to right."""
+    if isinstance(expression, Atom):
+        return change(expression)
+    if isinstance(expression, AtTemperature):
+        return AtTemperature(with_atoms(expression.term, change), expression.temperature)
+    terms = tuple(with_atoms(term, change) for term in expression.terms)
+    return Times(terms) if isinstance(expression, Times) else Plus(terms, expression.weights, expression.weighting)
+
+
+def combine(expression: Expression, background: Callable[[str], Background]) -> Background:
+    """The background of an expression; `background`: that of the part with this name."""
+    if isinstance(expression, Atom):
+        return background(expression.part)
+    if isinstance(expression, AtTemperature):
+        return Tempered(combine(expression.term, background), expression.temperature)
+    terms = [combine(term, background) for term in expression.terms]
+    if isinstance(expression, Times):
+        return Product(terms)
+    return Mixture(terms, expression.weights, expression.weighting.replace("per position", "network"))
+
+
+# ---- in prior.json --------------------------------------------------------------------------------------------------
+
+
+def describe(expression: Expression) -> dict[str, Any]:
+    """As JSON has it."""
+    if isinstance(expression, Atom):
+        return {"part": expression.part, "text": expression.text}
+    if isinstance(expression, AtTemperature):
+        return {"tempered": describe(expression.term), "temperature": expression.temperature}
+    terms = [describe(term) for term in expression.terms]
+    if isinstance(expression, Times):
+        return {"product": terms}
+    weights = None if expression.weights is None else list(expression.weights)
+    return {"mixture": terms, "weights": weights, "weighting": expression.weighting}
+
+
+def described(description: Any, names: Sequence[str], depth: int = 0) -> Expression:
+    """The reverse of `describe`; untrusted input.
+
+    Args:
+        names: of the parts that have a background of their own.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not isinstance(description, Mapping) or depth > DEEPEST:
+        raise ValueError("its background is no combination of parts")
+    found: dict[str, Any] = dict(description)
+    kind = next((kind for kind in ("part", "tempered", "product", "mixture") if kind in found), None)
+    if kind == "part":
+        if found["part"] not in names or not isinstance(found.get("text"), str):
+            raise ValueError(f"its background has the part {found['part']!r}, expected one of {', '.join(names)}")
+        return Atom(found["text"], found["part"])
+    if kind == "tempered":
+        if not is_positive(found.get("temperature")):
+            raise ValueError(f"its background has the temperature {found.get('temperature')!r}, expected one above 0")
+        return AtTemperature(described(found[kind], names, depth + 1), float(found["temperature"]))
+    rows = found.get(kind or "")
+    if not isinstance(rows, list) or len(rows) < 2:
+        raise ValueError("its background is no combination of parts")
+    terms = tuple(described(row, names, depth + 1) for row in rows)
+    if kind == "product":
+        return Times(terms)
+    weights, weighting = found.get("weights"), found.get("weighting")
+    known = weights if isinstance(weights, list) else []
+    sound = weights is None or (len(known) == len(rows) and all(map(is_positive, known)))
+    if not sound or weighting not in WEIGHTINGS:
+        raise ValueError("its background is a mixture with weights that are none")
+    return Plus(terms, None if weights is None else tuple(map(float, weights)), weighting)
+
+
+def is_positive(value: object) -> bool:
+    """Whether it is a number above 0, and finite."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf
+
+
+# ---- as it is written -----------------------------------------------------------------------------------------------
+
+
+def parse(text: str, option: str = "--background") -> Expression:
+    """The expression that a text says.
+
+    Args:
+        option: how errors call it.
+
+    Raises:
+        OptionError: it says none; the place is marked >>so<<.
+    """
+    return _Parser(text, option).whole()
+
+
+class _Parser:
+    """Reads tokens from left to right; each method reads what its name says in the grammar above."""
+
+    def __init__(self, text: str, option: str) -> None:
+        self.text, self.option = text, option
+        self.spans = [match.span() for match in _TOKEN.finditer(text)]
+        self.place = 0
+
+    @property
+    def token(self) -> str:
+        """The next token as it is written; "" at the end."""
+        return "" if self.place >= len(self.spans) else self.text[slice(*self.spans[self.place])]
+
+    def whole(self) -> Expression:
+        expression = self.sum()
+        if self.token:
+            raise self.error("`plus`, `times` or nothing more")
+        return expression
+
+    def sum(self) -> Expression:
+        begin, weights, terms = self.place, [self.weight()], [self.product()]
+        while self.take("plus"):
+            weights.append(self.weight())
+            terms.append(self.product())
+        given = tuple(weight for weight in weights if weight is not None)
+        if given and (len(given) < len(weights) or len(terms) == 1):
+            self.place = begin
+            raise self.error("a weight for every background that `plus` joins, or for none")
+        weighting = WEIGHTINGS[0]
+        if len(terms) > 1 and self.take("with"):
+            self.expect("weights")
+            weighting = self.choice()
+        return terms[0] if len(terms) == 1 else Plus(tuple(terms), given or None, weighting)
+
+    def choice(self) -> str:
+        if self.take("learned"):
+            return "learned"
+        if self.take("per"):
+            self.expect("position")
+            return "per position"
+        raise self.error("`learned` or `per position`")
+
+    def weight(self) -> float | None:
+        return self.number("a weight above 0") if _NUMBER.fullmatch(self.token) else None
+
+    def number(self, expected: str) -> float:
+        value = float(self.token) if _NUMBER.fullmatch(self.token) else math.nan
+        if not is_positive(value):
+            raise self.error(expected)
+        self.place += 1
+        return value
+
+    def product(self) -> Expression:
+        terms = [self.tempered()]
+        while self.take("times"):
+            terms.append(self.tempered())
+        return terms[0] if len(terms) == 1 else Times(tuple(terms))
+
+    def tempered(self) -> Expression:
+        term = self.atom()
+        if self.take("at"):
+            self.expect("temperature")
+            return AtTemperature(term, self.number("a temperature above 0"))
+        return term
+
+    def atom(self) -> Expression:
+        if self.take("("):
+            inside = self.sum()
+            self.expect(")")
+            return inside
+        token = self.token
+        if token in ("'", '"'):
+            raise self.error("a second quotation mark")
+        if token in ("", ")") or token in _WORDS or _NUMBER.fullmatch(token):
+            raise self.error("a background, e.g. unigram, ngram:3, automaton:FILE or (…)")
+        self.place += 1
+        return Atom(_QUOTED.sub(lambda match: match[1] or match[2] or "", token))
+
+    def take(self, word: str) -> bool:
+        found = self.token == word
+        self.place += found
+        return found
+
+    def expect(self, word: str) -> None:
+        if not self.take(word):
+            raise self.error(f"`{word}`")
+
+    def error(self, expected: str) -> OptionError:
+        begin, end = (len(self.text),) * 2 if not self.token else self.spans[self.place]
+        found = self.text[begin:end] or "the end"
+        return OptionError(
+            f"{self.option} {self.text[:begin]}>>{self.text[begin:end]}<<{self.text[end:]}: expected {expected}, found "
+            f"{found} between >> and <<"
+        )
+
+
+def _quote(text: str) -> str:
+    """An atom as it must be written."""
+    plain = text and text not in _WORDS and not _NUMBER.fullmatch(text) and not re.search(r"""[\s()"']""", text)
+    if plain:
+        return text
+    return "'\"'".join(f'"{piece}"' for piece in text.split('"'))
+
+
+def _number(value: float) -> str:
+    """The shortest text of a number."""
+    return str(int(value)) if value == int(value) and value < 1e15 else repr(value)

@@ -1,0 +1,147 @@
+"""What a prior can be built from, and how: the options of `llrnn prior` and of `Prior.build` (building.py).
+
+    PriorOptions(text="train.txt", conllu=["fr.conllu"], top_words=500, suffixes=5, background="ngram:3")
+
+Names in capitals with `--` in messages are those of the command line. Files are paths, one or several.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+
+from fairseq_llrnn.alignment.aligners import choose_aligner
+from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS
+from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
+from fairseq_llrnn.prior.open_vocabulary import FLOOR
+from fairseq_llrnn.prior.parts import cache
+from fairseq_llrnn.prior.parts.automaton import ON_ZERO
+from fairseq_llrnn.prior.parts.model import ModelPart
+from fairseq_llrnn.prior.prior import Prior
+
+Paths = str | Path | Sequence[str | Path]
+
+
+def as_paths(given: Paths) -> list[str]:
+    """One path or several."""
+    return [str(given)] if isinstance(given, (str, Path)) else [str(path) for path in given]
+
+
+class OpenModel(Protocol):
+    """Who can read other trained models."""
+
+    def __call__(self, checkpoint: str, prior: Prior) -> tuple[ModelPart, Mapping[str, int]]:
+        """The part, for the words that the prior's b₀ allows, and what a user should know about it."""
+
+
+@dataclass(frozen=True)
+class BackgroundOptions:
+    """How the backgrounds are made that an expression names; each number is of all that it can be of."""
+
+    smoothing: str = "absolute"  # of a unigram
+    pseudo_count: float = 1.0  # of additive smoothing
+    ngram_text: Paths = ()  # of ngram:N; none: the text of the unigram
+    ngram_weight: float = 1.0  # how much of its own say a history keeps beside the next shorter one
+    folds: int = DEFAULT_FOLDS  # of ngram:N, which training is cross-fitted in
+    temperature: float = 1.0  # of n-grams beside their unigram, of automata
+    on_zero: str = ON_ZERO[0]  # what becomes of training sentences to which an automaton gives probability zero
+    unknown_symbols: str = "error"  # of automata: or "drop"
+    copy_source_words: bool = False  # of automata of words spelled in characters
+    cache_weight: float = cache.WEIGHT  # of the words of cache:N, where b₀ has the rest
+    cache_decay: float = cache.DECAY
+    cache_learned: bool = False  # weight and decay are parameters
+    open_model: OpenModel | None = None  # for model:FILE
+
+
+@dataclass(frozen=True)
+class TranslationOptions:
+    """Lexical translations: t(target word | source word), aligned in a parallel text."""
+
+    text: ParallelText
+    weight: float = 0.5  # λ, or where it starts if it is learned
+    learned: bool = False
+    top: int = 10  # translations of a source word
+    aligner: str = "auto"  # "eflomal", "ibm1" or "auto": eflomal where it is installed
+
+    def check(self) -> None:
+        """Raise OptionError where a number is out of range, or the aligner is not there."""
+        if not 0.0 <= self.weight < 1.0:
+            raise OptionError(
+                f"--lexical-weight {self.weight}: expected a number from 0 to below 1 (1 would forbid every word but "
+                "the translations), or `learned`; 0.5 is a good start"
+            )
+        if self.top < 1:
+            raise OptionError(f"--lexical-top {self.top}: expected a number of translations of at least 1")
+        choose_aligner(self.aligner)
+
+
+@dataclass(frozen=True)
+class EvidenceOptions:
+    """Strings that a translation takes from its source."""
+
+    kinds: Sequence[str] = ()  # of evidence/rules.py; `mapped` is one where there is a mapping
+    mapping: str | Path | Mapping[str, Sequence[str]] | None = None  # a TSV, or source word -> target words
+    weight: float = DEFAULT_WEIGHT  # ε
+    unsupported: Mapping[str, float] = field(default_factory=dict)  # factors of words that look so, by kind
+
+    def check(self) -> None:
+        """Raise OptionError for a weight that is none."""
+        if not (math.isfinite(self.weight) and self.weight > 0):
+            raise OptionError(
+                f"--evidence-weight {self.weight}: expected a number above 0; {DEFAULT_WEIGHT} is a good start"
+            )
+
+
+@dataclass(frozen=True)
+class OpenOptions:
+    """Classes of words outside the dictionary."""
+
+    floor: int = FLOOR  # words that occur at most so often are rare
+    types: int = LEAST_TYPES  # rare words with equal features that make a class of their own
+
+
+@dataclass(frozen=True)
+class PriorOptions:
+    """Everything that a prior is built from but its dictionary."""
+
+    # where words are counted: in texts, here, or else in the dictionary
+    text: Paths = ()
+    counts: np.ndarray | None = None  # (V,)
+    # where features of words come from
+    conllu: Paths = ()
+    lexicon: Lexicon | Mapping[str, Iterable[str]] | Paths = ()
+    values: Paths = ()
+    apertium: str | None = None
+    patterns: str | Path | UserPatterns | None = None
+    shapes: bool = False
+    suffixes: int | None = None  # word types that must share a suffix; None: no suffixes
+    keep_case: bool = False
+    pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
+    # which features the model has
+    top_words: int | Literal["all"] = 2500
+    features: tuple[str, ...] | None = None
+    input_features: tuple[str, ...] | None = None
+    input_top_words: int | Literal["all"] | None = None
+    # background
+    background: str = "unigram"  # an expression (expression.py)
+    background_options: BackgroundOptions = BackgroundOptions()
+    # the source of a translation, and words outside the dictionary
+    source_dictionary: str | Path | Sequence[str] | None = None  # None: that of the parallel text, or beside the other
+    translations: TranslationOptions | None = None
+    evidence: EvidenceOptions | None = None
+    open_vocabulary: OpenOptions | None = None
+
+    @classmethod
+    def softmax(cls) -> PriorOptions:
+        """The special case: every word its own and only feature, uniform background."""
+        return cls(top_words="all", background="uniform")

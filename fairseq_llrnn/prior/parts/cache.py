@@ -1,0 +1,56 @@
+"""A cache: words that came a moment ago come again (backgrounds/cache.py), over b₀."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.cache import Cache
+from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+
+WEIGHT, DECAY = 0.9, 1.0  # nearly all of it is what came before: a mixture says how much that counts
+LEARNED_DECAY = 0.99  # where a learned decay begins
+
+
+@register_part("cache")
+@dataclass(frozen=True)
+class CachePart(Part):
+    """The last `size` words, whose share is `weight`, each `decay` times as much as the next; the rest is b₀'s."""
+
+    size: int
+    weight: float = WEIGHT
+    decay: float = DECAY
+    learned: bool = False  # weight and decay are parameters of the model, which begin there
+
+    is_base = True
+
+    def description(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, saved: SavedPart) -> CachePart:
+        size, weight, decay, learned = (saved.description[name] for name in ("size", "weight", "decay", "learned"))
+        whole = isinstance(size, int) and not isinstance(size, bool)
+        if not (whole and isinstance(weight, float) and isinstance(decay, float) and isinstance(learned, bool)):
+            raise ValueError("the cache is described by something else than size, weight, decay, learned")
+        part = cls(size, weight, decay, learned)
+        part.check()
+        return part
+
+    def check(self) -> None:
+        """Raise ValueError for numbers out of range."""
+        if self.size < 1:
+            raise ValueError(f"cache of {self.size} words: expected at least 1")
+        if not 0.0 < self.weight < 1.0:
+            raise ValueError(f"cache weight {self.weight}: expected a number between 0 and 1")
+        if not 0.0 < self.decay <= 1.0 or (self.learned and self.decay == 1.0):
+            below = "below 1 where it is learned" if self.learned else "at most 1"
+            raise ValueError(f"cache decay {self.decay}: expected a number above 0 and {below}")
+
+    def background(self, below: Background, context: BuildContext) -> Background:
+        own = (self.size, self.weight, self.decay, self.learned)
+        return Cache(context.class_of, context.num_classes, context.log_weights, *own)
+
+    def counts(self) -> dict[str, int]:
+        return {"words of the cache": self.size}

@@ -1,0 +1,93 @@
+"""Gives a prior its lexical translations, and says how they are combined with the background that it has.
+
+Beside a static background, translations are mixed with it as backgrounds/lexical.py does. Beside any other,
+
+    … plus translations     with their weight λ, which is fixed or learned
+    … times translations    where a grammar says what is possible: both must allow a word
+
+unless the background's expression names `translations` itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from fairseq_llrnn.alignment.aligners import choose_aligner, translation_table
+from fairseq_llrnn.alignment.translation_table import is_word
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
+from fairseq_llrnn.prior.options import TranslationOptions
+from fairseq_llrnn.prior.parts import AutomatonPart, LexicalPart
+from fairseq_llrnn.prior.prior import Prior
+
+ATOM = "translations"
+ALONE = 0.99  # λ of translations that a mixture weighs: nearly all of them is what the source says
+
+
+def add_translations(prior: Prior, options: TranslationOptions) -> tuple[Prior, Counter[str]]:
+    """The prior with lexical translations, and what a user should know about them.
+
+    Args:
+        options: the target side of their text is in the words of the prior.
+
+    Raises:
+        OptionError: a number out of range. DataError: as the alignment does.
+    """
+    options.check()
+    text, aligner = options.text, choose_aligner(options.aligner)
+    possible = is_word(prior.symbols) & prior.allowed
+    table, notes = translation_table(text.bitext, is_word(text.source_symbols), possible, options.top, aligner)
+    part = LexicalPart(table, options.weight, options.learned, aligner)
+    before = background_of(prior)
+    if before is None:
+        made = prior.with_part(part, text.source_symbols)
+    else:
+        part = replace(part, weight=ALONE, learned=False) if _mixes(prior, before, options) else part
+        made = prior.with_part(part, text.source_symbols)
+        made = replace(made, expression=_combined(prior, before, Atom(ATOM, _name(made, part)), options))
+    return replace(made, settings={**prior.settings, "lexical_top": options.top}), notes
+
+
+def background_of(prior: Prior) -> Expression | None:
+    """How the background is written; None where it is static, or static with translations."""
+    if prior.expression is not None:
+        return prior.expression
+    own = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]
+    if not own or prior.find(LexicalPart) is not None:
+        return None
+    return Atom(str(prior.settings["background"]), own[0])
+
+
+def _name(prior: Prior, part: LexicalPart) -> str:
+    return next(name for name, found in zip(prior.names, prior.parts, strict=True) if found is part)
+
+
+def _forbids(prior: Prior, before: Expression) -> bool:
+    """Whether a grammar says what is possible."""
+    named = dict(zip(prior.names, prior.parts, strict=True))
+    parts = [named.get(atom.part) for atom in required(before)]
+    return any(isinstance(part, AutomatonPart) and part.made_from == "automaton" for part in parts)
+
+
+def _mixes(prior: Prior, before: Expression, options: TranslationOptions) -> bool:
+    """Whether it is a mixture that weighs the translations."""
+    if any(atom.text == ATOM for atom in atoms(before)):
+        return Atom(ATOM) not in required(before)
+    if _forbids(prior, before):
+        return False
+    if options.weight == 0.0:
+        raise OptionError(
+            f"--lexical-weight 0: expected a weight above 0 beside --background {before}, of which translations are a "
+            "part; leave --lexical-translation out"
+        )
+    return True
+
+
+def _combined(prior: Prior, before: Expression, translations: Atom, options: TranslationOptions) -> Expression:
+    if any(atom.text == ATOM for atom in atoms(before)):
+        return with_atoms(before, lambda atom: translations if atom.text == ATOM else atom)
+    if not _mixes(prior, before, options):
+        return Times((before, translations))
+    weighting = "learned" if options.learned else "fixed"
+    return Plus((before, translations), (1.0 - options.weight, options.weight), weighting)

@@ -1,0 +1,230 @@
+"""Prior.build from objects and files, in Python and without fairseq; test_prior_combined.py compares `llrnn prior`."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, OpenOptions, Prior, PriorOptions, TranslationOptions
+from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart, OpenVocabularyPart
+
+SYMBOLS = (*SPECIALS, "le", "la", "maison", "chat", "12")
+SOURCE = (*SPECIALS, "the", "house", "cat", "12")
+COUNTS = np.array([0, 0, 5, 1, 9, 8, 3, 2, 1])
+WORDS = {"maison": ["POS:NOUN", "Gender:Fem"], "chat": ["POS:NOUN", "Gender:Masc"]}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for name, text in {
+        "train.fr": "la maison\nle chat\nle 12\n",
+        "train.en": "the house\nthe cat\nthe 12\n",
+        "dict.fr.txt": "le 9\nla 8\nmaison 3\nchat 2\n12 1\n",
+        "dict.en.txt": "the 9\nhouse 3\ncat 2\n12 1\n",
+        "weights.tsv": "le\t3\nla\t1\n</s>\t1\nmaison\t1\n",
+        "map.tsv": "cat\tchat\n",
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_from_symbols_counts_and_a_dictionary_of_features() -> None:
+    prior = Prior.build(SYMBOLS, PriorOptions(counts=COUNTS, lexicon=WORDS, top_words=2))
+    assert prior.symbols == SYMBOLS
+    assert prior.output.features.row(int(prior.output.class_of[6])) == {
+        "NOTTOP": 1, "POS:NOUN": 1, "Gender:Fem": 1
+    }  # fmt: skip
+    assert np.exp(prior.log_weights[4]) == pytest.approx(9 / 29)
+    lexicon = Lexicon()
+    for word, features in WORDS.items():
+        lexicon.add(word, features)
+    again = Prior.build(SYMBOLS, PriorOptions(counts=COUNTS, lexicon=lexicon, top_words=2))
+    assert again.fingerprint == prior.fingerprint
+
+
+def test_from_files_alone(files: Path) -> None:
+    prior = Prior.build(files / "dict.fr.txt", PriorOptions(top_words=2))
+    assert prior.symbols == SYMBOLS and prior.settings["background"] == "unigram" and prior.parts == ()
+    ngrams = PriorOptions(text=files / "train.fr", top_words=2, background="ngram:2")
+    prior = Prior.build(files / "dict.fr.txt", ngrams)
+    assert prior.names == ["automaton"] and prior.expression is None
+    assert [source.split()[:2] for source in prior.settings["sources"]] == [["--count-text", "train.fr"]]
+
+
+def test_a_softmax() -> None:
+    prior = Prior.build(SYMBOLS, PriorOptions.softmax())
+    assert prior.output.num_classes == len(SYMBOLS)
+    assert np.exp(prior.log_weights[[2, 4]]) == pytest.approx(1 / 7)
+
+
+def parallel(files: Path) -> ParallelText:
+    return ParallelText.read(files / "train.en", files / "train.fr", SOURCE, SYMBOLS)
+
+
+def test_with_everything_that_a_source_says(files: Path, tmp_path: Path) -> None:
+    options = PriorOptions(
+        text=[files / "train.fr"],
+        top_words=3,
+        shapes=True,
+        background="0.5 ngram:2 plus 0.5 cache:3 with weights learned",
+        background_options=BackgroundOptions(folds=0),
+        translations=TranslationOptions(parallel(files), weight=0.25, aligner="ibm1"),
+        evidence=EvidenceOptions(("numbers",), {"cat": ["chat"]}, unsupported={"numbers": 0.0}),
+        open_vocabulary=OpenOptions(types=1),
+    )
+    prior = Prior.build(files / "dict.fr.txt", options)
+    assert prior.names == ["automaton", "cache", "lexical", "static", "open_vocabulary", "evidence"]
+    assert str(prior.expression) == (
+        "(0.75 (0.5 ngram:2 plus 0.5 cache:3 with weights learned) plus 0.25 translations) times unsupported"
+    )
+    assert prior.source_symbols == SOURCE and prior.find(EvidencePart).rules.kinds == ("mapped", "numbers")
+    assert prior.find(LexicalPart).learned is False and prior.find(OpenVocabularyPart) is not None
+    prior.save(tmp_path / "prior")
+    loaded = Prior.load(tmp_path / "prior")
+    assert loaded.fingerprint == prior.fingerprint and loaded.expression == prior.expression
+    background = loaded.background().given(torch.tensor([[SOURCE.index("cat"), 2]]))
+    weights = background.log_weights(background.start(1))[0].exp()
+    assert weights[SYMBOLS.index("12")] == 0 < weights[SYMBOLS.index("chat")]
+
+
+def test_a_text_and_another_one_that_is_no_translation(files: Path) -> None:
+    (files / "train.en").write_text("the house\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"train.fr: expected as many lines as in .*train.en, 1, found 3; give a"):
+        parallel(files)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (PriorOptions(background="model:train.fr", top_words=2), "a trained model is read by fairseq; build this"),
+        (PriorOptions(suffixes=0), "--suffixes 0: expected a number of word types of at least 1"),
+        (PriorOptions(background="ngram:2", top_words=2), "--background ngram:2: expected --count-text with the text"),
+        (PriorOptions(evidence=EvidenceOptions(("mapped",))), "--evidence mapped: expected --evidence-map with what"),
+        (PriorOptions(evidence=EvidenceOptions(("patterns",))), "--evidence patterns: expected --patterns with your"),
+        (PriorOptions(evidence=EvidenceOptions(("names",), weight=0)), "--evidence-weight 0: expected a number"),
+        (PriorOptions(evidence=EvidenceOptions(("names",))), "--evidence: expected one other dict"),
+        (PriorOptions(background_options=BackgroundOptions(copy_source_words=True)), "--copy-source-words: it has no"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    files: Path, options: PriorOptions, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    with pytest.raises(OptionError, match=error):
+        Prior.build(SYMBOLS, options)
+
+
+# ---- combinations that were refused ---------------------------------------------------------------------------------
+
+GRAMMAR = "0 1 le\n0 1 la\n1 2 chat\n1 2 maison\n1 2 12\n2\n"
+
+
+def weights(prior: Prior, *words: str, source: str = "") -> dict[str, float]:
+    """What may follow the words, its share of all."""
+    background = prior.background()
+    if source:
+        background = background.given(torch.tensor([[*map(prior.source_symbols.index, source.split()), 2]]))
+    state = background.start(1)
+    for word in words:
+        state = background.advance(state, torch.tensor([prior.index(word)]))
+    p = background.log_weights(state)[0].double().softmax(0).detach()
+    return {symbol: float(p[i]) for i, symbol in enumerate(prior.symbols) if p[i] > 1e-12}
+
+
+def made(files: Path, background: str, **more: object) -> Prior:
+    (files / "grammar.txt").write_text(GRAMMAR, encoding="utf-8")
+    options = {"text": files / "train.fr", "top_words": 3, **more}
+    return Prior.build(files / "dict.fr.txt", PriorOptions(background=background, **options))  # type: ignore[arg-type]
+
+
+def test_a_grammar_times_n_grams(files: Path) -> None:
+    grammar, ngrams = made(files, f"automaton:{files / 'grammar.txt'}"), made(files, "ngram:2")
+    both = made(files, f"automaton:{files / 'grammar.txt'} times ngram:2")
+    assert both.names == ["automaton", "automaton.2"]
+    allowed, likely = weights(grammar, "le"), weights(ngrams, "le")
+    products = {word: p * likely[word] for word, p in allowed.items()}
+    assert weights(both, "le") == pytest.approx({w: p / sum(products.values()) for w, p in products.items()}, rel=1e-4)
+    assert [part.made_from for part in both.parts] == ["automaton", "ngram"]  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(both.log_weights, ngrams.log_weights)  # b₀ is the root of the n-grams
+
+
+def test_two_language_models_and_other_static_weights(files: Path) -> None:
+    one, other = made(files, "ngram:1"), made(files, "ngram:2")
+    mixed = weights(made(files, "3 ngram:1 plus ngram:2".replace("plus ", "plus 1 ")), "le")
+    for word, p in mixed.items():
+        assert p == pytest.approx(0.75 * weights(one, "le")[word] + 0.25 * weights(other, "le")[word], rel=1e-4)
+    tsv = made(files, f"uniform times '{files / 'weights.tsv'}' at temperature 2")
+    assert tsv.names == ["static", "static.2"]
+    roots = {"le": 3**0.5, "la": 1, "</s>": 1, "maison": 1}
+    assert weights(tsv) == pytest.approx({word: root / (3 + 3**0.5) for word, root in roots.items()})
+
+
+@pytest.mark.parametrize(
+    ("background", "expression"),
+    [
+        ("ngram:2", "0.5 ngram:2 plus 0.5 translations"),
+        ("automaton:grammar.txt", "automaton:grammar.txt times translations"),
+        ("ngram:2 times automaton:grammar.txt", "(ngram:2 times automaton:grammar.txt) times translations"),
+        ("0.9 ngram:2 plus 0.1 translations", "0.9 ngram:2 plus 0.1 translations"),
+        ("ngram:2 times translations", "ngram:2 times translations"),
+        ("unigram", "None"),
+    ],
+)
+def test_translations_beside_any_background(
+    files: Path, background: str, expression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    translations = TranslationOptions(parallel(files), aligner="ibm1")
+    prior = made(files, background, translations=translations, evidence=EvidenceOptions(("numbers",)))
+    assert str(prior.expression) == expression
+    without = weights(prior, "le")
+    house = weights(prior, "le", source="house")
+    assert house["maison"] > without["maison"]
+    if "automaton" in background:
+        assert house.keys() <= {"maison", "chat", "12"}
+
+
+def test_words_that_need_evidence_beside_any_background(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    evidence = EvidenceOptions(("numbers",), unsupported={"numbers": 0.5})
+    plain = weights(made(files, "automaton:grammar.txt"), "le")
+    less = made(files, "automaton:grammar.txt", evidence=evidence)
+    assert str(less.expression) == "automaton:grammar.txt times unsupported"
+    assert less.settings["unsupported"] == ["numbers=0.5"]
+    halved = {word: p * (0.5 if word == "12" else 1) for word, p in plain.items()}
+    found = less.background(has_source=False)
+    p = found.log_weights(found.advance(found.start(1), torch.tensor([less.index("le")])))[0].double().softmax(0)
+    assert {w: float(p[less.index(w)]) for w in halved} == pytest.approx(
+        {w: q / sum(halved.values()) for w, q in halved.items()}, rel=1e-4
+    )
+    # translations must not give them their weight again
+    translations = TranslationOptions(parallel(files), aligner="ibm1")
+    never = EvidenceOptions((), {"house": ["maison"]}, unsupported={"numbers": 0.0})
+    assert "12" not in weights(made(files, "ngram:2", translations=translations, evidence=never), source="the 12")
+
+
+def test_an_open_vocabulary_takes_its_share_of_every_background(files: Path) -> None:
+    background = f"ngram:2 plus uniform plus ngram:1 plus automaton:{files / 'grammar.txt'}"
+    before, after = made(files, background), made(files, background, open_vocabulary=OpenOptions(types=1))
+    assert after.names == [*before.names, "open_vocabulary"]
+    unk, le = before.index("<unk>"), before.index("chat")
+    for name in before.names:
+        old, new = (dict(zip(p.names, p.parts, strict=True))[name] for p in (before, after))
+        roots = [
+            found.log_weights if name == "static" else found.root_of(prior.log_weights)  # type: ignore[attr-defined]
+            for prior, found in ((before, old), (after, new))
+        ]
+        assert roots[1][unk] > roots[0][unk] and roots[1][le] < roots[0][le]
+
+
+def test_backgrounds_without_a_word_on_how_they_are_combined(files: Path) -> None:
+    from fairseq_llrnn.errors import PriorError
+    from fairseq_llrnn.prior.parts import CachePart
+
+    with pytest.raises(PriorError, match="has the backgrounds automaton, cache, and no word on how they are combined"):
+        made(files, "ngram:2").with_part(CachePart(3)).background()

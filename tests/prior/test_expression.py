@@ -1,0 +1,141 @@
+"""Expressions of backgrounds: what is written is what is read, in words, in JSON and in errors."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.prior.expression import (
+    Atom,
+    AtTemperature,
+    Expression,
+    Plus,
+    Times,
+    atoms,
+    describe,
+    described,
+    parse,
+    required,
+    with_atoms,
+)
+
+A, B, C = Atom("ngram:3"), Atom("automaton:g.grammar"), Atom("cache:500")
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("unigram", Atom("unigram")),
+        ("automaton:g.grammar times ngram:3", Times((B, A))),
+        ("0.7 ngram:3 plus 0.3 cache:500", Plus((A, C), (0.7, 0.3))),
+        ("ngram:3 plus cache:500 with weights learned", Plus((A, C), None, "learned")),
+        ("2 ngram:3 plus 1 cache:500 with weights per position", Plus((A, C), (2.0, 1.0), "per position")),
+        ("ngram:3 at temperature 2", AtTemperature(A, 2.0)),
+        ("ngram:3 plus automaton:g.grammar times cache:500", Plus((A, Times((B, C))))),
+        ("(ngram:3 plus cache:500) times automaton:g.grammar", Times((Plus((A, C)), B))),
+        ("(ngram:3 plus cache:500) at temperature .5", AtTemperature(Plus((A, C)), 0.5)),
+        ("(ngram:3 times cache:500) times automaton:g.grammar", Times((Times((A, C)), B))),
+        ("((ngram:3))", A),
+        ('automaton:"my (new) file.txt" times ngram:3', Times((Atom("automaton:my (new) file.txt"), A))),
+        ("'automaton:my file.txt'", Atom("automaton:my file.txt")),
+        ('"plus" plus "2"', Plus((Atom("plus"), Atom("2")))),
+    ],
+)  # fmt: skip
+def test_what_is_written(text: str, expression: Expression) -> None:
+    assert parse(text) == expression
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", ">><<: expected a background, e.g. unigram, ngram:3, automaton:FILE or (…), found the end"),
+        ("ngram:3 plus plus x", "ngram:3 plus >>plus<< x: expected a background, e.g. unigram"),
+        ("ngram:3 times", "ngram:3 times>><<: expected a background"),
+        ("ngram:3 x", "ngram:3 >>x<<: expected `plus`, `times` or nothing more, found x between >> and <<"),
+        ("(ngram:3 plus x", "(ngram:3 plus x>><<: expected `)`, found the end between >> and <<"),
+        ("ngram:3) plus x", "ngram:3>>)<< plus x: expected `plus`, `times` or nothing more"),
+        ("0.7 ngram:3 plus x", ">>0.7<< ngram:3 plus x: expected a weight for every background that `plus` joins, or"),
+        ("0.7 ngram:3", ">>0.7<< ngram:3: expected a weight for every background that `plus` joins, or for none"),
+        ("0 ngram:3 plus 1 x", ">>0<< ngram:3 plus 1 x: expected a weight above 0, found 0"),
+        ("ngram:3 at 2", "ngram:3 at >>2<<: expected `temperature`, found 2"),
+        ("ngram:3 at temperature x", "ngram:3 at temperature >>x<<: expected a temperature above 0, found x"),
+        ("a plus b with weights fixed", "a plus b with weights >>fixed<<: expected `learned` or `per position`"),
+        ("a plus b with weights per word", "with weights per >>word<<: expected `position`, found word"),
+        ("a with weights learned", "a >>with<< weights learned: expected `plus`, `times` or nothing more"),
+        ('a plus "b', 'a plus >>"<<b: expected a second quotation mark'),
+    ],
+)
+def test_errors_show_the_place(text: str, error: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        parse(text)
+    assert error in str(caught.value) and "\n" not in str(caught.value)
+
+
+ODD = ["plus", "ngram:3", "2", "a b", "(", '"', "'", "\"'", "a\"b c'd"]
+texts = st.text(min_size=1, max_size=8) | st.sampled_from(ODD)
+numbers = st.floats(1e-3, 1e20)
+
+
+def _sums(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    terms = st.lists(inner, min_size=2, max_size=3).map(tuple)
+    weightings = st.sampled_from(["fixed", "learned", "per position"])
+
+    def plus(terms: tuple[Expression, ...]) -> st.SearchStrategy[Expression]:
+        weights = st.lists(numbers, min_size=len(terms), max_size=len(terms)).map(tuple)
+        return st.builds(Plus, st.just(terms), st.none() | weights, weightings)
+
+    return terms.flatmap(plus) | terms.map(Times) | st.builds(AtTemperature, inner, numbers)
+
+
+expressions = st.recursive(texts.map(Atom), _sums, max_leaves=8)
+
+
+@given(expressions)
+def test_what_is_printed_is_read_again(expression: Expression) -> None:
+    assert parse(str(expression)) == expression
+
+
+@given(expressions)
+def test_json_there_and_back(expression: Expression) -> None:
+    names = [f"p.{i}" for i in range(len(atoms(expression)))]
+    waiting = iter(names)
+    built = with_atoms(expression, lambda atom: Atom(atom.text, next(waiting)))
+    assert [atom.part for atom in atoms(built)] == names and str(built) == str(expression)
+    assert described(json.loads(json.dumps(describe(built))), names) == built
+
+
+@pytest.mark.parametrize(
+    ("description", "error"),
+    [
+        (3, "its background is no combination of parts"),
+        ({}, "its background is no combination of parts"),
+        ({"part": "b", "text": "b"}, "its background has the part 'b', expected one of a"),
+        ({"part": ["a"], "text": "b"}, "its background has the part"),
+        ({"part": "a"}, "its background has the part 'a'"),
+        ({"product": [{"part": "a", "text": "a"}]}, "its background is no combination of parts"),
+        ({"tempered": {"part": "a", "text": "a"}, "temperature": 0}, "has the temperature 0, expected one above 0"),
+        ({"tempered": {"part": "a", "text": "a"}, "temperature": True}, "has the temperature True"),
+        ({"mixture": [{"part": "a", "text": "a"}] * 2, "weights": [1], "weighting": "fixed"}, "weights that are none"),
+        ({"mixture": [{"part": "a", "text": "a"}] * 2, "weights": [1, -1], "weighting": "fixed"}, "weights that are"),
+        ({"mixture": [{"part": "a", "text": "a"}] * 2, "weights": None, "weighting": "magic"}, "weights that are none"),
+    ],
+)
+def test_untrusted_descriptions(description: Any, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        described(description, ["a"])
+
+
+def test_a_description_too_deep() -> None:
+    description: Any = {"part": "a", "text": "a"}
+    for _ in range(100):
+        description = {"tempered": description, "temperature": 2}
+    with pytest.raises(ValueError, match="no combination"):
+        described(description, ["a"])
+
+
+def test_what_must_allow_a_word() -> None:
+    assert required(parse("a times (b at temperature 2) times (c plus d)")) == [Atom("a"), Atom("b")]
+    assert required(Atom("a")) == [Atom("a")]
