@@ -104,6 +104,10 @@ class Background(nn.Module):
         """
         return self
 
+    def for_rows(self, index: Tensor) -> Background:
+        """What `with_hidden` returned, for some of its rows: state row n is of hidden row index[n]; index: (M,)."""
+        return self
+
     # ---- training on the text that it was estimated from, and searches with a limit ------------------------------
 
     def held_out(self, tokens: Tensor) -> Background:

@@ -93,6 +93,9 @@ class Combined(ExplicitBackground):
     def with_hidden(self, hidden: Tensor) -> Background:
         return self.with_parts([part.with_hidden(hidden) for part in self.each()])
 
+    def for_rows(self, index: Tensor) -> Background:
+        return self.with_parts([part.for_rows(index) for part in self.each()])
+
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:

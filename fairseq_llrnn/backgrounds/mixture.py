@@ -92,6 +92,15 @@ class Mixture(Combined):
         made._chosen = functional.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1)
         return made
 
+    def for_rows(self, index: Tensor) -> Background:
+        made = super().for_rows(index)
+        if self._chosen is None:
+            return made
+        assert isinstance(made, Mixture)
+        made = self.copied() if made is self else made
+        made._chosen = self._chosen.index_select(0, index)
+        return made
+
     def log_part_weights(self) -> Tensor:
         """log w: (N, K) of the rows at hand, or (1, K) where they are the same for all."""
         if self._chosen is not None:

@@ -27,6 +27,11 @@ class BySource(Background):
     def log_weights(self, state: Tensor) -> Tensor:
         return self.base.log_weights(state)
 
+    def with_hidden(self, hidden: Tensor) -> Background:
+        """As `within`: what `base` is."""
+        chosen = self.base.with_hidden(hidden)
+        return self if chosen is self.base else chosen
+
     def within(self, remaining: int) -> Background:
         """Within a limit it is what `base` is; itself where that changes nothing."""
         limited = self.base.within(remaining)

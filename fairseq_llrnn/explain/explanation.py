@@ -96,10 +96,11 @@ def explain(
     is_identity = np.array([feature_group(name) in (TOP_FORM, SPECIAL) for name in table.names])
     shared, identities = np.flatnonzero(~is_identity), np.flatnonzero(is_identity)
     log_masses = log_masses.expand(len(scores), -1)
-    state = background.start(1)
+    state, positions = background.start(1), background
     for t, (token, column) in enumerate(zip(tokens.tolist(), columns.tolist(), strict=True)):
         if t > 0:
             state = background.advance(state, tokens[t - 1 : t])
+        background = positions.for_rows(torch.tensor([t], device=state.device))
         log_mass = log_masses[t : t + 1]  # shape: (1, S + J + X)
         log_class = class_log_probs(scores[t : t + 1], log_mass)
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)

@@ -93,6 +93,7 @@ class LogLinearHead(nn.Module):
         self.output = LogLinearOutput(prior.output.features, class_of, hidden_size, formula)
         self.embedding = None if embed_size is None else self._new_embedding(embed_size, tie_embedding)
         self.background = prior.background(has_source=source_size is not None)
+        self.background.gates(hidden_size)
         self.slot_rows: SlotRows | None = None
         if prior.find(EvidencePart) is not None and source_size is not None:
             self._refuse_plain("a prior that has evidence")
@@ -214,7 +215,7 @@ class LogLinearHead(nn.Module):
         Args:
             source_states: of the encoder, (B, L, E), where the prior has evidence.
         """
-        background = condition.background
+        background = condition.background.with_hidden(hidden.flatten(0, 1))
         rows = self._rows(background, source_states, None)
         exceptions: RowPair | None = None
         if self.experts is not None:
@@ -403,7 +404,7 @@ class LogLinearHead(nn.Module):
 
     def step(self, hidden: Tensor, state: State) -> Step:
         """The distribution of the next token: hidden states (N, H)."""
-        hidden, background = hidden.unsqueeze(1), state.reachable
+        background, hidden = state.reachable.with_hidden(hidden), hidden.unsqueeze(1)
         slots, exceptions = state.rows.slots, None
         if slots is not None:  # every hypothesis knows its sentence
             sentence = expert_terms.without_experts(state.background, state.states)[1][:, 0]

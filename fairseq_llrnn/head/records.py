@@ -133,8 +133,9 @@ class Step:
 
 def shares_and_classes(background: Background, states: Tensor, tokens: Tensor) -> RowPair:
     """Log shares and classes of some tokens (N, K) of each hypothesis: (N, K) each."""
-    each = states.repeat_interleave(tokens.size(1), 0)
-    share = background.log_share(each, tokens.flatten()).view_as(tokens)
+    rows = torch.arange(len(states), device=states.device).repeat_interleave(tokens.size(1))
+    each = states.index_select(0, rows)
+    share = background.for_rows(rows).log_share(each, tokens.flatten()).view_as(tokens)
     return share, background.classes(each, tokens.flatten()).view_as(tokens)
 
 

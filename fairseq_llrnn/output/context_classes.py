@@ -40,6 +40,19 @@ class ContextClasses(ContextWords):
         self._remaining: int | None = None
         self._ranked: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of `best_members`, by k
 
+    def with_hidden(self, hidden: Tensor) -> Background:
+        return self._over(self.base.with_hidden(hidden))
+
+    def for_rows(self, index: Tensor) -> Background:
+        return self._over(self.base.for_rows(index))
+
+    def _over(self, base: Background) -> Background:
+        """The same in front of another background, that of the same sentences; itself where it is the same."""
+        if base is self.base:
+            return self
+        made = type(self)(base, self.source)
+        return made if self._remaining is None else made.within(self._remaining)
+
     def within(self, remaining: int) -> Background:
         base = self.base.within(remaining)
         if base is self.base:
@@ -258,4 +271,5 @@ class ContextClasses(ContextWords):
 
 def _each(background: Background, state: Tensor, words: Tensor) -> Tensor:
     """The log shares of some words of each hypothesis: (N, J) -> (N, J)."""
-    return background.log_share(state.repeat_interleave(words.size(1), 0), words.flatten()).view_as(words)
+    rows = torch.arange(len(state), device=state.device).repeat_interleave(words.size(1))
+    return background.for_rows(rows).log_share(state.index_select(0, rows), words.flatten()).view_as(words)

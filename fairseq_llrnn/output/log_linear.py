@@ -77,7 +77,7 @@ def best_words(classes: Tensor, background: Background, state: Tensor, k: int) -
     row, _ = several.nonzero(as_tuple=True)
     if len(row) > 0:
         full = chosen[several]
-        shares, members = background.best_members(state[row], full.unsqueeze(1), k)
+        shares, members = background.for_rows(row).best_members(state[row], full.unsqueeze(1), k)
         values[several] = classes[row, full].unsqueeze(1) + shares.squeeze(1)
         tokens[several] = members.squeeze(1)
     result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
