@@ -266,7 +266,7 @@ def test_a_rescored_list_is_not_rescored_again(opened: Open, name: str) -> None:
 # ---- lists that cannot be used --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("content", [b"", b"\n \n", gzip.compress(b"")])
+@pytest.mark.parametrize("content", [b"", b"\n \n", gzip.compress(b"", mtime=0)], ids=["none", "blank", "gzip"])
 def test_an_empty_list(opened: Open, content: bytes) -> None:
     said = failure(opened, content)
     assert said.startswith("expected an n-best list, with lines such as `H-12<TAB>-0.53<TAB>a hypothesis`")
