@@ -1,12 +1,68 @@
-"""Log-linear RNNs for fairseq (Dymetman & Xiao 2016)."""
+"""Log-linear RNNs (Dymetman & Xiao 2016): features and backgrounds as prior knowledge of an output layer.
 
+Importing this package changes nothing elsewhere and imports neither torch nor fairseq: the public names are loaded when
+they are first used, and `register` makes fairseq know our tasks, models and criterion.
+"""
+
+from __future__ import annotations
+
+import importlib
 import importlib.util
+import os
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairseq_llrnn.errors import OptionError
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
 
 __version__ = "0.1.0"
+__all__ = ["LogLinearHead", "Prior", "__version__", "register"]
 
-# Whoever imports this package beside fairseq, in whatever order, can use its task, models and criterion: fairseq's
-# --user-dir does nothing more for a package that was imported before. Our own command registers only where it needs to.
-if Path(sys.argv[0]).stem != "llrnn" and importlib.util.find_spec("fairseq") is not None:
-    import fairseq_llrnn.plugin  # noqa: F401
+_MODULES = {"LogLinearHead": "fairseq_llrnn.head", "Prior": "fairseq_llrnn.prior.prior"}  # where the names come from
+
+
+def register() -> None:
+    """Make fairseq know the tasks, models and criterion of this package, as its commands' --user-dir does.
+
+    Calling it again does nothing.
+
+    Raises:
+        OptionError: fairseq is not installed.
+    """
+    if importlib.util.find_spec("fairseq") is None:
+        raise OptionError(
+            "expected fairseq, which this needs, found that it is not installed; install it with "
+            "pip install 'fairseq-llrnn[fairseq]'"
+        )
+    importlib.import_module("fairseq_llrnn.plugin")
+
+
+class _Folders(list[str]):
+    """This package's __path__, which registers where fairseq asks whether it has a --user-dir.
+
+    fairseq scans a --user-dir for tasks when it imports it. Of one that was imported before, it only asks whether the
+    folder is in __path__, and would then know no task of ours.
+    """
+
+    def __contains__(self, folder: object) -> bool:
+        found = isinstance(folder, str) and os.path.realpath(folder) in map(os.path.realpath, self)
+        if found and "fairseq.tasks" in sys.modules:
+            register()
+        return found
+
+
+__path__ = _Folders(__path__)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

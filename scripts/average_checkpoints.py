@@ -26,7 +26,8 @@ logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported:
 
 from fairseq_llrnn.cli.places import check_place  # noqa: E402
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
-from fairseq_llrnn.plugin.compat.safe_checkpoints import explain_load_errors  # noqa: E402
+from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors  # noqa: E402
+from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading  # noqa: E402
 
 EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 FINGERPRINT = "prior_fingerprint"  # of plugin/models/log_linear_decoder.py
@@ -48,7 +49,8 @@ def read(path: Path) -> dict[str, Any]:
     """What a checkpoint holds. Raises DataError: no such file, damaged, with code in it, or of another kind."""
     if not path.is_file():
         raise DataError(f"{path}: expected a checkpoint, found no such file")
-    state: dict[str, Any] = explain_load_errors(torch.load)(str(path), map_location="cpu", weights_only=True)
+    with safe_loading():
+        state: dict[str, Any] = explain_load_errors(torch.load)(str(path), map_location="cpu")
     weights = state.get("model") if isinstance(state, dict) else None
     if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise DataError(f"{path}: expected a checkpoint of fairseq, found one without weights under `model`")

@@ -54,7 +54,10 @@ class FairseqScorer:
             raise DataError(f"{checkpoint}: expected a checkpoint of fairseq-train, found none; train the model")
         from fairseq import checkpoint_utils
 
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], {"data": str(data)})
+        from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
+
+        with safe_loading():  # the softmax's, too: fairseq alone refuses its own
+            models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], {"data": str(data)})
         self.model = models[0].eval()
         self.dictionary = task.source_dictionary
 

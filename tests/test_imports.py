@@ -1,7 +1,7 @@
 """The rules of the layout, read from the source: who may import whom (docs/design.md).
 
 * fairseq is imported by plugin alone, and by the file plugin.py of an extra;
-* plugin and cli are imported by nobody below them; only cli imports plugin;
+* plugin and cli are imported by nobody below them; only cli and `fairseq_llrnn.register` import plugin;
 * an extra is imported by nobody but itself, so that its folder can be deleted;
 * imports between packages form no circle, type annotations included.
 """
@@ -61,8 +61,9 @@ def forbidden(importer: str, imported: str) -> str | None:
         return "nobody imports an extra but itself"
     if within(imported, cli) and not within(importer, cli):
         return "nobody imports cli but itself"
-    if within(imported, plugin) and not within(importer, plugin, cli, extras, PACKAGE + ".__main__"):
-        return "only cli and extras import plugin"
+    registers = importer == PACKAGE and imported == plugin
+    if within(imported, plugin) and not within(importer, plugin, cli, extras, PACKAGE + ".__main__") and not registers:
+        return "only cli, extras and register() import plugin"
     return None
 
 
@@ -127,7 +128,7 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
         ("output/a.py", "import fairseq.utils", "only plugin"),
         ("output/deep/a.py", "from ...cli import main", "nobody imports cli"),
         ("plugin/a.py", "from fairseq_llrnn.cli import main", "nobody imports cli"),
-        ("head/a.py", "def f():\n    from fairseq_llrnn import plugin", "only cli and extras import plugin"),
+        ("head/a.py", "def f():\n    from fairseq_llrnn import plugin", "only cli, extras and register()"),
         ("output/a.py", "import importlib\nimportlib.import_module('fairseq')", "only plugin"),
         ("cli/a.py", "from fairseq.tasks import FairseqTask", "only plugin"),
         ("errors.py", "import fairseq_cli.train", "only plugin"),
@@ -164,7 +165,8 @@ def test_what_is_allowed_passes(tmp_path: Path, file: str, source: str) -> None:
 
 def test_all_but_the_integration_layer_imports_where_fairseq_is_absent(root: Path) -> None:
     names = [module_name(file, root) for file in sorted((root / PACKAGE).rglob("*.py"))]
-    modules = [name for name in names if not within(name, f"{PACKAGE}.plugin", f"{PACKAGE}.extras")]
+    need_fairseq = [f"{PACKAGE}.{part}" for part in ("plugin", "extras", "tasks")]
+    modules = [name for name in names if not within(name, *need_fairseq)]
     script = (
         "import importlib, sys\n"
         "sys.modules.update(fairseq=None, fairseq_cli=None)  # an import of either raises ImportError\n"

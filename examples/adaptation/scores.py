@@ -12,7 +12,6 @@ import torch
 from fairseq.data import data_utils
 from torch import Tensor
 
-import fairseq_llrnn.plugin  # noqa: F401  (registers the models, and lets fairseq read its own checkpoints safely)
 from fairseq_llrnn.plugin.compat.loading import build_model, encode, read_checkpoint
 
 POSITIONS = 2048  # of a batch, padding included

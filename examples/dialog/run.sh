@@ -10,6 +10,7 @@ set -euo pipefail
 work=${1:-runs/dialog-toy}
 data=${2:-$work/toy}
 mkdir -p "$work"
+export TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 # fairseq's own model reads its checkpoint only so; ours is read safely all the same
 dialog=examples/dialog/dialog.py
 text=$work/text
 width=128 epochs=14
@@ -32,7 +33,7 @@ train() { # train NAME DATA OPTION…
         return
     fi
     mkdir -p "$folder"
-    run "$folder/train.log" fairseq-train "$2" --save-dir "$folder" --user-dir fairseq_llrnn --source-lang act \
+    run "$folder/train.log" fairseq-train "$2" --save-dir "$folder" --source-lang act \
         --target-lang sent "${sizes[@]}" "${recipe[@]}" "${@:3}"
     perplexity "$1" "$folder/train.log"
     touch "$folder/done"
@@ -41,7 +42,7 @@ train() { # train NAME DATA OPTION…
 generate() { # generate NAME DATA ACTS OPTION…: twenty hypotheses for each act
     local folder=$work/$1
     [ -e "$folder/test.nbest" ] || run "$folder/test.part" fairseq-interactive "$2" --path "$folder/checkpoint_best.pt" \
-        --user-dir fairseq_llrnn --source-lang act --target-lang sent --beam 20 --nbest 20 --max-len-b 60 --cpu \
+        --source-lang act --target-lang sent --beam 20 --nbest 20 --max-len-b 60 --cpu \
         --max-tokens 1000 --buffer-size 1000 --required-batch-size-multiple 1 --input "$3" "${@:4}"
     [ -e "$folder/test.nbest" ] || mv "$folder/test.part" "$folder/test.nbest"
 }
@@ -61,7 +62,7 @@ preprocess "$text/delexicalised" "$work/delexicalised-bin" --validpref "$text/de
     --out "$work/data-bin/prior"
 
 say "3/5 training: with evidence; with an expert that knows what is still to be said; a plain softmax"
-evidence=(--task llrnn_translation --prior "$work/data-bin/prior")
+evidence=(--user-dir fairseq_llrnn --task llrnn_translation --prior "$work/data-bin/prior")
 coverage=("${evidence[@]}" --expert examples/dialog/dialog_experts.py:Coverage)
 ours=(--arch llrnn_lstm --criterion log_linear --report-group none --evidence-dropout 0.1 --invented-evidence 0)
 train coverage "$work/data-bin" "${coverage[@]}" "${ours[@]}"

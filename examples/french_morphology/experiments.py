@@ -107,8 +107,9 @@ class Model:
         return out / "models" / self.name
 
     def command(self, out: Path, user_dir: str) -> list[str]:
-        kind = STOCK if self.prior is None else (*OURS, "--prior", str(self.prior.folder(out)))
-        where = ("--user-dir", user_dir, "--save-dir", str(self.folder(out)), "--seed", str(self.seed))
+        own = () if self.prior is None else ("--prior", str(self.prior.folder(out)), "--user-dir", user_dir)
+        kind = (*(STOCK if self.prior is None else OURS), *own)
+        where = ("--save-dir", str(self.folder(out)), "--seed", str(self.seed))
         return ["fairseq-train", str(out / "data-bin"), *kind, *self.arguments, *TRAINING, *where, *HOUSEHOLD]
 
     def signature(self) -> str:

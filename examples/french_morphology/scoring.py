@@ -14,7 +14,7 @@ import torch
 from fairseq import checkpoint_utils
 from torch import Tensor
 
-import fairseq_llrnn  # noqa: F401  (registers the models, and lets fairseq read its own checkpoints safely)
+from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 
 # Padded positions per batch: V = 42,500 log-probabilities in float32 for 1024 positions are 174 MB.
 POSITIONS = 1024
@@ -37,7 +37,8 @@ class LanguageModel:
 
     def __init__(self, checkpoint: Path, data: Path, prior: Path | None = None) -> None:
         places = {"data": str(data)} | ({} if prior is None else {"prior": str(prior)})
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], arg_overrides=places)
+        with safe_loading():
+            models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], arg_overrides=places)
         self.model: Any = models[0].eval()
         self.dictionary: Any = task.source_dictionary
 

@@ -17,7 +17,7 @@ train() { # train NAME OPTION…: fairseq-train with the options that both model
         return
     fi
     mkdir -p "$folder"
-    fairseq-train "$work/data-bin" --save-dir "$folder" --user-dir fairseq_llrnn "$@" --cpu --seed 1 \
+    fairseq-train "$work/data-bin" --save-dir "$folder" "$@" --cpu --seed 1 \
         --decoder-embed-dim 128 --decoder-hidden-size 128 --decoder-layers 1 --dropout 0.2 \
         --optimizer adam --lr 0.005 --clip-norm 5 --batch-size 64 --max-epoch 7 --patience 2 \
         --sample-break-mode eos --tokens-per-sample 64 --num-workers 0 \
@@ -54,7 +54,7 @@ say "4/6 training fairseq's softmax model (lstm_lm, cross_entropy)"
 train softmax --task language_modeling --arch lstm_lm --criterion cross_entropy --decoder-out-embed-dim 128
 
 say "5/6 training the log-linear model (llrnn_lm, log_linear)"
-train log-linear --task llrnn_language_modeling --arch llrnn_lm --criterion log_linear
+train log-linear --user-dir fairseq_llrnn --task llrnn_language_modeling --arch llrnn_lm --criterion log_linear
 
 say "6/6 what they have learnt"
 python scripts/demo_report.py --corpus "$work/corpus" --data "$work/data-bin" --out "$work" \

@@ -82,9 +82,9 @@ class Recipe:
         return DATA[self.data][0] == "piecetext"
 
     def task(self) -> list[str]:
-        """What training and search are told. Even fairseq's own models need the user folder: to read checkpoints."""
+        """What training and search are told."""
         if self.prior is None:
-            return ["--user-dir", USER_DIR, "--task", "translation"]
+            return ["--task", "translation"]
         return ["--user-dir", USER_DIR, "--task", "llrnn_translation", "--prior", self.prior]
 
 

@@ -33,6 +33,8 @@ ENVIRONMENT = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    # fairseq's own models read their checkpoints, made here, only so; ours are read safely all the same
+    "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1",
 }
 # Two systems more of one that replaces <unk>: by any source word, or by those that its dictionary lacks.
 COPYING = {"+copy": [], "+copy-unknown": ["--unknown-to", "{data}/dict.en.txt"]}

@@ -2,12 +2,12 @@
 
 import argparse
 import json
-import logging
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import note
+from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.max_tokens < 1:
         raise OptionError(f"--max-tokens {args.max_tokens}: expected a number of at least 1")
-    logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+    need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 

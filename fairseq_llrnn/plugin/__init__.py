@@ -1,25 +1,21 @@
 """The integration layer: the only place that imports fairseq. Importing it registers tasks, models and the criterion.
 
-    compat/    fairseq made safe and suitable: checkpoints, expressions, dictionaries, loading
+    compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
     models/    llrnn_lm, llrnn_lstm, llrnn_transformer, and the decoder that they share
     search/    searches over candidates and slots, within a limit of length
     tasks/     llrnn_language_modeling and llrnn_translation, and the criterion log_linear
     scoring/   log-probabilities of sentences and texts, and why each word has its own
+
+It changes nothing for other tasks: own_tasks.py in compat/ says what is done for ours alone. Users call
+`fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they do in every --user-dir.
 """
 
-from fairseq_llrnn.plugin.compat import safe_checkpoints
+from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
 from fairseq_llrnn.plugin.models import llrnn_lm, llrnn_lstm, llrnn_transformer
 from fairseq_llrnn.plugin.tasks import criterion, language_modeling, translation
+from fairseq_llrnn.plugin.tasks.base import PriorTask
 
-safe_checkpoints.install()
+load_safely_for(PriorTask)
 
-__all__ = [
-    "criterion",
-    "language_modeling",
-    "llrnn_lm",
-    "llrnn_lstm",
-    "llrnn_transformer",
-    "safe_checkpoints",
-    "translation",
-]
+__all__ = ["criterion", "language_modeling", "llrnn_lm", "llrnn_lstm", "llrnn_transformer", "translation"]

@@ -15,7 +15,7 @@ from fairseq_llrnn.errors import OptionError
 COMMANDS = {
     "a stock model under our criterion": (["--arch", "lstm_lm"], ["log-linear model", "--arch llrnn_…"]),
     "our model under the stock task": (
-        ["--task", "language_modeling", "--criterion", "cross_entropy"],
+        ["--task", "language_modeling"],
         ["a model llrnn_lm needs", "--task llrnn_language_modeling"],
     ),
     "our criterion under the stock task": (

@@ -6,15 +6,16 @@ import os
 import pickle
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from host_commands import ROOT, HostCommands, Result, run_script, script
+from host_commands import ROOT, TRUSTING, HostCommands, Result, run_script, script
 from tiny_world import World
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.plugin.compat import user_errors
 
 
 class Hostile:
@@ -95,6 +96,18 @@ def test_every_command_refuses_a_hostile_checkpoint(
     assert_refused(result, path, "refused", "nothing of it was executed", "mkdir")
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_environment_cannot_make_our_tasks_trust_a_file(
+    command: str, host: HostCommands, world: World, tmp_path: Path
+) -> None:
+    """TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD, by which torch trusts whatever fairseq's own tasks load."""
+    path = tmp_path / "hostile.pt"
+    write_zip(path)
+    arguments = commands(world, path)[command]
+    result = host.run(command, *arguments, stdin="le chat\n", code=None, variables=TRUSTING)
+    assert_refused(result, path, "nothing of it was executed", "mkdir")
+
+
 def test_a_console_script_from_nothing_refuses_it_too(world: World, tmp_path: Path) -> None:
     """A process of its own, in a checkout, with --user-dir as the README has it."""
     path = tmp_path / "hostile.pt"
@@ -116,14 +129,14 @@ def test_the_default_restore_file_is_read_no_less_carefully(
 
 
 @pytest.fixture
-def load() -> Callable[[str], object]:
-    """The host's function, as importing the plugin left it."""
+def load() -> Iterator[Callable[[str], object]]:
+    """fairseq's function, as our tasks use it."""
     from fairseq import checkpoint_utils
 
-    import fairseq_llrnn.plugin
+    from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 
-    assert fairseq_llrnn.plugin.compat.safe_checkpoints
-    return checkpoint_utils.load_checkpoint_to_cpu
+    with safe_loading():
+        yield checkpoint_utils.load_checkpoint_to_cpu
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
@@ -196,9 +209,16 @@ def test_a_missing_checkpoint_stays_what_it_is(load: Callable, tmp_path: Path) -
         load(str(tmp_path / "none.pt"))
 
 
-def test_other_errors_keep_their_trace(capsys: pytest.CaptureFixture[str]) -> None:
-    """Only errors that a user can mend lose their stack trace: those of ours, wrapped by the host or not."""
-    import fairseq_llrnn.plugin  # noqa: F401 - puts the hook in place
+def test_other_errors_keep_their_trace(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only errors that a user can fix lose their stack trace: those of ours, wrapped by fairseq or not."""
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    monkeypatch.delenv(user_errors.COMMAND, raising=False)
+    assert not user_errors.in_command()
+    user_errors.enter_command()
+    user_errors.enter_command()
+    assert user_errors.in_command()
 
     def said(error: BaseException) -> str:
         try:
@@ -208,10 +228,10 @@ def test_other_errors_keep_their_trace(capsys: pytest.CaptureFixture[str]) -> No
         return capsys.readouterr().err
 
     assert "Traceback" in said(ValueError("a bug"))
-    assert said(DataError("mend it")) == "fairseq_llrnn: error: mend it\n"
+    assert said(DataError("fix it")) == "fairseq_llrnn: error: fix it\n"
     wrapped = Exception("Cannot load model parameters")
-    wrapped.__context__ = DataError("mend it")
-    assert said(wrapped) == "fairseq_llrnn: error: mend it (Cannot load model parameters)\n"
+    wrapped.__context__ = DataError("fix it")
+    assert said(wrapped) == "fairseq_llrnn: error: fix it (Cannot load model parameters)\n"
     apart = ValueError("a bug")
-    apart.__context__, apart.__suppress_context__ = DataError("mended"), True
+    apart.__context__, apart.__suppress_context__ = DataError("fixed"), True
     assert "Traceback" in said(apart)

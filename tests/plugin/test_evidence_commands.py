@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from evidence_world import NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
-from host_commands import HostCommands, Result
+from host_commands import TRUSTING, HostCommands, Result
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 
 EVAL_BLEU = ["--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 12}', "--eval-bleu-detok", "space"]
@@ -249,7 +249,7 @@ def test_ensembles(host: HostCommands, evidence: EvidenceWorld, evidence_models:
     stock = host.run(
         "fairseq-generate", evidence.raw, "--dataset-impl", "raw", "--task", "translation", "--path",
         evidence_models["stock"], "--gen-subset", "test", "--score-reference", "--cpu", "--source-lang", "src",
-        "--target-lang", "tgt", "--max-tokens", 400, "--num-workers", 0, *EVERY_SENTENCE,
+        "--target-lang", "tgt", "--max-tokens", 400, "--num-workers", 0, *EVERY_SENTENCE, variables=TRUSTING,
     )  # fmt: skip
     alone["stock"] = positional(stock)
     targets = evidence.text("test", "tgt")

@@ -186,17 +186,19 @@ def test_language_models(host: HostCommands, translation: TranslationWorld, tmp_
         "fairseq-preprocess", "--only-source", "--trainpref", world.place / "valid.txt", "--srcdict", other,
         "--destdir", tmp_path / "data",
     )  # fmt: skip
-    options = ("--task", "language_modeling", "--cpu", "--user-dir", str(Path(__file__).parents[2] / "fairseq_llrnn"))
+    options = ("--cpu", "--user-dir", str(Path(__file__).parents[2] / "fairseq_llrnn"))
+    ours = ("--task", "llrnn_language_modeling", "--prior", world.prior("prior"))
     for data in (tmp_path / "data", world.data):
         host.run(
-            "fairseq-train", data, *options, "--arch", "transformer_lm", "--decoder-embed-dim", 8, "--max-update", 1,
-            "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1, "--decoder-attention-heads", 1, "--save-dir", tmp_path,
-            *TRAINING_LM, "--criterion", "cross_entropy", "--disable-validation", "--no-epoch-checkpoints",
+            "fairseq-train", data, *options, "--task", "language_modeling", "--arch", "transformer_lm",
+            "--decoder-embed-dim", 8, "--max-update", 1, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1,
+            "--decoder-attention-heads", 1, "--save-dir", tmp_path, *TRAINING_LM, "--criterion", "cross_entropy",
+            "--disable-validation", "--no-epoch-checkpoints",
         )  # fmt: skip
         path = tmp_path / "checkpoint_last.pt"
         result = host.run(
-            "fairseq-eval-lm", world.data, *options, "--path", path, "--max-tokens", 400, "--gen-subset", "valid",
-            "--sample-break-mode", "eos", code=None,
+            "fairseq-eval-lm", world.data, *options, *ours, "--path", path, "--max-tokens", 400, "--gen-subset",
+            "valid", "--sample-break-mode", "eos", code=None,
         )  # fmt: skip
         if data == world.data:
             assert result.code == 0, result.err

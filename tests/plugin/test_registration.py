@@ -1,4 +1,4 @@
-"""Wherever the package lies and whatever was imported first, the host finds the task, the model and the criterion.
+"""Wherever the package lies and whatever was imported first, fairseq finds the task, the model and the criterion.
 
 test_checkpoint_safety.py starts a process of its own in a checkout, with `--user-dir fairseq_llrnn`.
 """
@@ -7,11 +7,19 @@ import os
 import shutil
 import sys
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
-from host_commands import ROOT, HostCommands, run_script, script
+import pytest
+from host_commands import ROOT, Result, run_script, script
 from tiny_world import World
 
+ALONE = {"PYTHONPATH": ""}  # whatever a developer has in it
+WITHOUT_FAIRSEQ = "sys.modules['fairseq'] = None"  # as Python has it for what cannot be imported
+ABSENT = (
+    "expected fairseq, which this needs, found that it is not installed; install it with "
+    "pip install 'fairseq-llrnn[fairseq]'"
+)
 CORE_WORK = """
 import importlib, sys
 from pathlib import Path
@@ -24,7 +32,8 @@ else:
     raise SystemExit("fairseq is here, the test proves nothing")
 import fairseq_llrnn
 package = Path(fairseq_llrnn.__path__[0])
-for file in sorted((package / "core").rglob("*.py")):
+ours = [name for name in package.iterdir() if name.is_dir() and name.name not in ("plugin", "tasks", "cli", "extras")]
+for file in sorted(file for folder in ours for file in folder.rglob("*.py")):
     importlib.import_module(".".join(file.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"))
 assert not [name for name in sys.modules if name.split(".")[0] in ("fairseq", "fairseq_cli")]
 
@@ -55,29 +64,71 @@ def train(world: World, *user_dir: object) -> list[str]:
 
 
 def test_user_dir_of_an_installed_package(world: World, tmp_path: Path) -> None:
-    """A copy elsewhere; `llrnn user-dir` says where, and the host imports that one."""
+    """A copy elsewhere; `llrnn user-dir` says where, and fairseq imports that one."""
     site = tmp_path / "site"
-    shutil.copytree(ROOT / "fairseq_llrnn", site / "fairseq_llrnn", ignore=shutil.ignore_patterns("__pycache__"))
-    with (site / "fairseq_llrnn/plugin/__init__.py").open("a", encoding="utf-8") as file:
-        file.write('print("this copy")\n')
+    copy_package(site)
     said = run_script(script("llrnn"), "user-dir", cwd=tmp_path, variables={"PYTHONPATH": str(site)}).out.strip()
     assert said == str(site / "fairseq_llrnn")
-    # without the path: the host alone has to find it
-    result = run_script(script("fairseq-train"), *train(world, "--user-dir", said), cwd=tmp_path)
+    # without the path: fairseq alone has to find it
+    result = run_script(script("fairseq-train"), *train(world, "--user-dir", said), cwd=tmp_path, variables=ALONE)
     assert "this copy" in result.out
     assert len(result.json_lines("train")) == 1
 
 
-def test_imported_before(host: HostCommands, world: World) -> None:
-    """The server of host commands imports the package, and that the host; --user-dir names it again, or is absent."""
-    again = host.run("fairseq-train", *train(world, "--user-dir", ROOT / "fairseq_llrnn"))
-    assert "has already been imported" in again.out
-    without = host.run("fairseq-train", *train(world))
-    assert len(again.json_lines("train")) == len(without.json_lines("train")) == 1
+@pytest.mark.parametrize("imported_before", [False, True])
+def test_user_dir_by_name_beside_an_installed_fairseq(imported_before: bool, world: World, tmp_path: Path) -> None:
+    """`--user-dir fairseq_llrnn` in a folder that has none: fairseq looks beside itself, and says `fairseq/..`."""
+    site = tmp_path / "site"
+    copy_package(site)
+    installed = Path(sysconfig.get_paths()["purelib"])
+    for name in ("fairseq", "fairseq_cli"):
+        shutil.copytree(installed / name, site / name, ignore=shutil.ignore_patterns("examples"))
+    result = run_python(imported_before, train(world, "--user-dir", "fairseq_llrnn"), tmp_path, str(site))
+    assert "this copy" in result.out
+    assert len(result.json_lines("train")) == 1
+
+
+@pytest.mark.parametrize("imported_before", [False, True])
+@pytest.mark.parametrize("user_dir", ["fairseq_llrnn", str(ROOT / "fairseq_llrnn")])
+def test_user_dir_in_a_checkout(user_dir: str, imported_before: bool, world: World) -> None:
+    """Also where the package was imported before: fairseq then asks only whether it has that folder."""
+    result = run_python(imported_before, train(world, "--user-dir", user_dir), ROOT, str(ROOT))
+    assert ("has already been imported" in result.out + result.err) == imported_before
+    assert len(result.json_lines("train")) == 1
+
+
+def test_register_does_the_same_for_users_of_python(world: World) -> None:
+    """As often as one likes."""
+    before = "import fairseq_llrnn; fairseq_llrnn.register(); fairseq_llrnn.register()"
+    result = run_python(before, train(world), ROOT, str(ROOT))
+    assert "done training" in result.out + result.err  # who imports fairseq first decides where it logs
+
+
+def test_commands_say_what_to_install_where_fairseq_is_absent(world: World, tmp_path: Path) -> None:
+    for arguments in (["explain", "--path", "x.pt", "le chat"], ["score", "--path", "x.pt"]):
+        result = run_python(WITHOUT_FAIRSEQ, arguments, tmp_path, str(ROOT), "fairseq_llrnn.cli.main", code=2)
+        assert result.err == f"llrnn: error: {ABSENT}\n"
+
+
+def copy_package(site: Path) -> None:
+    """A copy of the package in the folder `site`, whose plugin says so."""
+    shutil.copytree(ROOT / "fairseq_llrnn", site / "fairseq_llrnn", ignore=shutil.ignore_patterns("__pycache__"))
+    with (site / "fairseq_llrnn/plugin/__init__.py").open("a", encoding="utf-8") as file:
+        file.write('print("this copy")\n')
+
+
+def run_python(
+    before: bool | str, arguments: Sequence[str], cwd: Path, path: str, module: str = "fairseq_cli.train", code: int = 0
+) -> Result:
+    """A command's module in a Python of its own, after the lines `before` (True: the package is imported)."""
+    lines = before if isinstance(before, str) else "import fairseq_llrnn" if before else ""
+    program = f"import sys\n{lines}\nimport runpy\nrunpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    command = [sys.executable, "-P", "-c", program, *arguments]
+    return run_script(*command, cwd=cwd, variables={"PYTHONPATH": path}, code=code)
 
 
 def test_core_works_where_fairseq_is_not_installed(world: World, tmp_path: Path) -> None:
-    """All of this Python's packages but the host, and the checkout."""
+    """All of this Python's packages but fairseq, and the checkout."""
     packages = tmp_path / "packages"
     packages.mkdir()
     for entry in Path(sysconfig.get_paths()["purelib"]).iterdir():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import LanguagePairDataset
-from host_commands import HostCommands
+from host_commands import TRUSTING, HostCommands
 from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 from translation_world import SIZES, TRAINING, TranslationWorld
 
@@ -69,7 +69,7 @@ def test_the_same_as_the_hosts_scorer(
     task = translation.task_args() if ours else [str(translation.data), "--task", "translation", "--cpu"]
     scored = host.run(
         "fairseq-generate", *task, "--path", checkpoints[name], "--gen-subset", "test", "--score-reference",
-        "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
+        "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE, variables=TRUSTING,
     )  # fmt: skip
     expected = {
         int(number): sum(map(float, scores.split())) * math.log(2)

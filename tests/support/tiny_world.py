@@ -148,8 +148,8 @@ class Setting:
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """The contents of a checkpoint."""
-    torch.serialization.add_safe_globals([argparse.Namespace])
-    return torch.load(path, map_location="cpu", weights_only=True)
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 import argparse
 import difflib
 import json
-import logging
 import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from fairseq_llrnn.cli.explain.text import Source, as_json, as_table, totals
 from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
+from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.parts import AutomatonPart, EvidencePart
 
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         _check_sentence(args.source, "--source: expected a sentence, found an empty one; give the words to translate")
     for sentence in args.sentences:
         _check_sentence(sentence, "expected a sentence, found an empty one; give words separated by spaces")
-    logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+    need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 

@@ -1,10 +1,10 @@
 """The options of `llrnn prior` about another trained model as the background."""
 
 import argparse
-import logging
 import sys
 from collections.abc import Mapping
 
+from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.model_files import SharedWords
 from fairseq_llrnn.prior.options import OpenModel
@@ -44,7 +44,7 @@ def opener(args: argparse.Namespace) -> OpenModel:
     temperature = 1.0 if args.background_temperature is None else args.background_temperature
     if not 0.0 < temperature < float("inf"):
         raise OptionError(f"--background-temperature {temperature}: expected a number above 0")
-    logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+    need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.models.frozen_lm import build_general_model, find_model_files
 

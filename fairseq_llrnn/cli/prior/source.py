@@ -12,6 +12,7 @@ import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, Bitext, Sentences
 from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, FORMED, KINDS
 from fairseq_llrnn.features.dictionary import WordList
@@ -107,8 +108,8 @@ def _refuse_alone(args: argparse.Namespace, names: Sequence[str], needed: str) -
 
 
 def _read_bitext(args: argparse.Namespace, words: WordList) -> ParallelText:
-    for talkative in ("fairseq", "eflomal"):  # before they are imported: they report while they are
-        logging.getLogger(talkative).setLevel(logging.WARNING)
+    logging.getLogger("eflomal").setLevel(logging.WARNING)
+    need_fairseq()
     from fairseq_llrnn.plugin.data import binarized_bitext as bitext
 
     return bitext.read_bitext(args.lexical_translation, args.dict, words)

@@ -1,12 +1,12 @@
 """The models of `llrnn rescore`: which ones there can be, where their data lies, and whether they suit the lists."""
 
 import argparse
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import PARTS, add_places
+from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def chosen(args: argparse.Namespace) -> dict[str, str]:
 
 def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "Model"]:
     """The models by name, checked against each other and the lists."""
-    logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+    need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.sentences import load_scorer
     from fairseq_llrnn.rescoring.rescoring import Model

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
+from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.prior.prior import JSON_FILE
 
 
@@ -144,7 +145,8 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
     refuse_other_experts(f"--{places.prefix}expert", path, state["model"].get(EXPERT_WEIGHTS), given)
     state["args"] = None  # the host would prefer it to the configuration, which is what we looked at
     try:
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
+        with safe_loading():
+            models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
     except (OmegaConfBaseException, RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
         # a checkpoint's weights and options are input like any other: whatever they lack shows up here
         raise DataError(
@@ -165,7 +167,7 @@ def read_checkpoint(path: str) -> dict[str, Any]:
     if not os.path.isfile(path):
         raise DataError(f"{path}: expected a checkpoint, found no such file; give the .pt file that training wrote")
     try:
-        with warnings.catch_warnings():
+        with safe_loading(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about kinds of pickles, just before they are refused
             state = checkpoint_utils.load_checkpoint_to_cpu(path)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Options that the host writes as Python, such as `[(512, 3)] * 4`, evaluated without running any code.
+"""Options that fairseq writes as Python, such as `[(512, 3)] * 4`, evaluated without running any code.
 
-The host calls `eval` on some options of its models, optimisers and criterions. They also come from checkpoints, and a
-checkpoint must not be able to run anything.
+fairseq calls `eval` on some options of its models and criterions. They also come from checkpoints, which must not be
+able to run anything: `plain_options` is for the time in which our tasks build what a checkpoint describes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import operator
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fairseq_llrnn.errors import DataError
@@ -30,7 +32,7 @@ def evaluate(text: str) -> Any:
     except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
         raise DataError(
             f"option value {text[:80]!r}: expected numbers, strings, tuples or lists, joined by + - * /, found other "
-            "Python, which is not run; mend the option, or use another checkpoint"
+            "Python, which is not run; correct the option, or use another checkpoint"
         ) from None
 
 
@@ -48,8 +50,18 @@ def _value(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-def install() -> None:
-    """In all of the host's modules, `eval` means `evaluate`."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("fairseq."):
-            vars(module)["eval"] = evaluate
+@contextmanager
+def plain_options() -> Iterator[None]:
+    """While this lasts, `eval` means `evaluate` in all of fairseq's modules. May be nested."""
+    modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("fairseq.") and module]
+    before = [(names, names.get("eval", eval)) for names in modules]
+    for names in modules:
+        names["eval"] = evaluate
+    try:
+        yield
+    finally:
+        for names, value in before:
+            if value is eval:
+                names.pop("eval", None)
+            else:
+                names["eval"] = value

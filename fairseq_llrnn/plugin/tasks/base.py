@@ -1,6 +1,7 @@
 """What every task of ours does: it loads a prior, resumes exactly, and searches over candidates."""
 
 import os
+from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
@@ -20,6 +21,9 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.plugin.compat.loading import data_folder, prior_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
+from fairseq_llrnn.plugin.compat.safe_eval import plain_options
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -68,6 +72,11 @@ def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictio
     return loaded
 
 
+def named_experts(cfg: Any, from_checkpoint: bool) -> str | None:
+    """--expert. A checkpoint's options name none: what they do name after safe_loading, the user named."""
+    return getattr(cfg, "expert", None) if in_safe_loading() or not from_checkpoint else None
+
+
 def criterion_name(cfg: Any) -> str:
     """Which criterion its options are of."""
     return str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
@@ -79,9 +88,16 @@ class PriorTask(FairseqTask):
     prior: Prior
     panel: Panel | None = None  # the experts of --expert
 
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """The task's options. fairseq asks for them when a command line names the task."""
+        super().add_args(parser)
+        enter_command()
+
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """As fairseq's. Raises OptionError where there are experts, for a model that can have none."""
-        model = super().build_model(cfg, from_checkpoint)
+        with plain_options():
+            model = super().build_model(cfg, from_checkpoint)
         if self.panel is not None and not isinstance(getattr(model, "decoder", None), LogLinearDecoder):
             raise OptionError("--expert: expected a log-linear model, found another one; use --arch llrnn_…")
         return model
@@ -145,7 +161,8 @@ class PriorTask(FairseqTask):
                 f"--criterion {name}: it spreads targets over all symbols, also those that the background forbids, and "
                 "its loss would be infinite; use --criterion log_linear --label-smoothing 0.1"
             )
-        return super().build_criterion(cfg, *from_checkpoint)  # which some of the host's tasks do not take
+        with plain_options():
+            return super().build_criterion(cfg, *from_checkpoint)  # which some of fairseq's tasks do not take
 
     def build_generator(
         self,

@@ -4,6 +4,7 @@ Training computes nats and, as the host does, logs base 2. Its gradient in the a
 """
 
 import math
+from argparse import ArgumentParser
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.records import Batch
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
@@ -60,6 +62,12 @@ class LogLinearCriterionConfig(FairseqDataclass):
 @register_criterion("log_linear", dataclass=LogLinearCriterionConfig)
 class LogLinearCriterion(FairseqCriterion):
     """Exact negative log-likelihood of a log-linear model; optionally smoothed targets and a penalty on ‖a(K)‖."""
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """The criterion's options. fairseq asks for them when a command line names the criterion."""
+        super().add_args(parser)
+        enter_command()
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from fairseq_llrnn.plugin.compat.open_dictionary import open_words
 from fairseq_llrnn.plugin.data.rare_word_twins import KnownWords, OpenTwins
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.experts import open_panel
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 
 
@@ -32,14 +32,14 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
 
     @classmethod
     def setup_task(cls, args: Namespace, from_checkpoint: bool = False) -> "LLRNNLanguageModelingTask":
-        """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate; all the same here."""
+        """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate."""
         _refuse_unsupported(args)
         task: LLRNNLanguageModelingTask = super().setup_task(args)
         task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
         table = open_table(task.prior)
         if table is not None:
             task.dictionary = task.output_dictionary = open_words(task.dictionary, table)
-        task.panel = open_panel(getattr(args, "expert", None), task.prior, task.dictionary)
+        task.panel = open_panel(named_experts(args, from_checkpoint), task.prior, task.dictionary)
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:

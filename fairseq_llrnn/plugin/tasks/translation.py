@@ -26,7 +26,7 @@ from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.search.slot_search import has_slots
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, criterion_name, load_task_prior
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, criterion_name, load_task_prior, named_experts
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
@@ -96,7 +96,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             task.tgt_dict = open_target(task.target_dictionary, table)
         elif opened is not None:
             task.tgt_dict = open_words(task.target_dictionary, opened)
-        expert = getattr(cfg, "expert", None)
+        expert = named_experts(cfg, kwargs.get("from_checkpoint", False))
         task.panel = open_panel(expert, task.prior, task.target_dictionary, task.source_dictionary)
         return task
 

@@ -1,0 +1,47 @@
+"""In fairseq's commands, too, an error that is the user's to fix is one line, not a stack trace.
+
+Also where fairseq wrapped it: its trainer turns whatever happens while it loads weights into one exception.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from types import TracebackType
+
+from fairseq_llrnn.errors import LLRNNError
+
+Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
+COMMAND = "FAIRSEQ_LLRNN_COMMAND"  # in the environment, which the processes have that the command starts: its id
+
+
+class PlainErrors:
+    """An exception hook that says our errors in one line, and leaves all others to the hook before it."""
+
+    def __init__(self, before: Hook) -> None:
+        self.before = before
+
+    def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        ours: BaseException | None = error
+        while ours is not None and not isinstance(ours, LLRNNError):
+            ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
+        if ours is None:
+            self.before(kind, error, trace)
+        else:
+            print(f"fairseq_llrnn: error: {ours}" + (f" ({error})" if ours is not error else ""), file=sys.stderr)
+
+
+def enter_command() -> None:
+    """To be called when a command line names a task or criterion of ours: from then on, the process is such a command.
+
+    The next errors of ours are one line, and checkpoints of unknown tasks are read safely, too (own_tasks.py).
+    """
+    os.environ[COMMAND] = str(os.getpid())
+    if not isinstance(sys.excepthook, PlainErrors):
+        sys.excepthook = PlainErrors(sys.excepthook)
+
+
+def in_command() -> bool:
+    """Whether this process is such a command, or one of its workers (several GPUs)."""
+    return os.environ.get(COMMAND) in (str(os.getpid()), str(os.getppid()))
