@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fairseq_llrnn.errors import OptionError
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.head import LogLinearHead
     from fairseq_llrnn.prior.prior import Prior
 
 __version__ = "0.1.0"

@@ -18,7 +18,7 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
 import fairseq_llrnn.plugin  # noqa: F401  (fills the registries)
-from fairseq_llrnn.cli.main import COMMANDS, load
+from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
 INTRODUCTION = """# All options
@@ -87,12 +87,13 @@ def table(lines: Iterator[str]) -> str:
 
 def page() -> str:
     parts = [INTRODUCTION]
-    for name, example in COMMANDS.items():
-        parser = argparse.ArgumentParser(prog=f"llrnn {name}")
-        load(name).add_arguments(parser)
-        listed = table(rows(parser)) if len(parser._actions) > 1 else "It takes no options.\n"
-        what = load(name).HELP[0].upper() + load(name).HELP[1:]
-        parts.append(f"## `llrnn {name}`\n\n{what}.\n\n    {example}\n\n{listed}")
+    for name in COMMANDS:
+        command = load(name)
+        of_command = parser_of(command)
+        listed = table(rows(of_command)) if len(of_command._actions) > 1 else "It takes no options.\n"
+        what = command.HELP[0].upper() + command.HELP[1:]
+        examples = "\n".join(f"    {example}" for example in command.EXAMPLES)
+        parts.append(f"## `llrnn {name}`\n\n{what}.\n\n{examples}\n\n{listed}")
     for option, registry in REGISTRIES:
         for name, configuration in registry.items():
             if is_ours(configuration):

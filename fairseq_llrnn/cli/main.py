@@ -15,19 +15,8 @@ from typing import NoReturn, Protocol, cast
 from fairseq_llrnn import __version__
 from fairseq_llrnn.errors import LLRNNError, OptionError
 
-# name -> an example that its help shows. The module is the name with "_" for "-".
-COMMANDS: dict[str, str] = {
-    "prior": "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --top-words 2500 "
-    "--background unigram --out data-bin/prior",
-    "show": "llrnn show data-bin/prior représentée",
-    "explain": 'llrnn explain --path checkpoint_best.pt "elle est très souvent représentée"',
-    "score": "llrnn score --path checkpoint_best.pt --open < any_text.txt",
-    "rescore": "llrnn rescore --path checkpoint_best.pt --source test.en --nbest nbest.txt "
-    "--tune dev.en dev.nbest dev.fr --out best.fr",
-    "report": "llrnn report --source test.en --reference test.fr --system softmax=softmax.out log-linear=ours.out "
-    "--train train.fr --lexicon lexicon.tsv --out report.html",
-    "user-dir": 'fairseq-train data-bin --user-dir "$(llrnn user-dir)" --task llrnn_language_modeling …',
-}
+# The module of each is its name with "_" for "-".
+COMMANDS = ("prior", "show", "explain", "score", "rescore", "report", "user-dir")
 
 
 class Command(Protocol):
@@ -35,6 +24,7 @@ class Command(Protocol):
 
     NAME: str
     HELP: str
+    EXAMPLES: tuple[str, ...]  # command lines; `llrnn --help` shows the first one
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
@@ -53,8 +43,9 @@ def load(name: str) -> Command:
 def overview() -> str:
     """The help of `llrnn` itself: every sub-command with one example."""
     lines = ["usage: llrnn SUB-COMMAND …", "", "Log-linear RNNs: make priors, look into priors and models.", ""]
-    for name, example in COMMANDS.items():
-        lines += [f"  {name:<10} {load(name).HELP}", f"  {'':<10} $ {example}", ""]
+    for name in COMMANDS:
+        command = load(name)
+        lines += [f"  {name:<10} {command.HELP}", f"  {'':<10} $ {command.EXAMPLES[0]}", ""]
     lines += ["'llrnn SUB-COMMAND --help' shows its arguments; 'llrnn --version' the version."]
     return "\n".join(lines)
 
@@ -68,17 +59,25 @@ def dispatch(argv: Sequence[str]) -> int:
         print(f"llrnn {__version__}")
         return 0
     command = load(argv[0])
-    parser = Parser(
-        prog=f"llrnn {command.NAME}",
-        description=command.HELP,
-        epilog=f"example: {COMMANDS[command.NAME]}",
-    )
+    return command.run(parser_of(command).parse_args(argv[1:]))
+
+
+def parser_of(command: Command) -> "Parser":
+    """The parser of a sub-command's arguments, whose help ends with its examples."""
+    parser = Parser(prog=f"llrnn {command.NAME}", description=command.HELP)
+    parser.examples = command.EXAMPLES
     command.add_arguments(parser)
-    return command.run(parser.parse_args(argv[1:]))
+    return parser
 
 
 class Parser(argparse.ArgumentParser):
     """One that says in one line what is wrong with the arguments, and the nearest option."""
+
+    examples: Sequence[str] = ()
+
+    def format_help(self) -> str:
+        """As usual; the examples at its end are not broken into lines, so that they can be pasted."""
+        return "\n".join([super().format_help(), "examples:", *(f"  $ {example}" for example in self.examples), ""])
 
     def error(self, message: str) -> NoReturn:
         unknown = message.removeprefix("unrecognized arguments: ").split()[0] if "unrecognized" in message else ""

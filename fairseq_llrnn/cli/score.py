@@ -15,19 +15,25 @@ if TYPE_CHECKING:
 
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
+EXAMPLES = (
+    "llrnn score --path checkpoint_best.pt < test.txt",
+    "llrnn score --path open.pt --open --json < test.txt",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; the text comes on stdin, a sentence a line, words between blanks"
-    parser.add_argument("--path", required=True, metavar="FILE", help="checkpoint of a language model")
-    parser.add_argument(
+    model = parser.add_argument_group("the model")
+    model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of a language model")
+    add_places(model)
+    model.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
+    results = parser.add_argument_group("results")
+    results.add_argument(
         "--open", action="store_true",
         help="spell unknown words: the exact probability of every string (with a prior of --open-vocabulary); without "
         "this, an unknown word is no more than <unk>",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    add_places(parser)
-    parser.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
+    results.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,6 +7,11 @@ import fairseq_llrnn
 
 NAME = "user-dir"
 HELP = "print the folder to give to fairseq's --user-dir"
+EXAMPLES = (
+    'fairseq-train data-bin --user-dir "$(llrnn user-dir)" --task llrnn_language_modeling --prior data-bin/prior '
+    "--arch llrnn_lm --criterion log_linear --sample-break-mode eos --tokens-per-sample 512 --max-tokens 2048 "
+    "--optimizer adam --lr 0.002 --save-dir checkpoints",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,10 +23,10 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Install:
 
     def install(run: Callable[[argparse.Namespace], int]) -> None:
         module = types.ModuleType("fairseq_llrnn.cli.probe")
-        module.__dict__.update(NAME="probe", HELP="look", run=run)
+        module.__dict__.update(NAME="probe", HELP="look", EXAMPLES=("llrnn probe elle",), run=run)
         module.__dict__.update(add_arguments=lambda parser: parser.add_argument("word"))
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setitem(llrnn.COMMANDS, "probe", "llrnn probe elle")
+        monkeypatch.setattr(llrnn, "COMMANDS", (*llrnn.COMMANDS, "probe"))
 
     return install
 
@@ -35,9 +35,9 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Install:
 def test_alone_it_shows_every_sub_command_with_an_example(argv: list[str], capsys: Streams) -> None:
     assert llrnn.main(argv) == 0
     shown = capsys.readouterr().out
-    for name, example in llrnn.COMMANDS.items():
+    for name in llrnn.COMMANDS:
         assert f"  {name} " in shown
-        assert f"$ {example}" in shown
+        assert f"$ {llrnn.load(name).EXAMPLES[0]}\n" in shown
 
 
 @pytest.mark.parametrize("name", llrnn.COMMANDS)
@@ -48,7 +48,16 @@ def test_every_sub_command_keeps_the_contract(name: str, capsys: Streams) -> Non
     assert stop.value.code == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: llrnn {name}")
-    assert "example: " in shown
+    for example in llrnn.load(name).EXAMPLES:
+        assert f"\n  $ {example}\n" in shown, "in one line, to be pasted"
+
+
+@pytest.mark.parametrize("name", llrnn.COMMANDS)
+def test_every_argument_is_in_a_group_with_a_title(name: str, capsys: Streams) -> None:
+    with pytest.raises(SystemExit):
+        llrnn.main([name, "--help"])
+    without_title = capsys.readouterr().out.partition("\noptions:\n")[2].partition("\n\n")[0]
+    assert without_title.split() == "-h, --help show this help message and exit".split()
 
 
 def test_version(capsys: Streams) -> None:

@@ -22,20 +22,41 @@ if TYPE_CHECKING:
 
 NAME = "explain"
 HELP = "score sentences or translations with a model: what it predicted at every word, and by which features"
+EXAMPLES = (
+    'llrnn explain --path checkpoint_best.pt "le petit chat voit la table"',
+    "llrnn explain --path checkpoint_best.pt --top 3 --json - < test.txt",
+    'llrnn explain --path translation.pt --source "the little cat sees the table"',
+)
 
 UNKNOWN = "<unk>"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    model = parser.add_argument_group("the model")
+    model.add_argument("--path", required=True, metavar="FILE", help="checkpoint, e.g. checkpoint_best.pt")
+    add_places(model)
+    asked = parser.add_argument_group("what is explained")
+    asked.add_argument(
+        "sentences", nargs="*", metavar="SENTENCE",
+        help="tokenised as the training text, words separated by spaces; `-` reads sentences from stdin, one a line",
+    )  # fmt: skip
+    asked.add_argument(
+        "--source", metavar="SENTENCE",
+        help="what a translation model translates; each SENTENCE is explained as a translation of it (default: the "
+        "model's own best one)",
+    )  # fmt: skip
+    results = parser.add_argument_group("results")
+    results.add_argument("--top", type=int, default=5, metavar="N", help="predictions and features shown (default: 5)")
+    results.add_argument("--json", action="store_true", help="print one JSON object a line, one line a sentence")
     parser.add_argument_group(
-        "the table",
+        "how to read the table",
         "log p/b is what the network adds to the background b: the weights of the word's features (`its features`) and "
         "-log Z (`normaliser`, the same for every word) sum to it. `expected`: how likely the next word has a feature, "
         "by the background → by the model, where they differ most. `strongest`: the largest weights of all features. "
         "Background:Power, among `its features`, is what a learned temperature adds.",
     )
     parser.add_argument_group(
-        "translations",
+        "how to read it for translations",
         "`attends to`: the source words that the model looked at before it chose, and their weights (a Transformer's "
         "last layer, its heads averaged). `evidence`: the source words s that have this word x among their "
         "translations, with t(x | s), and what the word's background is without the source → with it. `slots`: the "
@@ -45,23 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "comes more than once; `xyz (<unk>)` one that the dictionary lacks.",
     )
     parser.add_argument_group(
-        "experts",
+        "how to read it with experts",
         "`experts`: of each, a × v. a is its gate, the same for all words; v is its value for "
         "this word. a·v counts among the word's features, as Expert:NAME.",
     )
-    parser.add_argument("--path", required=True, metavar="FILE", help="checkpoint, e.g. checkpoint_best.pt")
-    parser.add_argument(
-        "--source", metavar="SENTENCE",
-        help="what a translation model translates; each SENTENCE is explained as a translation of it (default: the "
-        "model's own best one)",
-    )  # fmt: skip
-    add_places(parser)
-    parser.add_argument("--top", type=int, default=5, metavar="N", help="predictions and features to show (default: 5)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a line, one line a sentence")
-    parser.add_argument(
-        "sentences", nargs="*", metavar="SENTENCE",
-        help="tokenised as the training text, words separated by spaces; `-` reads sentences from stdin, one a line",
-    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,5 +1,5 @@
 """`llrnn prior`: treebanks, lexicons and counts -> the prior directory that training needs."""
 
-from fairseq_llrnn.cli.prior.command import HELP, NAME, add_arguments, run
+from fairseq_llrnn.cli.prior.command import EXAMPLES, HELP, NAME, add_arguments, run
 
-__all__ = ["HELP", "NAME", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "NAME", "add_arguments", "run"]

@@ -22,6 +22,14 @@ from fairseq_llrnn.prior.options import PriorOptions
 
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
+EXAMPLES = (
+    "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --top-words 2500 --background unigram "
+    "--out data-bin/prior",
+    "llrnn prior --lexicon lexicon.tsv --shapes --suffixes --dict data-bin/dict.txt --count-text train.txt "
+    "--background ngram:3 --out data-bin/trigrams",
+    "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --count-text train.txt --open-vocabulary characters "
+    "--out data-bin/open",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

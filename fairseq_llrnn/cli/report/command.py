@@ -12,6 +12,11 @@ from fairseq_llrnn.files.atomic_write import whole_file
 
 NAME = "report"
 HELP = "compare translations: scores, rare words, numbers and names, agreement; as a table and a page"
+EXAMPLES = (
+    "llrnn report --source test.en --reference test.fr --system first=best.fr second=better.fr --out report.html",
+    "llrnn report --source test.en --reference test.fr --system first=best.fr second=better.fr --tokenize none "
+    "--train train.fr --lexicon lexicon.tsv --out report.html",
+)
 
 DEFAULT_RULE = r"\p{Lu}.*|.*\p{Nd}.*"
 
@@ -39,12 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--evidence", metavar="REGEX", default=DEFAULT_RULE,
         help="words that count as numbers and names, as wholes (default: a capital first letter, or a digit)",
     )  # fmt: skip
-    parser.add_argument(
+    results = parser.add_argument_group("results")
+    results.add_argument(
         "--tokenize", choices=("13a", "none"), default="13a",
         help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks, as "
         "multi-bleu has it)",
     )  # fmt: skip
-    parser.add_argument("--out", required=True, metavar="FILE", help="the page, HTML")
+    results.add_argument("--out", required=True, metavar="FILE", help="the page, HTML")
 
 
 def run(args: argparse.Namespace) -> int:

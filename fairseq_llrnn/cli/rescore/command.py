@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 NAME = "rescore"
 HELP = "rerank the n-best lists of another system with language and translation models"
+EXAMPLES = (
+    "llrnn rescore --path translation.pt --source test.en --nbest test.nbest --tune dev.en dev.nbest dev.fr "
+    "--out best.fr",
+    "llrnn rescore --path translation.pt --lm-path checkpoint_best.pt --source test.en --nbest test.nbest "
+    "--reference test.fr --out better.fr",
+)
 
 STDIO = "-"
 

@@ -25,20 +25,26 @@ from fairseq_llrnn.prior.prior import Prior, load_prior
 
 NAME = "show"
 HELP = "look into a prior: its features, signatures and background, or what it knows about a word"
+EXAMPLES = (
+    "llrnn show data-bin/prior",
+    "llrnn show data-bin/prior chat table --json",
+)
 
 LARGEST_SHOWN = 8
 MEMBERS_SHOWN = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("prior", metavar="PRIOR", help="directory that `llrnn prior` wrote")
-    parser.add_argument("words", nargs="*", metavar="WORD", help="words to look up (default: a summary of the prior)")
-    parser.add_argument(
+    asked = parser.add_argument_group("what is shown")
+    asked.add_argument("prior", metavar="PRIOR", help="directory that `llrnn prior` wrote")
+    asked.add_argument("words", nargs="*", metavar="WORD", help="words to look up (default: a summary of the prior)")
+    asked.add_argument(
         "--source", action="append", default=[], metavar="WORD",
         help="a word of the source language: its translations, best first (the prior needs --lexical-translation), and "
         "what it is evidence of (--evidence)",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    results = parser.add_argument_group("results")
+    results.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
