@@ -172,6 +172,10 @@ class LogLinearHead(nn.Module):
 
     # ---- input ----------------------------------------------------------------------------------------------------
 
+    def previous(self, targets: Tensor) -> Tensor:
+        """The tokens before each target, which a network reads: `</s>`, then all but the last; (B, T) -> (B, T)."""
+        return torch.cat([torch.full_like(targets[:, :1], self.eos), targets[:, :-1]], dim=1)
+
     def embedding_rows(self) -> Tensor:
         """The embeddings of all input signatures, to hand to `embed` several times: (R, D)."""
         return self._embedding().table()
@@ -276,7 +280,7 @@ class LogLinearHead(nn.Module):
 
         Args:
             hidden: (B, T, H). targets: (B, T), padded with `<pad>`.
-            previous: the tokens before each position, (B, T); None: the targets moved by one, behind `</s>`.
+            previous: the tokens before each position, (B, T); None: `self.previous(targets)`.
             source: (B, L), where the background depends on a source. source_states: as in `batch`.
             label_smoothing: the share ε of every target that is spread over all words that may come next.
             adaptor_penalty: the weight of ‖a(K)‖₂ (paper, §2.2).
@@ -287,7 +291,7 @@ class LogLinearHead(nn.Module):
         """
         if reduction not in ("mean", "sum", "none"):
             raise OptionError(f"reduction: expected mean, sum or none, found {reduction!r}")
-        previous = self._moved(targets) if previous is None else previous
+        previous = self.previous(targets) if previous is None else previous
         self._check_shapes(hidden, previous, targets)
         batch = self.batch(hidden, self.condition(previous, source), source_states)
         log_prob = self.target_log_probs(batch, targets)
@@ -344,7 +348,7 @@ class LogLinearHead(nn.Module):
             source: (1, L). source_states: (1, L, E). top: how many predictions, features and source words to name.
         """
         with torch.inference_mode():
-            condition = self.condition(self._moved(tokens.unsqueeze(0)), source)
+            condition = self.condition(self.previous(tokens.unsqueeze(0)), source)
             return self.explain_batch(self.batch(hidden, condition, source_states), tokens, top)
 
     def explain_batch(self, batch: Batch, tokens: Tensor, top: int) -> list[Explanation]:
@@ -481,10 +485,6 @@ class LogLinearHead(nn.Module):
                 )
 
     # ---- small parts ----------------------------------------------------------------------------------------------
-
-    def _moved(self, targets: Tensor) -> Tensor:
-        """The tokens before each target: `</s>`, then all targets but the last; (B, T) -> (B, T)."""
-        return torch.cat([torch.full_like(targets[:, :1], self.eos), targets[:, :-1]], dim=1)
 
     def _word_of(self, token: int) -> str:
         symbols = self.prior.session.target.symbols

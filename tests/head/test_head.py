@@ -142,6 +142,10 @@ def test_weights_of_another_prior_are_refused() -> None:
         head.load_state_dict(other.state_dict())
 
 
+def test_the_tokens_before_the_targets() -> None:
+    assert make_head().previous(TARGETS).tolist() == [[2, 4, 8, 4], [2, 5, 6, 2], [2, 9, 3, 7]]
+
+
 def test_shapes_that_do_not_fit_are_named() -> None:
     head, hidden = make_head(), hidden_states()
     with pytest.raises(DataError, match=rf"expected hidden states \(B, T, {H}\), found \(3, 4, 2\)"):

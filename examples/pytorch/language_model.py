@@ -1,0 +1,120 @@
+"""A log-linear language model in plain PyTorch, on the embedded corpus (README.md).
+
+Sizes: B sentences of a batch, T their length, N sentences written at once, H width.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.prior import Prior, PriorOptions
+
+State = tuple[Tensor, Tensor]  # of the LSTM
+
+
+class LanguageModel(nn.Module):
+    """Embeddings by features -> LSTM -> log-linear head."""
+
+    def __init__(self, prior: Prior, width: int, layers: int = 1) -> None:
+        super().__init__()
+        self.head = LogLinearHead(prior, width, embed_size=width)
+        self.lstm = nn.LSTM(width, width, layers, batch_first=True)
+
+    def hidden(self, previous: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """The states that predict what follows the tokens (B, T): (B, T, H), and the LSTM's last state."""
+        hidden, state = self.lstm(self.head.embed(previous), state)
+        return hidden, state
+
+    def loss(self, targets: Tensor, reduction: str = "mean") -> Tensor:
+        """−log p of all tokens (B, T) but padding, in nats."""
+        return self.head.loss(self.hidden(self.head.previous(targets))[0], targets, reduction=reduction)
+
+    @torch.inference_mode()
+    def write(self, sentences: int, longest: int = 30, k: int = 20) -> Tensor:
+        """Write N sentences; each word is drawn from the k most probable ones: (N, ≤ longest)."""
+        token = torch.full((sentences,), self.head.eos)
+        state, network = self.head.start(sentences), None
+        written: list[Tensor] = []
+        ended = torch.zeros(sentences, dtype=torch.bool)
+        while len(written) < longest and not ended.all():
+            hidden, network = self.hidden(token.unsqueeze(1), network)
+            values, tokens = self.head.top_k(hidden[:, -1], state, k)
+            token = tokens.gather(1, values.softmax(-1).multinomial(1)).squeeze(1)
+            state = self.head.advance(state, token)
+            written.append(token.masked_fill(ended, self.head.pad))
+            ended |= token == self.head.eos
+        return torch.stack(written, dim=1)
+
+
+def read_text(path: Path, prior: Prior) -> list[Tensor]:
+    """Every line as the numbers of its words, with `</s>` behind the last."""
+    number = {symbol: i for i, symbol in enumerate(prior.symbols)}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [torch.tensor([number.get(w, number["<unk>"]) for w in line.split()] + [number["</s>"]]) for line in lines]
+
+
+def batches(sentences: list[Tensor], order: Sequence[int], pad: int, size: int = 64) -> Iterator[Tensor]:
+    """The sentences in that order, padded: (B, T)."""
+    for i in range(0, len(order), size):
+        yield nn.utils.rnn.pad_sequence([sentences[j] for j in order[i : i + size]], True, pad)
+
+
+@torch.inference_mode()
+def perplexity(model: LanguageModel, sentences: list[Tensor]) -> float:
+    model.eval()
+    nats = sum(model.loss(batch, "sum").item() for batch in batches(sentences, range(len(sentences)), model.head.pad))
+    return math.exp(nats / sum(map(len, sentences)))
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", type=Path, help="a folder of scripts/make_corpus.py")
+    parser.add_argument("work", type=Path, help="where the prior and the checkpoint are kept")
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--width", type=int, default=128)
+    args = parser.parse_args(argv)
+    torch.manual_seed(1)
+    if not (args.work / "prior").exists():
+        text, lexicon = args.corpus / "train.txt", args.corpus / "lexicon.tsv"
+        options = PriorOptions(text=text, lexicon=lexicon, top_words=1000, shapes=True)
+        Prior.build(args.corpus / "vocabulary.txt", options).save(args.work / "prior")
+    prior = Prior.load(args.work / "prior")
+    train, valid = (read_text(args.corpus / name, prior) for name in ("train.txt", "valid.txt"))
+    model, epoch = LanguageModel(prior, args.width), 0
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+    if (checkpoint := args.work / "checkpoint.pt").exists():
+        saved = torch.load(checkpoint, weights_only=True)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        epoch = saved["epoch"]
+    while epoch < args.epochs:
+        epoch += 1
+        model.train()
+        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(epoch)).tolist()
+        for batch in batches(train, order, model.head.pad):
+            optimizer.zero_grad()
+            model.loss(batch).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+            optimizer.step()
+        print(f"epoch {epoch}: validation perplexity {perplexity(model, valid):.2f}")
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, checkpoint)
+    print(f"\nperplexity {perplexity(model, valid):.2f}; the model writes:")
+    for sentence in model.write(3).tolist():
+        print("   ", " ".join(prior.symbols[x] for x in sentence if x not in (model.head.eos, model.head.pad)))
+    first = valid[0].unsqueeze(0)
+    words = model.head.explain(model.hidden(model.head.previous(first))[0], valid[0])
+    word = max(words[:-1], key=lambda word: word.log_prob - word.log_background)
+    print(f"\nwhat the network adds to the background of {word.token!r}, log b {word.log_background:.2f}:")
+    for feature, value in (*word.own_features, ("normaliser", word.normaliser), ("log p", word.log_prob)):
+        print(f"    {feature:<20} {value:+.2f}")
+
+
+if __name__ == "__main__":
+    main()
