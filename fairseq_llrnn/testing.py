@@ -147,6 +147,9 @@ class _Laws:
         rows = torch.arange(self.rows, device=tokens.device).flip(0)
         found = self.background.log_weights_at(self.state, rows, tokens).detach()
         _close("log_weights_at are entries of log_weights", found, self.weights[rows, tokens])
+        classes = self.class_of[tokens]
+        found = self.background.log_mass_of(self.state, classes).detach()
+        _close("log_mass_of is an entry of log_mass", found, self.mass.gather(1, classes.unsqueeze(1)).squeeze(1))
 
     def best_members_are_best(self, limited: Background | None = None) -> None:
         background, shares = self.background, self.shares

@@ -8,16 +8,20 @@ Sizes: V words, M words with an identity of their own, S signatures, H hidden, N
 Training: one language model (an embedding by features, two LSTM layers of 256, the log-linear output, Adam), trained
 in turns with a unigram and with the trigrams of the same text as its background, held out in folds as training does it;
 batches of 2,048 tokens. ngram_over_unigram_training is tokens per second, trigram over unigram, medians of the turns.
+A third model mixes the trigram with a cache of 100 words, all weights learned: cache_over_ngram_training is its tokens
+per second over those of the trigram alone.
 
 Search: the step of an automaton with 100,000 states (histories that fail to shorter ones) for 1,000 hypotheses in any
 of them: advance, corrections, and adding them to the scores. automaton_step_share is its time over that of the output
 layer in the same search: scores, log p of all classes and the best ten words, with a static background.
+grammar_product_step_share is that of the product of a grammar (20,000 states, twenty words each) with the automaton.
 
 The text: --text (tokenised, a sentence a line), else the training part of ../shared/data/ud-french-gsd-1.4, else a
 synthetic one. Features are synthetic: 400 combinations over the words. With one thread, times are those that the
 process worked, whatever else the machine did.
 
-The last line is one JSON object: ngram_over_unigram_training, automaton_step_share.
+The last line is one JSON object: ngram_over_unigram_training, cache_over_ngram_training, automaton_step_share,
+grammar_product_step_share.
 """
 
 import argparse
@@ -40,7 +44,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.cache import Cache
+from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.positions import Along
+from fairseq_llrnn.backgrounds.product import Product
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.lexicon import Lexicon
@@ -56,7 +64,8 @@ from fairseq_llrnn.prior.prior import Prior
 TREEBANK = Path(__file__).resolve().parents[2] / "shared" / "data" / "ud-french-gsd-1.4" / "train.conllu.gz"
 WORDS, TOKENS, TOP_WORDS, COMBINATIONS = 42_500, 360_000, 2500, 400  # as UD French
 H, BATCH_TOKENS, PAD = 256, 2048, 1
-STATES, HYPOTHESES, BEST = 100_000, 1000, 10
+STATES, GRAMMAR_STATES, HYPOTHESES, BEST = 100_000, 20_000, 1000, 10
+CACHE = 100
 QUICK, FULL = (5, 2), (25, 10)  # turns, folds
 
 
@@ -119,14 +128,15 @@ def make_priors(lines: list[list[str]], folds: int) -> tuple[Prior, Prior, Sente
 class LanguageModel(nn.Module):
     """What llrnn_lm is made of."""
 
-    def __init__(self, prior: Prior) -> None:
+    def __init__(self, prior: Prior, cache: int = 0) -> None:
+        """cache: how many words the cache beside the prior's background has; 0: none."""
         super().__init__()
         torch.manual_seed(1)
         class_of = torch.from_numpy(prior.output.class_of.copy())
         self.embedding = FeatureEmbedding(prior.input.features, class_of, H)
         self.network = RecurrentNetwork(H, H, 2)
         self.output = LogLinearOutput(prior.output.features, class_of, H)
-        self.background = prior.background()
+        self.background = with_cache(prior, class_of, cache) if cache else prior.background()
 
     def loss(self, previous: Tensor, target: Tensor) -> Tensor:
         """−log p of the targets, (B, T), summed."""
@@ -137,6 +147,13 @@ class LanguageModel(nn.Module):
             hidden.flatten(0, 1), target.flatten(), masses, along.log_share(target).flatten()
         )
         return -log_prob.masked_fill(target.flatten() == PAD, 0.0).sum()
+
+
+def with_cache(prior: Prior, class_of: Tensor, size: int) -> Background:
+    """The prior's background mixed with a cache."""
+    weights = torch.from_numpy(prior.log_weights.copy()).float()
+    cache = Cache(class_of, prior.output.num_classes, weights, size, 0.5, 0.99, learned=True)
+    return Mixture([prior.background(), cache], [9, 1], "learned")
 
 
 def batches(text: Sentences, many: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:
@@ -166,14 +183,14 @@ def update(model: LanguageModel, optimiser: torch.optim.Optimizer, previous: Ten
     optimiser.step()
 
 
-def training_ratio(text: Sentences, priors: dict[str, Prior], turns: int, device: torch.device) -> float:
+def training_ratios(text: Sentences, priors: dict[str, Prior], turns: int, device: torch.device) -> dict[str, float]:
     models = {name: LanguageModel(prior).to(device) for name, prior in priors.items()}
+    models["with a cache"] = LanguageModel(priors["trigram"], CACHE).to(device)
     optimisers = {name: torch.optim.Adam(model.parameters(), 1e-3) for name, model in models.items()}
     seconds: dict[str, list[float]] = {name: [] for name in models}
     tokens = 0
     for turn, (previous, target) in enumerate(batches(text, turns + 2, device)):
         for name, model in models.items():
-
             took = timed(partial(update, model, optimisers[name], previous, target), device)
             if turn >= 2:
                 seconds[name].append(took / int((target != PAD).sum()))
@@ -182,7 +199,10 @@ def training_ratio(text: Sentences, priors: dict[str, Prior], turns: int, device
     print(f"training, {tokens // (turns + 2):,} tokens a batch, S = {models['unigram'].background.num_classes:,}")
     for name, rate in rates.items():
         print(f"  {name:<12}{rate:>12,.0f} tokens/s")
-    return rates["trigram"] / rates["unigram"]
+    return {
+        "ngram_over_unigram_training": rates["trigram"] / rates["unigram"],
+        "cache_over_ngram_training": rates["with a cache"] / rates["trigram"],
+    }
 
 
 # ---- search ----------------------------------------------------------------------------------------------------------
@@ -205,16 +225,31 @@ def large_automaton(prior: Prior, states: int) -> Automaton:
     return replace(made, fail=fail, back_off=np.full(states, np.log(0.5)), root_next=root_next.astype(np.int64))
 
 
-def step_share(prior: Prior, turns: int, device: torch.device) -> float:
+def large_grammar(num_words: int, states: int) -> Automaton:
+    """Every state allows some twenty words."""
+    rng = np.random.default_rng(4)
+    owner = np.repeat(np.arange(states), rng.geometric(1 / 20, states))
+    token = np.minimum(num_words ** rng.random(len(owner)), num_words - len(SPECIALS) - 1).astype(np.int64)
+    keys = np.unique(owner * np.int64(num_words) + len(SPECIALS) + token)
+    weights, nexts = np.zeros(len(keys)), rng.integers(states, size=len(keys))
+    return Automaton.from_arcs(num_words, states, 0, keys // num_words, keys % num_words, nexts, weights)
+
+
+def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, float]:
     automaton = large_automaton(prior, STATES)
     automaton.check(prior.log_weights)
     class_of, weights = (torch.from_numpy(a.copy()) for a in (prior.output.class_of, prior.log_weights))
     background = AutomatonBackground(class_of, prior.output.num_classes, weights, automaton).float().to(device)
+    grammar = AutomatonBackground(
+        class_of, prior.output.num_classes, weights, large_grammar(len(prior.symbols), GRAMMAR_STATES)
+    )
+    product = Product([grammar.float().to(device), background])
     static, model = prior.background().to(device), LanguageModel(prior).to(device)
     rows, bias = model.output.composed()
     composed = rows.detach(), bias.detach()
     hidden = torch.randn(HYPOTHESES, H, device=device)
     state = torch.randint(STATES, (HYPOTHESES, 1), device=device)
+    of_both = torch.cat([torch.randint(GRAMMAR_STATES, (HYPOTHESES, 1), device=device), state], dim=1)
     tokens = torch.randint(len(SPECIALS), len(prior.symbols), (HYPOTHESES,), device=device)
     scores = model.output.class_scores(hidden, composed)
 
@@ -223,15 +258,18 @@ def step_share(prior: Prior, turns: int, device: torch.device) -> float:
         classes = class_log_probs(fresh, static.log_mass(state))
         best_words(classes, static, static.start(HYPOTHESES), BEST)
 
-    def step() -> None:
-        corrections = background.corrections(background.advance(state, tokens))
+    def step(of: Background, before: Tensor, changed: Tensor) -> None:
+        corrections = of.corrections(of.advance(before, tokens))
         assert isinstance(corrections, Corrections)
-        corrections.correct(scores)
+        corrections.correct(changed)
 
-    def best_of_classes() -> None:
-        background.best_share(state)
-
-    parts: dict[str, Callable[[], None]] = {"output layer": output_layer, "step": step, "best shares": best_of_classes}
+    parts: dict[str, Callable[[], object]] = {
+        "output layer": output_layer,
+        "step": partial(step, background, state, scores),
+        "best shares": lambda: background.best_share(state),
+        "step of both": partial(step, product, of_both, scores.clone()),
+        "best shares of both": lambda: product.best_share(of_both.clone()),
+    }
     with torch.inference_mode():
         seconds = {name: [timed(part, device) for _ in range(turns + 2)][2:] for name, part in parts.items()}
     median = {name: statistics.median(each) for name, each in seconds.items()}
@@ -239,10 +277,15 @@ def step_share(prior: Prior, turns: int, device: torch.device) -> float:
     print(f"  output layer with a static background  {median['output layer'] * 1e3:>8.2f} ms")
     print(f"  the automaton's step                   {median['step'] * 1e3:>8.2f} ms")
     print(f"  best shares of its classes             {median['best shares'] * 1e3:>8.2f} ms (more than a static one's)")
-    return median["step"] / median["output layer"]
+    print(f"  step of a grammar times the automaton  {median['step of both'] * 1e3:>8.2f} ms")
+    print(f"  best shares of its classes             {median['best shares of both'] * 1e3:>8.2f} ms")
+    return {
+        "automaton_step_share": median["step"] / median["output layer"],
+        "grammar_product_step_share": median["step of both"] / median["output layer"],
+    }
 
 
-def timed(run: Callable[[], None], device: torch.device) -> float:
+def timed(run: Callable[[], object], device: torch.device) -> float:
     """Seconds; on the CPU those that the process worked."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -271,10 +314,8 @@ def main() -> int:
     print(f"V = {len(unigram.symbols):,}, {len(text.tokens):,} tokens; ", end="")
     print(", ".join(f"{value:,} {name}" for name, value in trigram.parts[0].counts().items()), end="; ")
     print(f"made in {time.process_time() - begin:.0f} s; {args.device}, torch {torch.__version__}")
-    figures = {
-        "ngram_over_unigram_training": training_ratio(text, {"unigram": unigram, "trigram": trigram}, turns, device),
-        "automaton_step_share": step_share(unigram, 4 * turns, device),
-    }
+    figures = training_ratios(text, {"unigram": unigram, "trigram": trigram}, turns, device)
+    figures |= step_shares(unigram, 4 * turns, device)
     print(json.dumps({name: round(value, 3) for name, value in figures.items()}))
     return 0
 

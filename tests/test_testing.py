@@ -42,6 +42,7 @@ BROKEN: dict[str, tuple[str, Callable[..., object]]] = {
     "log_shares": ("shares of a class", lambda self, state: Hash.log_shares(self, state) - 0.1),
     "log_share": ("log_share is an entry", lambda self, state, tokens: Hash.log_share(self, state, tokens) - 0.1),
     "log_weights_at": ("log_weights_at are", lambda self, state, rows, x: Hash.log_weights(self, state)[0][x]),
+    "log_mass_of": ("log_mass_of is", lambda self, state, classes: Hash.log_mass(self, state)[:, 0]),
     "best_share": ("best_share is that", lambda self, state: Hash.best_share(self, state) - 0.1),
     "best_members": (
         "best_members are sorted",

@@ -47,6 +47,7 @@ class AutomatonBackground(AutomatonTables):
                 it needs them, for they take their time.
         """
         super().__init__(class_of, num_classes, log_weights, automaton if with_folds else automaton.in_use)
+        self.automaton = automaton  # as given, the cross-fitted models included
         self.folds = automaton if len(automaton.starts) > 1 and not with_folds else None
         self.lists_all = not bool(self.rooted.any())
         self.sentence_starts: Tensor | None = None  # (B, T) of a batch of cross-fitted text (`held_out`)
@@ -90,6 +91,9 @@ class AutomatonBackground(AutomatonTables):
 
     def log_mass(self, state: Tensor) -> Tensor:
         return self.corrections(state).dense(len(state))
+
+    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
+        return self.mass(state.squeeze(1), classes)
 
     def log_mass_along(self, previous: Tensor) -> Tensor:
         return self.log_mass(self.flat_states(previous)).view(*previous.shape, -1)
@@ -136,7 +140,7 @@ class AutomatonBackground(AutomatonTables):
         return ExplicitWeights(len(self.class_of), all_keys, log_weights, self.costs[states, -1], rooted)
 
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        return self.step(state.squeeze(1)[rows], tokens)[0]
+        return self.weight(state.squeeze(1)[rows], tokens)
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 

@@ -92,17 +92,25 @@ class AutomatonTables(Background):
         """Likewise, the entry of each state on its class."""
         return _find(self.entry_keys, chain * self.num_classes + classes)
 
+    def weight(self, states: Tensor, tokens: Tensor) -> Tensor:
+        """log b(q, x) of pairs: (M,), (M,) -> (M,)."""
+        return self._look_up(states, tokens)[0]
+
     def step(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """log b(q, x), and the state after it: (M,), (M,) -> (M,), (M,)."""
+        weight, arc, some = self._look_up(states, tokens)
+        after = torch.where(some, self.arc_nexts[arc], self.after_root(states, tokens))
+        return weight, torch.where(weight.isneginf(), self.starts[0], after)
+
+    def _look_up(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """log b(q, x), the arc that says so, and whether there is one: (M,) each."""
         arcs, found = self.find_arcs(self.chain[states], tokens.unsqueeze(1))  # shape: (M, D)
         first = found.long().argmax(1, keepdim=True)
         some, arc = found.any(1), arcs.gather(1, first).squeeze(1)
         by_arc = self.costs[states].gather(1, first).squeeze(1) + self.arc_weights[arc]
         by_root = self.root.word_log_weight[tokens] + self.costs[states, -1]
         by_root = by_root.masked_fill(~self.rooted[states], NEGATIVE_INFINITY)
-        weight = torch.where(some, by_arc, by_root)
-        after = torch.where(some, self.arc_nexts[arc], self.after_root(states, tokens))
-        return weight, torch.where(weight.isneginf(), self.starts[0], after)
+        return torch.where(some, by_arc, by_root), arc, some
 
     def after_root(self, states: Tensor, tokens: Tensor) -> Tensor:
         """The state after a word that the root gave: in the same of the F models, but behind </s>."""

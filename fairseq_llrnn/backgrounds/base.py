@@ -223,6 +223,10 @@ class Background(nn.Module):
         """log B_K(σ): (N, S), or (1, S) where it is the same for all hypotheses."""
         return class_log_sums(self.log_weights(state), self.class_of, self.num_classes)
 
+    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
+        """log B_K(σ) of one class (N,) per hypothesis: (N,)."""
+        return self.log_mass(state).expand(classes.size(0), -1).gather(1, classes.unsqueeze(1)).squeeze(1)
+
     def log_shares(self, state: Tensor) -> Tensor:
         """log b(K, x) − log B_K(σ(x)) for every word: (N, V) or (1, V); −inf for a word without weight."""
         weights = self.log_weights(state)

@@ -32,27 +32,27 @@ class _Layout:
         return math.prod(self.shape)
 
 
+def check_parts(kind: str, parts: Sequence[Background]) -> None:
+    """Raise ValueError unless there are parts, all over the same words and signatures; `kind` is for the message."""
+    if not parts:
+        raise ValueError(f"{kind}: expected at least one background, found none")
+    first = parts[0]
+    for part in parts[1:]:
+        if part.num_classes != first.num_classes or not torch.equal(part.class_of, first.class_of):
+            raise ValueError(
+                f"{kind}: expected backgrounds over the same {len(first.class_of):,} words in "
+                f"{first.num_classes:,} signatures, found one over {len(part.class_of):,} in {part.num_classes:,}"
+            )
+
+
 class Combined(ExplicitBackground):
     """A background made of `parts`, over the same words and signatures."""
 
     parts: nn.ModuleList
 
     def __init__(self, parts: Sequence[Background], root_log_weights: Tensor | None) -> None:
-        """root_log_weights: as in ExplicitBackground.
-
-        Raises:
-            ValueError: no parts, or parts over other words or signatures.
-        """
-        if not parts:
-            raise ValueError(f"{type(self).__name__}: expected at least one background, found none")
-        first = parts[0]
-        for part in parts[1:]:
-            if part.num_classes != first.num_classes or not torch.equal(part.class_of, first.class_of):
-                raise ValueError(
-                    f"{type(self).__name__}: expected backgrounds over the same {len(first.class_of):,} words in "
-                    f"{first.num_classes:,} signatures, found one over {len(part.class_of):,} in {part.num_classes:,}"
-                )
-        super().__init__(first.class_of, first.num_classes, root_log_weights)
+        """parts: that `check_parts` passed. root_log_weights: as in ExplicitBackground."""
+        super().__init__(parts[0].class_of, parts[0].num_classes, root_log_weights)
         self.parts = nn.ModuleList(parts)
         self.constant = all(part.constant for part in parts)
         self.growth = sum(part.growth for part in parts)
@@ -89,6 +89,10 @@ class Combined(ExplicitBackground):
         if made is not self:
             made._layouts = [_layout(part.start(rows)) for part in parts]
         return made
+
+    def gates(self, hidden_size: int) -> None:
+        for part in self.each():
+            part.gates(hidden_size)
 
     def with_hidden(self, hidden: Tensor) -> Background:
         return self.with_parts([part.with_hidden(hidden) for part in self.each()])

@@ -70,6 +70,12 @@ class ExplicitBackground(Background):
         listed = self.listed(state)
         return super().log_mass(state) if listed is None else listed.corrections().dense(len(state))
 
+    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
+        listed = self.listed(state)
+        if listed is None:
+            return super().log_mass_of(state, classes)
+        return listed.mass_at(torch.arange(len(classes), device=classes.device), classes)
+
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         listed = self.listed(state)
         if listed is None:
@@ -102,9 +108,7 @@ class ExplicitBackground(Background):
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device)
-        listed, classes = self.listed(state), self.class_of[tokens]
-        mass = self.log_mass(state)[rows, classes] if listed is None else listed.mass_at(rows, classes)
-        share = _share(self.log_weights_at(state, rows, tokens), mass)
+        share = _share(self.log_weights_at(state, rows, tokens), self.log_mass_of(state, self.class_of[tokens]))
         if self.remaining is None:
             return share
         return share.masked_fill(self.out_of_reach(state, rows, tokens), NEGATIVE_INFINITY)

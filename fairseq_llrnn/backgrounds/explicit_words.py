@@ -12,6 +12,7 @@ mixture the words that its source speaks of, a cache the last words. Products an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -49,14 +50,14 @@ class ExplicitWeights:
 
     def at(self, keys: Tensor, root: Tensor) -> Tensor:
         """log b at keys (M,) of `row · V + token`, where log root is (V,): (M,)."""
+        by_root = self._by_root(keys, root)
+        places, found = self.find(keys)
+        return torch.where(found, self.log_weights[places], by_root) if len(self.keys) else by_root
+
+    def _by_root(self, keys: Tensor, root: Tensor) -> Tensor:
         rows = keys // self.num_words
         by_root = self.constant[rows] + root[keys % self.num_words]
-        if self.rooted is not None:
-            by_root = by_root.masked_fill(~self.rooted[rows], NEGATIVE_INFINITY)
-        if len(self.keys) == 0:
-            return by_root
-        places, found = self.find(keys)
-        return torch.where(found, self.log_weights[places], by_root)
+        return by_root if self.rooted is None else by_root.masked_fill(~self.rooted[rows], NEGATIVE_INFINITY)
 
     def dense(self, root: Tensor) -> Tensor:
         """log b of all words, (N, V): the definition."""
@@ -67,18 +68,32 @@ class ExplicitWeights:
 
     def without(self, keys: Tensor) -> ExplicitWeights:
         """These weights where keys (M,), rising, each once, are forbidden."""
-        all_keys = merged([self.keys, keys])
-        places, found = self.find(all_keys)
-        weights = self.log_weights.new_full(all_keys.shape, NEGATIVE_INFINITY)
-        if len(self.keys):
-            weights = torch.where(found & ~torch.isin(all_keys, keys), self.log_weights[places], weights)
+        all_keys, (own, gone) = merged([self.keys, keys])
+        weights = self.log_weights.new_zeros(all_keys.shape).index_copy(0, own, self.log_weights)
+        weights = weights.index_fill(0, gone, NEGATIVE_INFINITY)
         return ExplicitWeights(self.num_words, all_keys, weights, self.constant, self.rooted)
 
 
-def merged(keys: list[Tensor]) -> Tensor:
-    """Rising keys, each once, of several lists of such."""
-    lists = [k for k in keys if len(k)]
-    return torch.unique(torch.cat(lists)) if len(lists) > 1 else (lists[0] if lists else keys[0])
+def merged(keys: Sequence[Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
+    """Rising keys, each once, of several lists of such, and where those of each list are: (E,), and (E_i,) each."""
+    ordered, order = torch.cat(list(keys)).sort()
+    once, which = torch.unique_consecutive(ordered, return_inverse=True)
+    places = torch.empty_like(order).index_copy(0, order, which)
+    return once, places.split([len(k) for k in keys])
+
+
+def side_by_side(parts: Sequence[ExplicitWeights], roots: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """The words that any of the parts lists, and each part's log weights of them: keys (E,), and (E,) each.
+
+    Args:
+        roots: log weights (V,) of each part's root.
+    """
+    keys, places = merged([part.keys for part in parts])
+    weights = [
+        part._by_root(keys, root).index_copy(0, place, part.log_weights)
+        for part, root, place in zip(parts, roots, places, strict=True)
+    ]
+    return keys, weights
 
 
 def expanded(begins: Tensor, many: Tensor) -> tuple[Tensor, Tensor]:

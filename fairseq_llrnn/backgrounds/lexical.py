@@ -204,6 +204,9 @@ class LexicalMixture(Background):
     def log_mass(self, state: Tensor) -> Tensor:
         return self.class_log_mass.index_select(0, state.squeeze(1))
 
+    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
+        return self.class_log_mass[state.squeeze(1), classes]
+
     def log_mass_along(self, previous: Tensor) -> Tensor:
         return self.class_log_mass.unsqueeze(1)
 

@@ -7,8 +7,9 @@ Sizes: N hypotheses (or positions of a batch), K parts, V words, S signatures, H
 An n-gram and a cache make Kuhn & De Mori 1990, "A Cache-Based Natural Language Model", or, with weights that the
 network chooses, Grave, Joulin & Usunier 2017, "Improving Neural Language Models with a Continuous Cache".
 
-Where the parts have the same root, it is that of the mixture, and listed is what any part lists. Else masses and shares
-are mixed from those of the parts (N, S), and only the best members need all V words.
+Masses and shares are mixed from those of the parts. Where the parts have the same root, it is that of the mixture,
+masses are sparse, and best members are found among the words that any part lists and the best of the root; else masses
+are (N, S), and best members need all V words.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.combined import Combined, log_sum
-from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, merged
+from fairseq_llrnn.backgrounds.combined import Combined, check_parts, log_sum
+from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
+from fairseq_llrnn.backgrounds.listed_classes import ListedClasses
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.static import StaticBackground
 
 WEIGHTINGS = ("fixed", "learned", "network")
 
@@ -47,15 +51,17 @@ class Mixture(Combined):
                 hidden state, and those weights where it says nothing; `gates` must be called once).
 
         Raises:
-            ValueError: weights that are not above 0, too few or too many of them; another weighting.
+            ValueError: no parts, or parts over other words or signatures; weights that are not above 0, too few or too
+                many of them; another weighting.
         """
+        check_parts("Mixture", parts)
         if weighting not in WEIGHTINGS:
             raise ValueError(f"weighting: expected one of {', '.join(WEIGHTINGS)}, found {weighting!r}")
         chosen = [1.0] * len(parts) if weights is None else list(weights)
         if len(chosen) != len(parts) or not all(0.0 < weight < float("inf") for weight in chosen):
             raise ValueError(f"weights: expected {len(parts)} numbers above 0, one for each background, found {chosen}")
         roots = [part.root_log_weights() for part in parts]
-        first = roots[0] if roots else None
+        first = roots[0]
         same = first is not None and all(root is not None and torch.equal(root, first) for root in roots)
         super().__init__(parts, first if same else None)
         self.weighting = weighting
@@ -114,9 +120,8 @@ class Mixture(Combined):
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None
-        root = self.root.word_log_weight
         found = [weights for part, own in self.of_parts(state) if (weights := part.explicit(own)) is not None]
-        keys = merged([weights.keys for weights in found])
+        keys, of_parts = side_by_side(found, [self.root.word_log_weight] * len(found))
         log_w = self.log_part_weights().expand(len(state), -1)
         constants = [
             w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in found
@@ -126,7 +131,7 @@ class Mixture(Combined):
         return ExplicitWeights(
             num_words=len(self.class_of),
             keys=keys,
-            log_weights=self._mixed([w.at(keys, root) for w in found], keys // len(self.class_of)),
+            log_weights=self._mixed(of_parts, keys // len(self.class_of)),
             constant=constant if rooted is None else constant.masked_fill(~rooted, 0.0),
             rooted=rooted,
         )
@@ -139,25 +144,31 @@ class Mixture(Combined):
         terms = torch.stack(torch.broadcast_tensors(*of_parts), dim=-1)
         return log_sum(terms + log_w.view(len(log_w), *[1] * (terms.dim() - 2), len(self.parts)).to(terms.dtype))
 
-    # ---- without a common root --------------------------------------------------------------------------------------
+    # ---- masses: mixed from those of the parts -----------------------------------------------------------------------
+
+    def corrections(self, state: Tensor) -> Corrections | None:
+        if self.root is None or not self.sparse:
+            return None
+        found = [_corrections(part, own, self.root) for part, own in self.of_parts(state)]
+        return mixed_corrections(found, self.log_part_weights().to(self.root.word_log_weight.dtype))
+
+    def log_mass(self, state: Tensor) -> Tensor:
+        corrections = self.corrections(state)
+        if corrections is not None:
+            return corrections.dense(len(state))
+        return self._mixed([part.log_mass(own).expand(len(state), -1) for part, own in self.of_parts(state)])
+
+    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
+        return self._mixed([part.log_mass_of(own, classes) for part, own in self.of_parts(state)])
+
+    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+        return self._mixed([part.log_mass_without(own, words, taken) for part, own in self.of_parts(state)])
+
+    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        return self._mixed([part.log_weights_at(own, rows, tokens) for part, own in self.of_parts(state)], rows)
 
     def dense_log_weights(self, state: Tensor) -> Tensor:
         return self._mixed([part.log_weights(own) for part, own in self.of_parts(state)])
-
-    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        if self.root is not None:
-            return super().log_weights_at(state, rows, tokens)
-        return self._mixed([part.log_weights_at(own, rows, tokens) for part, own in self.of_parts(state)], rows)
-
-    def log_mass(self, state: Tensor) -> Tensor:
-        if self.root is not None:
-            return super().log_mass(state)
-        return self._mixed([part.log_mass(own).expand(len(state), -1) for part, own in self.of_parts(state)])
-
-    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
-        if self.root is not None:
-            return super().log_mass_without(state, words, taken)
-        return self._mixed([part.log_mass_without(own, words, taken) for part, own in self.of_parts(state)])
 
     # ---- limits of length -------------------------------------------------------------------------------------------
 
@@ -170,3 +181,55 @@ class Mixture(Combined):
         made = self.copied()
         made.remaining = remaining
         return made
+
+
+def _corrections(part: Background, state: Tensor, root: StaticBackground) -> Corrections:
+    """A part's masses over the root that all parts have."""
+    found = part.corrections(state)
+    if found is None:
+        weights = part.explicit(state)
+        assert weights is not None
+        found = ListedClasses(root, weights).corrections()
+    return found
+
+
+def mixed_corrections(parts: Sequence[Corrections], log_w: Tensor) -> Corrections:
+    """Masses Σ w_i B_i of parts with the same shared masses; log_w: (N, K) or (1, K).
+
+    A place (row, class) that any part has entries for is worth one entry; the first one found stands for all others,
+    which add 0. Nothing is sorted: a table of N·S places, of which only those with entries are written and read.
+    """
+    first = parts[0]
+    num_rows, num_classes = len(first.constant), first.shared.size(1)
+    rows, classes = (torch.cat([getattr(part, name) for part in parts]) for name in ("rows", "classes"))
+    place = rows * num_classes + classes
+    each = torch.arange(len(place), device=place.device)
+    table = place.new_empty(num_rows * num_classes)
+    table[place] = each
+    stands = table[place]  # shape: (E,)
+    log_w = log_w.expand(num_rows, -1)
+    totals, constants, begin = [], [], 0
+    for i, part in enumerate(parts):
+        own = slice(begin, begin + len(part.rows))
+        begin = own.stop
+        total = part.added.new_zeros(len(place)).index_add(0, stands[own], part.added)
+        constant = part.constant + log_w[:, i]
+        if part.only is not None:
+            listed = torch.zeros_like(place, dtype=torch.bool).index_fill(0, stands[own], True)
+            total = total.masked_fill(part.only[rows] & ~listed, NEGATIVE_INFINITY)
+        totals.append(total + constant[rows])
+        constants.append(constant if part.only is None else constant.masked_fill(part.only, NEGATIVE_INFINITY))
+    only = [part.only for part in parts if part.only is not None]
+    closed = torch.stack(only).all(0) if len(only) == len(parts) else None
+    constant = log_sum(torch.stack(constants, dim=1))
+    if closed is not None:
+        constant = constant.masked_fill(closed, 0.0)
+    added = log_sum(torch.stack(totals, dim=1)) - constant[rows]
+    return Corrections(
+        shared=first.shared,
+        rows=rows,
+        classes=classes,
+        added=torch.where(stands == each, added, 0.0),
+        only=closed,
+        constant=constant,
+    )

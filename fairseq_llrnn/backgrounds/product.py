@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.combined import Combined
-from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, merged
+from fairseq_llrnn.backgrounds.combined import Combined, check_parts
+from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
 
 
 class Product(Combined):
@@ -29,7 +29,12 @@ class Product(Combined):
     """
 
     def __init__(self, parts: Sequence[Background]) -> None:
-        """parts: over the same words and signatures; they may be products, mixtures, … themselves."""
+        """parts: over the same words and signatures; they may be products, mixtures, … themselves.
+
+        Raises:
+            ValueError: no parts, or parts over other words or signatures.
+        """
+        check_parts("Product", parts)
         closed = [part for part in parts if part.lists_all and part.root_log_weights() is not None]
         roots = [part.root_log_weights() for part in (closed[:1] or parts)]
         known = [root for root in roots if root is not None]
@@ -45,9 +50,8 @@ class Product(Combined):
         if self.lists_all:
             return self._of_the_closed(parts)
         found = [weights for part, own in parts if (weights := part.explicit(own)) is not None]
-        keys = merged([weights.keys for weights in found])
         roots = [root for part, _ in parts if (root := part.root_log_weights()) is not None]
-        log_weights = [weights.at(keys, root) for weights, root in zip(found, roots, strict=True)]
+        keys, log_weights = side_by_side(found, roots)
         rooted = [weights.rooted for weights in found if weights.rooted is not None]
         return ExplicitWeights(
             num_words=len(self.class_of),

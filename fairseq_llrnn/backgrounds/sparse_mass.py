@@ -26,7 +26,7 @@ class Corrections:
     shared: Tensor  # (1, S), finite at every class that has an entry
     rows: Tensor  # (E,) int64
     classes: Tensor  # (E,) int64
-    added: Tensor  # (E,) finite; entries of the same place add up
+    added: Tensor  # (E,) entries of the same place add up; −inf forbids
     only: Tensor | None  # (N,) bool: rows in which a class without an entry is forbidden; None: no row
     constant: Tensor  # (N,) what all classes of the row have besides; it cancels in p unless there are slots
 

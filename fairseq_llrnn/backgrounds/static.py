@@ -64,6 +64,9 @@ class StaticBackground(Background):
     def log_mass(self, state: Tensor) -> Tensor:
         return self.class_log_mass.unsqueeze(0)
 
+    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
+        return self.class_log_mass[classes]
+
     def log_shares(self, state: Tensor) -> Tensor:
         return self.word_log_share.unsqueeze(0)
 

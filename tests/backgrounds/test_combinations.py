@@ -1,16 +1,19 @@
 """Products, mixtures and temperatures of every kind of background: the laws, and brute force in value and gradient."""
 
+import copy
 import itertools
 from collections.abc import Callable, Sequence
 
 import pytest
 import torch
-from background_atoms import ATOMS, CLASS_OF, NUM_CLASSES, SOURCE, grammar, root
+from background_atoms import ATOMS, CLASS_OF, NUM_CLASSES, SOURCE, grammar, lexical, root
 from torch import Tensor
 
+from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.product import Product
+from fairseq_llrnn.backgrounds.simplified import product, tempered
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.backgrounds.tempered import Tempered
 from fairseq_llrnn.features.feature_table import FeatureTable
@@ -170,10 +173,10 @@ def test_combinations_of_combinations() -> None:
 # ---- what holds for all ---------------------------------------------------------------------------------------------
 
 
-def same_background(one: Background, other: Background, constant: float = 0.0) -> None:
-    """Equal weights up to a constant."""
-    one, other = bound(one), bound(other)
-    for mine, theirs in zip(one.states_along(HISTORY), other.states_along(HISTORY), strict=True):
+def same_background(one: Background, other: Background, constant: float = 0.0, without: int = -1) -> None:
+    """Equal weights up to a constant, after words that are not `without`."""
+    one, other, history = bound(one), bound(other), HISTORY.masked_fill(HISTORY.eq(without), 4)
+    for mine, theirs in zip(one.states_along(history), other.states_along(history), strict=True):
         expected = other.log_mass(theirs).expand(5, -1) + constant
         torch.testing.assert_close(one.log_mass(mine).expand(5, -1), expected)
         torch.testing.assert_close(one.log_shares(mine).expand(5, -1), other.log_shares(theirs).expand(5, -1))
@@ -193,8 +196,104 @@ def test_identities(name: str) -> None:
     same_background(Product([atom, atom]), Tempered(atom, 0.5))
 
 
+@pytest.mark.parametrize("name", ["grammar", "automaton", "ngram", "folds", "static"])
+def test_static_weights_and_temperatures_leave_an_atom_an_atom(name: str) -> None:
+    weights = torch.linspace(-3, 0, len(CLASS_OF)).double()
+    weights[11] = float("-inf")  # after which automata begin anew, and products do not
+    static = StaticBackground(CLASS_OF, NUM_CLASSES, weights)
+    for made, slow in (
+        (product([ATOMS[name](), static]), Product([ATOMS[name](), static])),
+        (product([static, static, ATOMS[name]()]), Product([ATOMS[name](), static, static])),
+        (tempered(ATOMS[name](), 1.7), Tempered(ATOMS[name](), 1.7)),
+    ):
+        assert type(made) is type(ATOMS[name]())
+        if isinstance(made, AutomatonBackground):
+            made.automaton.check(made.root.word_log_weight.numpy())
+        same_background(made, slow, without=11)
+        check_background(made)
+
+
+def test_what_is_no_atom_stays_a_combination() -> None:
+    cache, static = ATOMS["cache"](), ATOMS["static"]()
+    assert isinstance(product([cache, static]), Product) and isinstance(tempered(cache, 2.0), Tempered)
+    assert product([cache]) is cache and tempered(cache, 1.0) is cache
+    several = product([static, cache, static, ATOMS["lexical"]()])
+    assert isinstance(several, Product) and len(several.parts) == 3
+    with_grammar = product([static, cache, grammar()])
+    assert isinstance(with_grammar, Product) and len(with_grammar.parts) == 2
+    same_background(several, Product([cache, ATOMS["lexical"](), static, static]))
+    same_background(with_grammar, Product([static, cache, grammar()]))
+
+
 @pytest.mark.parametrize(("one", "other"), PAIRS[::3])
 def test_parts_commute(one: str, other: str) -> None:
     parts = [ATOMS[one](), ATOMS[other]()]
     same_background(Product(parts), Product(parts[::-1]))
     same_background(Mixture(parts, [1, 2]), Mixture(parts[::-1], [2, 1]))
+
+
+# ---- as modules -----------------------------------------------------------------------------------------------------
+
+
+def test_a_warm_up_reaches_the_parts() -> None:
+    table = lexical()
+    whole = Product([grammar(), Mixture([ATOMS["ngram"](), table])])
+    assert any(module is table for module in whole.modules())
+
+
+def test_half_precision_and_copies() -> None:
+    whole = Product([grammar(), Mixture([ATOMS["ngram"](), ATOMS["cache"]()], [1, 2], "network")])
+    whole.gates(H)
+    made = copy.deepcopy(whole).float().half()
+    assert made.root is not None and made.root.word_log_weight.dtype == torch.float32
+    hidden = torch.randn(HISTORY.numel(), H)
+    found = made.with_hidden(hidden.half()).log_mass_along(HISTORY)
+    assert found.dtype == torch.float32
+    expected = whole.with_hidden(hidden.double()).log_mass_along(HISTORY).float()
+    torch.testing.assert_close(found, expected, atol=2e-3, rtol=2e-3)
+
+
+def test_states_of_any_shape_and_type() -> None:
+    class Counting(StaticBackground):
+        """A state is how often each of two words came, as floating-point numbers (N, 2, 1)."""
+
+        constant = False
+
+        def start(self, n: int) -> Tensor:
+            return torch.zeros(n, 2, 1, dtype=torch.float32)
+
+        def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+            return state + 0.1 * torch.stack([tokens == 4, tokens == 5], 1).unsqueeze(2)
+
+        flat_states = Background.flat_states
+
+    counting = Counting(CLASS_OF, NUM_CLASSES, root())
+    whole = Product([counting, ATOMS["cache"](), ATOMS["model"]()])
+    state = whole.advance(whole.start(2), torch.tensor([4, 5]))
+    assert state.dtype == torch.int64 and state.dim() == 2
+    (_, own), (_, of_cache), (_, of_model) = whole.of_parts(state)
+    assert torch.equal(own, counting.advance(counting.start(2), torch.tensor([4, 5])))
+    assert of_cache.shape == (2, 3) and of_model.tolist() == [[2, 4], [2, 5]]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Product([]), "Product: expected at least one background, found none"),
+        (
+            lambda: Product([ATOMS["static"](), StaticBackground(CLASS_OF[:5], NUM_CLASSES, torch.zeros(5))]),
+            "Product: expected backgrounds over the same 12 words in 8 signatures, found one over 5 in 8",
+        ),
+        (lambda: Mixture([ATOMS["static"]()], [1, 2]), "weights: expected 1 numbers above 0"),
+        (lambda: Mixture([ATOMS["static"]()], [0.0]), "weights: expected 1 numbers above 0"),
+        (lambda: Mixture([ATOMS["static"]()], weighting="some"), "weighting: expected one of fixed, learned, network"),
+        (lambda: Tempered(ATOMS["static"](), 0.0), "temperature 0.0: expected a number above 0"),
+        (
+            lambda: Mixture([ATOMS["static"]()], weighting="network").with_hidden(torch.zeros(1, H)),
+            r"expected `gates\(hidden_size\)` before `with_hidden`",
+        ),
+    ],
+)
+def test_what_cannot_be_combined(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

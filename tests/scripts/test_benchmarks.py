@@ -115,14 +115,17 @@ def test_backgrounds_benchmark(
     (module,) = load(SCRIPTS, "bench_backgrounds")
     small = {
         "WORDS": 80, "TOKENS": 2000, "TOP_WORDS": 20, "COMBINATIONS": 5, "BATCH_TOKENS": 100, "STATES": 60,
-        "HYPOTHESES": 7, "QUICK": (1, 2), "TREEBANK": tmp_path / "none",
+        "GRAMMAR_STATES": 20, "HYPOTHESES": 7, "QUICK": (1, 2), "TREEBANK": tmp_path / "none",
     }  # fmt: skip
     for name, value in small.items():
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(sys, "argv", ["bench", "--quick"])
     assert module.main() == 0
     found = last_line(capsys)
-    assert found.keys() == {"ngram_over_unigram_training", "automaton_step_share"}
+    assert found.keys() == {
+        "ngram_over_unigram_training", "cache_over_ngram_training",
+        "automaton_step_share", "grammar_product_step_share",
+    }  # fmt: skip
     assert all(value > 0 for value in found.values())
 
 
