@@ -1,10 +1,12 @@
-"""Products and temperatures that are atoms again: what a static background or an automaton becomes is one, as fast.
+"""Products and temperatures in their fastest form: where they are atoms again, they are as fast as one.
 
 Sizes: V words. The product of a static background with an automaton is the automaton whose arcs and root weigh the
 words as well; at a temperature T all its weights, failures included, are divided by T:
 
     arc (q, x):  log w + log s(x)      root:  log b₀(x) + log s(x)          failures keep their cost
     arc (q, x):  log w / T             root:  log b₀(x) / T                 failures: log cost / T
+
+The product of a static background with a mixture is the mixture of its products with the parts.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from torch import Tensor
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.combined import check_parts
+from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.product import Product
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.backgrounds.tempered import Tempered
@@ -30,20 +34,18 @@ def product(parts: Sequence[Background]) -> Background:
     Raises:
         ValueError: as Product.
     """
-    checked = Product(parts)
-    static = [part for part in parts if type(part) is StaticBackground]
-    others = [part for part in parts if type(part) is not StaticBackground]
-    if not static or len(parts) == 1:
-        return parts[0] if len(parts) == 1 else checked
-    log_weights = torch.stack([part.word_log_weight for part in static]).sum(0)
-    if not others:
-        return StaticBackground(checked.class_of, checked.num_classes, log_weights)
-    automata = [i for i, part in enumerate(others) if isinstance(part, AutomatonBackground)]
-    if automata:
-        others[automata[0]] = _reweighed(others[automata[0]], log_weights)
-        return others[0] if len(others) == 1 else Product(others)
-    merged = StaticBackground(checked.class_of, checked.num_classes, log_weights)
-    return checked if len(static) == 1 else Product([*others, merged])
+    check_parts("Product", parts)
+    flat = [each for part in parts for each in (part.each() if isinstance(part, Product) else [part])]
+    static = [part for part in flat if type(part) is StaticBackground]
+    others = [part for part in flat if type(part) is not StaticBackground]
+    if static:
+        log_weights = torch.stack([part.word_log_weight for part in static]).sum(0)
+        which = next((i for i, part in enumerate(others) if isinstance(part, (AutomatonBackground, Mixture))), None)
+        if which is None:
+            others.append(StaticBackground(parts[0].class_of, parts[0].num_classes, log_weights))
+        else:
+            others[which] = _reweighed(others[which], log_weights)
+    return others[0] if len(others) == 1 else Product(others)
 
 
 def tempered(part: Background, temperature: float) -> Background:
@@ -52,7 +54,7 @@ def tempered(part: Background, temperature: float) -> Background:
     Raises:
         ValueError: as Tempered.
     """
-    checked = Tempered(part, temperature)
+    made = Tempered(part, temperature)
     if temperature == 1.0:
         return part
     if type(part) is StaticBackground:
@@ -64,21 +66,25 @@ def tempered(part: Background, temperature: float) -> Background:
             back_off=part.automaton.back_off / temperature,
         )
         return _on_root(part, automaton, part.root.word_log_weight / temperature)
-    return checked
+    return made
 
 
 def _reweighed(part: Background, log_weights: Tensor) -> Background:
-    """An automaton times static weights (V,)."""
+    """An automaton or a mixture times static weights (V,)."""
+    if isinstance(part, Mixture):
+        static = StaticBackground(part.class_of, part.num_classes, log_weights)
+        weights = part.weight_logits.detach().double().softmax(0).tolist()
+        return Mixture([product([each, static]) for each in part.each()], weights, part.weighting)
     assert isinstance(part, AutomatonBackground)
-    automaton, static = part.automaton, log_weights.double().cpu().numpy()
-    kept = np.isfinite(static[automaton.tokens])  # an arc on a forbidden word goes
+    automaton, factors = part.automaton, log_weights.double().cpu().numpy()
+    kept = np.isfinite(factors[automaton.tokens])  # an arc on a forbidden word goes
     before = np.concatenate([[0], kept.cumsum()])
     changed = replace(
         automaton,
         offsets=before[automaton.offsets],
         tokens=automaton.tokens[kept],
         nexts=automaton.nexts[kept],
-        log_weights=(automaton.log_weights + static[automaton.tokens])[kept],
+        log_weights=(automaton.log_weights + factors[automaton.tokens])[kept],
     )
     return _on_root(part, changed, part.root.word_log_weight + log_weights)
 

@@ -24,8 +24,7 @@ from typing import Any
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.mixture import Mixture
-from fairseq_llrnn.backgrounds.product import Product
-from fairseq_llrnn.backgrounds.tempered import Tempered
+from fairseq_llrnn.backgrounds.simplified import product, tempered
 from fairseq_llrnn.errors import OptionError
 
 WEIGHTINGS = ("fixed", "learned", "per position")
@@ -119,10 +118,10 @@ def combine(expression: Expression, background: Callable[[str], Background]) -> 
     if isinstance(expression, Atom):
         return background(expression.part)
     if isinstance(expression, AtTemperature):
-        return Tempered(combine(expression.term, background), expression.temperature)
+        return tempered(combine(expression.term, background), expression.temperature)
     terms = [combine(term, background) for term in expression.terms]
     if isinstance(expression, Times):
-        return Product(terms)
+        return product(terms)
     return Mixture(terms, expression.weights, expression.weighting.replace("per position", "network"))
 
 

@@ -221,6 +221,12 @@ def test_what_is_no_atom_stays_a_combination() -> None:
     assert isinstance(several, Product) and len(several.parts) == 3
     with_grammar = product([static, cache, grammar()])
     assert isinstance(with_grammar, Product) and len(with_grammar.parts) == 2
+    learned = Mixture([ATOMS["ngram"](), cache], [3, 1], "learned")
+    spread = product([static, Product([learned, static])])
+    assert isinstance(spread, Mixture) and spread.weighting == "learned" and spread.root is not None
+    assert isinstance(spread.parts[0], AutomatonBackground)
+    torch.testing.assert_close(spread.weight_logits, learned.weight_logits)
+    same_background(spread, Product([learned, static, static]))
     same_background(several, Product([cache, ATOMS["lexical"](), static, static]))
     same_background(with_grammar, Product([static, cache, grammar()]))
 
