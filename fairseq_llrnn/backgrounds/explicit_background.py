@@ -143,12 +143,21 @@ class ExplicitBackground(Background):
     # ---- a whole sequence at once -----------------------------------------------------------------------------------
 
     def log_mass_along(self, previous: Tensor) -> Tensor:
+        if self.constant:
+            return self.log_mass(self.start(len(previous))).unsqueeze(1)
         return self.log_mass(self.flat_states(previous)).view(*previous.shape, -1)
 
     def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+        if self.constant:
+            state, tokens = self.start(len(previous)), targets.flatten()
+            rows = _rows(targets).flatten()
+            mass = self.log_mass(state).expand(len(previous), -1)[rows, self.class_of[tokens]]
+            return _share(self.log_weights_at(state, rows, tokens), mass).view_as(targets)
         return self.log_share(self.flat_states(previous), targets.flatten()).view_as(targets)
 
     def log_shares_along(self, previous: Tensor) -> Tensor:
+        if self.constant:
+            return self.log_shares(self.start(len(previous))).unsqueeze(1)
         return self.log_shares(self.flat_states(previous)).view(*previous.shape, -1)
 
 

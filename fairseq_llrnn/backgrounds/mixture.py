@@ -8,13 +8,14 @@ An n-gram and a cache make Kuhn & De Mori 1990, "A Cache-Based Natural Language 
 network chooses, Grave, Joulin & Usunier 2017, "Improving Neural Language Models with a Continuous Cache".
 
 Masses and shares are mixed from those of the parts. Where the parts have the same root, it is that of the mixture,
-masses are sparse, and best members are found among the words that any part lists and the best of the root; else masses
-are (N, S), and best members need all V words.
+masses are sparse, and best members are found among the words that any part lists and the best of the root. Else masses
+are (N, S), and the best members are found by several_roots.py; where a part has no root, among all V words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.combined import Combined, check_parts, log_sum
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses
+from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.backgrounds.static import StaticBackground
 
@@ -74,6 +76,10 @@ class Mixture(Combined):
             self.register_buffer("weight_logits", logits, persistent=False)
         if weighting == "network":
             self.constant, self.sparse = False, self.root is not None
+        known = [root for root in roots if root is not None]
+        self.roots = None  # of the parts, where they are several
+        if not same and len(known) == len(roots):
+            self.roots = SeveralRoots(self.class_of, self.num_classes, torch.stack(known))
         self._chosen: Tensor | None = None  # (N, K) log weights of the rows at hand (`with_hidden`)
 
     # ---- weights of the parts ---------------------------------------------------------------------------------------
@@ -123,10 +129,7 @@ class Mixture(Combined):
         found = [weights for part, own in self.of_parts(state) if (weights := part.explicit(own)) is not None]
         keys, of_parts = side_by_side(found, [self.root.word_log_weight] * len(found))
         log_w = self.log_part_weights().expand(len(state), -1)
-        constants = [
-            w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in found
-        ]
-        constant = log_sum(torch.stack(constants, dim=1) + log_w)
+        constant = log_sum(torch.stack(_constants(found), dim=1) + log_w)
         rooted = None if any(w.rooted is None for w in found) else ~constant.isneginf()
         return ExplicitWeights(
             num_words=len(self.class_of),
@@ -170,6 +173,30 @@ class Mixture(Combined):
     def dense_log_weights(self, state: Tensor) -> Tensor:
         return self._mixed([part.log_weights(own) for part, own in self.of_parts(state)])
 
+    # ---- best members without a common root -------------------------------------------------------------------------
+
+    def best_share(self, state: Tensor) -> Tensor:
+        if self.roots is None or self.remaining is not None:
+            return super().best_share(state)
+        found = [weights for part, own in self.of_parts(state) if (weights := part.explicit(own)) is not None]
+        keys, of_parts = side_by_side(found, list(self.roots.roots))
+        log_w = self.log_part_weights().expand(len(state), -1)
+        log_alpha = torch.stack(_constants(found), dim=1) + log_w
+        listed = self._mixed(of_parts, keys // len(self.class_of))
+        best = self.roots.best(log_alpha, keys, listed, partial(self.log_weights_at, state))
+        return (best - self.log_mass(state)).clamp_max(0.0).masked_fill(best.isneginf(), NEGATIVE_INFINITY)
+
+    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        if self.roots is None or self.remaining is not None:
+            return super().best_members(state, classes, k)
+        rows = torch.arange(len(state), device=state.device).unsqueeze(1).expand_as(classes).flatten()
+        weights_at = partial(self.log_weights_at, state)
+        values, tokens = self.roots.best_members(rows, classes.flatten(), k, weights_at)
+        mass = self.log_mass(state).expand(len(state), -1).gather(1, classes).unsqueeze(2)
+        values = values.view(*classes.shape, k)
+        shares = (values - mass).clamp_max(0.0).masked_fill(values.isneginf(), NEGATIVE_INFINITY)
+        return shares, tokens.view_as(shares)
+
     # ---- limits of length -------------------------------------------------------------------------------------------
 
     def steps_to_end(self, state: Tensor) -> Tensor:
@@ -181,6 +208,11 @@ class Mixture(Combined):
         made = self.copied()
         made.remaining = remaining
         return made
+
+
+def _constants(parts: Sequence[ExplicitWeights]) -> list[Tensor]:
+    """The log factor of each part's root in every row, −inf where it is not rooted: (N,) each."""
+    return [w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in parts]
 
 
 def _corrections(part: Background, state: Tensor, root: StaticBackground) -> Corrections:

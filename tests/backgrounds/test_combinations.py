@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import torch
+from automata import ngram_like, random_automaton
 from background_atoms import ATOMS, CLASS_OF, NUM_CLASSES, SOURCE, grammar, lexical, root
 from torch import Tensor
 
@@ -13,6 +14,7 @@ from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.product import Product
+from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
 from fairseq_llrnn.backgrounds.simplified import product, tempered
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.backgrounds.tempered import Tempered
@@ -125,6 +127,29 @@ def test_a_mixture_is_the_mixture(one: str, other: str) -> None:
     check(mixed, parts, mixture_of(lambda: mixed.weight_logits))
     check_search(mixed)
     check_background(mixed, source=SOURCE)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_mixture_of_several_roots(seed: int) -> None:
+    """Static weights that put words in different orders, under automata that change some."""
+    other = AutomatonBackground(torch.arange(12) % 3, 3, root(seed), random_automaton(seed)[0])
+    third = StaticBackground(other.class_of, 3, torch.where(root().isneginf(), root(), -root(seed + 20)))
+    ngram = AutomatonBackground(other.class_of, 3, root(seed + 10), ngram_like(seed, 12)[0])
+    mixed = Mixture([other, third, ngram], [2, 1, 1], "learned")
+    assert mixed.root is None and mixed.roots is not None
+    check_background(mixed, seed=seed)
+
+
+def test_few_words_are_the_best_of_several_roots() -> None:
+    class_of = torch.arange(2000) % 20
+    roots = torch.randn(2, 2000, generator=torch.Generator().manual_seed(1))
+    found = SeveralRoots(class_of, 20, roots)
+    assert len(found.front) < 700
+    parts = [StaticBackground(class_of, 20, each) for each in roots]
+    for weight in (0.01, 0.3, 0.9):
+        mixed = Mixture(parts, [weight, 1 - weight])
+        expected = Background.best_share(mixed, mixed.start(1))
+        torch.testing.assert_close(mixed.best_share(mixed.start(1)), expected)
 
 
 @pytest.mark.parametrize("one", ATOMS)
