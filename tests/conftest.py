@@ -28,7 +28,7 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 
 
 # Folders and files of tests that run whole examples, or the pages of the documentation, as a reader would.
-EXAMPLES = ("examples", "test_readme.py", "test_guides.py")
+EXAMPLES = ("examples", "test_guides.py")
 # Those that import fairseq. Others start it: their tests ask for the fixture `host`.
 FAIRSEQ = ("plugin", "scripts")
 
