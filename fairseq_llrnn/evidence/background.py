@@ -17,44 +17,14 @@ vocabulary (a slot's string inside it has its word's column).
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.source_conditioned import BySource
-from fairseq_llrnn.evidence.slots import Slots, slots_of
+from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS as LOG_UNK_KEEPS
+from fairseq_llrnn.evidence.slots import EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.output.context_classes import ContextClasses
-from fairseq_llrnn.output.context_sources import ContextClassSource
-
-LOG_UNK_KEEPS = -6.907755  # log of a thousandth
-
-
-class EvidenceSlots(ContextClassSource):
-    """The slots of a batch as context classes: a sentence is a context."""
-
-    def __init__(self, slots: Slots, unk: int, weight: float) -> None:
-        """unk: alone in its class. weight: ε."""
-        self.slots, self.unk = slots, unk
-        self.rows, self.width = slots.words.shape
-        each = torch.log(torch.tensor(weight)) - slots.count.clamp_min(1).log()
-        self._log_added = each.unsqueeze(1).masked_fill(~slots.exist, NEGATIVE_INFINITY)  # shape: (B, J)
-        self._unk_keeps = torch.where(slots.unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
-
-    def start(self, n: int) -> Tensor:
-        return torch.arange(n, device=self.slots.words.device)
-
-    def words(self, contexts: Tensor) -> Tensor:
-        return self.slots.words[contexts]
-
-    def log_added(self, contexts: Tensor) -> Tensor:
-        return self._log_added[contexts]
-
-    def log_unk_factor(self, contexts: Tensor) -> Tensor:
-        return self._unk_keeps[contexts]
-
-    def unreadable(self, contexts: Tensor) -> Tensor:
-        return self.slots.unknown[contexts]
 
 
 class EvidenceMixture(ContextClasses):
@@ -62,8 +32,7 @@ class EvidenceMixture(ContextClasses):
 
     def __init__(self, base: Background, source: EvidenceSlots) -> None:
         super().__init__(base, source)
-        assert source.unk is not None
-        self.slots, self.unk, self.vocabulary = source.slots, source.unk, len(self.class_of)
+        self.slots = source.slots
 
 
 class EvidenceBackground(BySource):

@@ -15,9 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
-from fairseq_llrnn.output.context_sources import NO_WORD
+from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
 from fairseq_llrnn.output.feature_weights import at_least_float32
+
+LOG_UNK_KEEPS = -6.907755  # log of a thousandth
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,36 @@ class Slots:
             include_last_offset=True,
         )  # fmt: skip
         return rows[self.row]
+
+
+class EvidenceSlots(ContextClassSource):
+    """The slots of a batch as context classes: a sentence is a context."""
+
+    def __init__(self, slots: Slots, unk: int, weight: float) -> None:
+        """unk: alone in its class. weight: ε."""
+        self.slots, self.unk = slots, unk
+        self.rows, self.width = slots.words.shape
+        each = torch.log(torch.tensor(weight)) - slots.count.clamp_min(1).log()
+        self._log_added = each.unsqueeze(1).masked_fill(~slots.exist, NEGATIVE_INFINITY)  # shape: (B, J)
+        self._unk_keeps = torch.where(slots.unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
+
+    def start(self, n: int) -> Tensor:
+        return torch.arange(n, device=self.slots.words.device)
+
+    def words(self, contexts: Tensor) -> Tensor:
+        return self.slots.words[contexts]
+
+    def log_added(self, contexts: Tensor) -> Tensor:
+        return self._log_added[contexts]
+
+    def log_unk_factor(self, contexts: Tensor) -> Tensor:
+        return self._unk_keeps[contexts]
+
+    def unreadable(self, contexts: Tensor) -> Tensor:
+        return self.slots.unknown[contexts]
+
+    def compose(self, weight: Tensor) -> Tensor:
+        return self.slots.compose(weight)
 
 
 def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
@@ -110,11 +143,12 @@ class SlotRows(nn.Module):
         # zeros: at first, slots are told apart by what is known beforehand
         self.pointer = nn.Parameter(torch.zeros(hidden_size, encoder_size))
 
-    def forward(self, slots: Slots, weight: Tensor, bias: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, source: EvidenceSlots, weight: Tensor, bias: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (B, J, H) and biases (B, J), to use as those of LogLinearOutput.composed.
 
         Args:
             weight: (F, H). bias: (F,) of LogLinearOutput. states: of the encoder, (B, L, E).
         """
+        slots = source.slots
         content = slots.mean_over_places(states.to(weight.dtype)) @ self.pointer.T
         return slots.compose(weight) + content, slots.compose(at_least_float32(bias).unsqueeze(1)).squeeze(2)

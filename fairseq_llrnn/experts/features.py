@@ -1,12 +1,12 @@
 """The weights a_e(K) of expert features, and the rows of the output layer that know the experts' values.
 
-Sizes: B batch, T time, S signatures, J₁ slots of evidence, J exceptions, E experts, G columns, H hidden width.
+Sizes: B batch, T time, S signatures, J₁ context classes below, J exceptions, E experts, G columns, H hidden width.
 
 With a_e(K) = W_e h + c_e, experts add Σ_e a_e(K) v_e(K, σ) to the score of a class. For a class without exception
 v_e(K, σ) = Σ_g coefficient_e,g(K) · column_g(σ), so that with u_g(K) = Σ_e a_e(K) coefficient_e,g(K) the score is still
 one linear form, of a state that is a little wider than h:
 
-    [h, u(K), a_e(K)]   ·   [E_σ, column(σ), 0]         classes, slots of evidence
+    [h, u(K), a_e(K)]   ·   [E_σ, column(σ), 0]         classes, also context ones
                         ·   [E_σ, 0, v(K, x)]           the exception x of former class σ
 
 Everything that works with hidden states and composed rows works with these. Weights begin at zero: at first, nobody
@@ -15,17 +15,17 @@ listens.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.evidence.slots import Slots
 from fairseq_llrnn.experts.contexts import Contexts
-from fairseq_llrnn.experts.mixture import ExpertMixture
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.feature_weights import SparseRows
+from fairseq_llrnn.output.context_classes import ContextClasses
 
 
 class ExpertFeatures(nn.Module):
@@ -39,23 +39,23 @@ class ExpertFeatures(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(panel.experts)))
         self._columns: dict[str, Tensor] = {}
 
-    def bind(self, background: Background, sources: Tensor | None) -> ExpertMixture:
+    def bind(self, background: Background, sources: Tensor | None) -> ContextClasses:
         """The background of a batch, with classes for exceptions. sources: (B, L); None in a language model.
 
         Raises:
-            DataError: an expert fails, here or when the mixture meets another context.
+            DataError: an expert fails, here or when the background meets another context.
         """
-        return ExpertMixture(background, Contexts(self.panel, sources))
+        return ContextClasses(background, Contexts(self.panel, sources))
 
     def weights(self, hidden: Tensor) -> Tensor:
         """a_e(K): (…, H) -> (…, E), at least float32."""
         precise = torch.promote_types(self.weight.dtype, torch.float32)
         return hidden.to(precise) @ self.weight.to(precise).T + self.bias.to(precise)
 
-    def widen(self, hidden: Tensor, contexts: Tensor, bound: ExpertMixture) -> Tensor:
-        """[h, u, a]: hidden (B, T, H) in the contexts (B, T) -> (B, T, H + G + E)."""
+    def widen(self, hidden: Tensor, numbers: Tensor, contexts: Contexts) -> Tensor:
+        """[h, u, a]: hidden (B, T, H) in the contexts with these numbers (B, T) -> (B, T, H + G + E)."""
         weights = self.weights(hidden)
-        coefficients = bound.contexts.group_coefficients(contexts).to(weights.dtype)  # shape: (B, T, E, G)
+        coefficients = contexts.group_coefficients(numbers).to(weights.dtype)  # shape: (B, T, E, G)
         of_columns = (weights.unsqueeze(2) @ coefficients).squeeze(2)
         return torch.cat([hidden, of_columns.to(hidden.dtype), weights.to(hidden.dtype)], dim=2)
 
@@ -63,44 +63,44 @@ class ExpertFeatures(nn.Module):
         """[E, column, 0]: rows of classes (S, H) -> (S, H + G + E)."""
         return torch.cat([rows, self._columns_of(rows).T, rows.new_zeros(len(rows), len(self.panel.experts))], dim=1)
 
-    def widen_other_rows(self, rows: Tensor, features: SparseRows) -> Tensor:
-        """As `widen_rows`, of other classes than the prior's, with these features: (O, H) -> (O, H + G + E)."""
-        columns = features.compose(self._pick(rows))
-        columns = torch.cat([torch.ones_like(columns[:, :1]), columns[:, 1:]], dim=1)
-        return torch.cat([rows, columns, rows.new_zeros(len(rows), self._experts)], dim=1)
+    def widen_other_rows(self, rows: Tensor, compose: Callable[[Tensor], Tensor]) -> Tensor:
+        """As `widen_rows`, of other classes than the prior's: (…, H) -> (…, H + G + E).
 
-    def widen_slot_rows(self, rows: Tensor, slots: Slots) -> Tensor:
-        """As `widen_rows`, of slots of evidence: (B, J₁, H) -> (B, J₁, H + G + E)."""
-        return torch.cat([rows, self._slot_columns(rows, slots), rows.new_zeros(*rows.shape[:2], self._experts)], dim=2)
+        Args:
+            compose: Φ W of these classes: (F, G) -> (…, G).
+        """
+        columns = compose(self._pick(rows))
+        columns = torch.cat([torch.ones_like(columns[..., :1]), columns[..., 1:]], dim=-1)
+        return torch.cat([rows, columns, rows.new_zeros(*rows.shape[:-1], self._experts)], dim=-1)
 
     def exception_rows(
         self,
         composed: tuple[Tensor, Tensor],
-        slot_rows: tuple[Tensor, Tensor] | None,
+        below: tuple[Tensor, Tensor] | None,
         classes: Tensor,
-        contexts: Tensor,
-        bound: ExpertMixture,
+        numbers: Tensor,
+        contexts: Contexts,
     ) -> tuple[Tensor, Tensor]:
-        """[E, 0, v] and the bias of each exception in the contexts (B, T): (B, T, J, H + G + E) and (B, T, J).
+        """[E, 0, v] and the bias of each exception in contexts with these numbers (B, T): (B, T, J, …) and (B, T, J).
 
         Args:
-            composed: widened rows of the classes (S, H + G + E), and their bias (S,). slot_rows: likewise of slots of
-                evidence, (B', J₁, H + G + E) and (B', J₁), of which row b serves row b of the contexts.
+            composed: widened rows of the classes (S, H + G + E), and their bias (S,). below: likewise of context
+                classes of the background below, (B', J₁, H + G + E) and (B', J₁); row b serves row b of the numbers.
             classes: that the exceptions have left, (B, T, J).
         """
         (rows, bias), static = composed, len(composed[0])
         inside = classes.clamp_max(static - 1)
         of_class, of_bias = functional.embedding(inside, rows), bias[inside]
-        if slot_rows is not None:
+        if below is not None:
             which = (classes - static).clamp_min(0)
             sentence = torch.arange(len(classes), device=classes.device).view(-1, 1, 1)
-            is_slot = classes >= static
-            of_class = torch.where(is_slot.unsqueeze(3), slot_rows[0][sentence, which], of_class)
-            of_bias = torch.where(is_slot, slot_rows[1][sentence, which], of_bias)
+            is_below = classes >= static
+            of_class = torch.where(is_below.unsqueeze(3), below[0][sentence, which], of_class)
+            of_bias = torch.where(is_below, below[1][sentence, which], of_bias)
         width, experts = self.weight.size(1), self._experts
         own, columns = of_class[..., :width], of_class[..., width : of_class.size(-1) - experts]  # (B, T, J, …)
-        values, known = bound.contexts.exception_values(contexts)  # shape: (B, T, J, E)
-        coefficients = bound.contexts.group_coefficients(contexts).to(rows.dtype)  # shape: (B, T, E, G)
+        values, known = contexts.exception_values(numbers)  # shape: (B, T, J, E)
+        coefficients = contexts.group_coefficients(numbers).to(rows.dtype)  # shape: (B, T, E, G)
         as_others = columns.to(rows.dtype) @ coefficients.transpose(2, 3)  # shape: (B, T, J, E)
         values = torch.where(known, values.to(rows.dtype), as_others)
         return torch.cat([own, torch.zeros_like(columns), values], dim=3), of_bias
@@ -131,11 +131,6 @@ class ExpertFeatures(nn.Module):
         )
         column[row[entries]] = torch.from_numpy(self.features.values)[entries]
         return column
-
-    def _slot_columns(self, like: Tensor, slots: Slots) -> Tensor:
-        """The columns of slots: (B, J₁, G)."""
-        columns = slots.compose(self._pick(like))
-        return torch.cat([torch.ones_like(columns[..., :1]), columns[..., 1:]], dim=2)
 
     def _pick(self, like: Tensor) -> Tensor:
         """The matrix (F, G) that takes features to columns, but for column 0."""

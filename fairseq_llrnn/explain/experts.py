@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fairseq_llrnn.experts.mixture import ExpertMixture
+from fairseq_llrnn.experts.contexts import Contexts
+from fairseq_llrnn.output.context_classes import ContextClasses
 
 EXPERT = "Expert"  # what a word's score has from an expert, in the list of its features: Expert:NAME
 
@@ -32,8 +33,8 @@ class ExpertTerms:
         bound: the background of a batch of this sentence alone. hidden: (T, H').
     """
 
-    def __init__(self, bound: ExpertMixture, hidden: Tensor) -> None:
-        self.bound, self.contexts = bound, bound.contexts
+    def __init__(self, bound: ContextClasses, contexts: Contexts, hidden: Tensor) -> None:
+        self.bound, self.contexts = bound, contexts
         self._weights: list[list[float]] = hidden[:, -len(self.contexts.panel.experts) :].tolist()
 
     def heard(self, place: int, state: Tensor, token: int, features: Mapping[str, float]) -> tuple[Heard, ...]:

@@ -15,13 +15,15 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.experts.mixture import ExpertMixture, evidence_of
+from fairseq_llrnn.evidence.background import EvidenceMixture
+from fairseq_llrnn.experts.contexts import Contexts
 from fairseq_llrnn.explain.experts import EXPERT, ExpertTerms, Heard
 from fairseq_llrnn.explain.slots import PLACE, OfferedSlot, SlotTerms
 from fairseq_llrnn.explain.source import SourceEvidence
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
+from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
 from fairseq_llrnn.output.log_linear import LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.prior import Prior
 
@@ -71,8 +73,7 @@ def explain(
     """Explain a sentence position by position.
 
     Args:
-        background: of this sentence; one of evidence (EvidenceMixture) has slots, that of experts (ExpertMixture)
-            exceptions.
+        background: of this sentence; its context classes are slots of evidence and exceptions of experts.
         hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words, open ones included.
         scores, log_masses: aᵀφ and log B of all classes, as the model has them, (T, S + J + X); masses may be (1, …).
         top: how many predictions and strongest features (fewer where there are fewer).
@@ -82,9 +83,11 @@ def explain(
         powered: what a learned temperature adds to the background, (τ − 1) r, as part of the scores, (T, S).
     """
     table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
-    experts = ExpertTerms(background, hidden) if isinstance(background, ExpertMixture) else None
-    evidence = evidence_of(background)
-    if evidence is not None:
+    experts = None
+    if isinstance(background, ContextClasses) and isinstance(background.source, Contexts):
+        experts = ExpertTerms(background, background.source, hidden)
+    evidence = strings_in(background)
+    if isinstance(evidence, EvidenceMixture):
         if slot_rows is None:
             raise ValueError("a background with slots needs their rows")
         symbols = prior.session.target.symbols

@@ -9,12 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.evidence.background import EvidenceMixture
 from fairseq_llrnn.evidence.slots import SlotRows
 from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.head.records import RowPair, Rows
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.output.class_sampling import ClassSampler
+from fairseq_llrnn.output.context_sources import ContextClassSource
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.sampled_log_linear import SampledOutput
 
@@ -31,20 +31,22 @@ def rows_of_classes(
     return Rows(own, own, of_open, slots, slots)
 
 
-def widened(rows: Rows, experts: ExpertFeatures, opened: OpenMixture | None, evidence: EvidenceMixture | None) -> Rows:
+def widened(
+    rows: Rows, experts: ExpertFeatures, opened: OpenMixture | None, strings: ContextClassSource | None
+) -> Rows:
     """The rows with the columns that the experts have named so far."""
     signatures = experts.widen_rows(rows.own[0]), rows.own[1]
     slots, of_open = rows.own_slots, rows.open_classes
-    if rows.own_slots is not None and evidence is not None:
-        slots = experts.widen_slot_rows(rows.own_slots[0], evidence.slots), rows.own_slots[1]
+    if rows.own_slots is not None and strings is not None:
+        slots = experts.widen_other_rows(rows.own_slots[0], strings.compose), rows.own_slots[1]
     if of_open is not None and opened is not None:
         own = of_open[0][:, : rows.own[0].size(1)]
-        of_open = experts.widen_other_rows(own, opened.rows), of_open[1]
+        of_open = experts.widen_other_rows(own, opened.rows.compose), of_open[1]
     return Rows(signatures, rows.own, of_open, slots, rows.own_slots)
 
 
 def rows_of_slots(
-    layer: SlotRows, output: LogLinearOutput, evidence: EvidenceMixture, states: Tensor, sentence: Tensor | None
+    layer: SlotRows, output: LogLinearOutput, source: ContextClassSource, states: Tensor, sentence: Tensor | None
 ) -> RowPair:
     """Rows (B, J, H) and biases (B, J) of the slots of every sentence, like those of LogLinearOutput.composed.
 
@@ -53,7 +55,7 @@ def rows_of_slots(
     """
     if sentence is not None:
         states = states[sentence.diff(prepend=sentence[:1] - 1) > 0]  # the first hypothesis of each
-    rows: RowPair = layer(evidence.slots, output.weight, output.bias, states)
+    rows: RowPair = layer(source, output.weight, output.bias, states)
     return rows
 
 

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.experts.contexts import Contexts
 from fairseq_llrnn.experts.features import ExpertFeatures
-from fairseq_llrnn.experts.mixture import ExpertMixture
 from fairseq_llrnn.head.records import RowPair, Rows
+from fairseq_llrnn.output.context_classes import ContextClasses
 
 
 def in_batch(
@@ -25,35 +26,29 @@ def in_batch(
 
     `widen` makes the rows, once the experts have named all their columns.
     """
-    assert isinstance(bound, ExpertMixture)
-    contexts = bound.contexts.along(previous)
-    wide, rows = experts.widen(hidden, contexts, bound), widen()
-    if not bound.contexts.width:
+    assert isinstance(bound, ContextClasses) and isinstance(bound.source, Contexts)
+    contexts = bound.source
+    numbers = contexts.along(previous)
+    wide, rows = experts.widen(hidden, numbers, contexts), widen()
+    if not contexts.width:
         return wide, rows, None
     read = previous if experts.panel.looks_at_prefix else previous[:, :1]
     classes = bound.former_classes(bound.flat_states(read)).view(*read.shape, -1)
-    contexts = contexts[:, : read.size(1)]
-    return wide, rows, experts.exception_rows(rows.signatures, rows.slots, classes, contexts, bound)
+    numbers = numbers[:, : read.size(1)]
+    return wide, rows, experts.exception_rows(rows.signatures, rows.slots, classes, numbers, contexts)
 
 
 def in_step(
     experts: ExpertFeatures, bound: Background, hidden: Tensor, states: Tensor, rows: Rows, slots: RowPair | None
 ) -> tuple[Tensor, RowPair | None]:
     """As `in_batch`, of one step: hidden (N, 1, H), states (N, …). slots: of each hypothesis, (N, J₁, H')."""
-    assert isinstance(bound, ExpertMixture)
-    contexts = bound.contexts_of(states).unsqueeze(1)
-    wide = experts.widen(hidden, contexts, bound)
-    if not bound.contexts.width:
+    assert isinstance(bound, ContextClasses) and isinstance(bound.source, Contexts)
+    numbers = bound.contexts_of(states).unsqueeze(1)
+    wide = experts.widen(hidden, numbers, bound.source)
+    if not bound.source.width:
         return wide, None
     classes = bound.former_classes(states).unsqueeze(1)  # shape: (N, 1, J)
-    return wide, experts.exception_rows(rows.signatures, slots, classes, contexts, bound)
-
-
-def without_experts(background: Background, states: Tensor) -> tuple[Background, Tensor]:
-    """The background that experts know of, and the states in it."""
-    if isinstance(background, ExpertMixture):
-        return background.base, background.below(states)
-    return background, states
+    return wide, experts.exception_rows(rows.signatures, slots, classes, numbers, bound.source)
 
 
 def refuse_other_experts(option: str, checkpoint: str, saved: Any, given: int) -> None:

@@ -30,7 +30,6 @@ from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.slots import SlotRows
 from fairseq_llrnn.experts.features import ExpertFeatures
-from fairseq_llrnn.experts.mixture import evidence_of
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.explain.explanation import Explanation, explain
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
@@ -43,6 +42,7 @@ from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, ShownWords, refuse_forbi
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
 from fairseq_llrnn.output.class_sampling import ClassSampler
+from fairseq_llrnn.output.context_classes import strings_in, strings_of
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.learned_temperature import LearnedTemperature
 from fairseq_llrnn.output.log_linear import LogLinearOutput, class_log_probs
@@ -411,7 +411,8 @@ class LogLinearHead(nn.Module):
         background, hidden = state.reachable.with_hidden(hidden), hidden.unsqueeze(1)
         slots, exceptions = state.rows.slots, None
         if slots is not None:  # every hypothesis knows its sentence
-            sentence = expert_terms.without_experts(state.background, state.states)[1][:, 0]
+            layer, own = strings_of(state.background, state.states)
+            sentence = layer.contexts_of(own)
             slots = slots[0][sentence], slots[1][sentence]
         if self.experts is not None:
             hidden, exceptions = expert_terms.in_step(self.experts, background, hidden, state.states, state.rows, slots)
@@ -504,14 +505,14 @@ class LogLinearHead(nn.Module):
         return background if self.experts is None else self.experts.bind(background, source)
 
     def _rows(self, background: Background, source_states: Tensor | None, sentence: Tensor | None) -> Rows:
-        evidence, slots = evidence_of(background), None
-        if evidence is not None:
+        layer, slots = strings_in(background), None
+        if layer is not None:
             if self.slot_rows is None or source_states is None:
                 raise DataError(
                     "LogLinearHead: expected source_states, the encoder's states (B, L, E), since the prior has "
                     "evidence and the source was given, found None; give them, and source_size when the head is made"
                 )
-            slots = rows_of_slots(self.slot_rows, self.output, evidence, source_states, sentence)
+            slots = rows_of_slots(self.slot_rows, self.output, layer.source, source_states, sentence)
         return rows_of_classes(self.output, self.opened, slots, self.sampler if self.training else None)
 
     def _widened(self, rows: Rows, background: Background) -> Rows:
@@ -519,4 +520,5 @@ class LogLinearHead(nn.Module):
         assert self.experts is not None
         if rows.signatures[0].size(1) == self.experts.width:
             return rows
-        return widened(rows, self.experts, self.opened, evidence_of(background))
+        layer = strings_in(background)
+        return widened(rows, self.experts, self.opened, None if layer is None else layer.source)

@@ -128,7 +128,7 @@ class ContextClasses(ContextWords):
         out = torch.cat([self._leave(state), taken & ~is_own], dim=1)
         rest = self.base.log_mass_without(self.below(state), both, out)[:, self.source.width :]
         if self.source.unk is not None:
-            rest = rest + (others == self.source.unk) * self._unk_factor(state)
+            rest = rest + (others == self.source.unk) * self._unk_factor(state).to(rest.dtype)
         if not self.source.width:
             return rest
         own = self._own_mass(state).gather(1, which).masked_fill(taken, NEGATIVE_INFINITY)
@@ -267,6 +267,24 @@ class ContextClasses(ContextWords):
         former, gain = self.former_classes(state), self._gains(state)
         lift = gain.new_zeros(len(state), self.num_below).scatter_add(1, former, gain)
         return of_words + lift.gather(1, self.base.column_classes(self.below(state)).expand(len(state), -1))
+
+
+def strings_in(background: Background) -> ContextClasses | None:
+    """The context classes, among those of `background`, whose source brings strings of its own."""
+    while isinstance(background, ContextClasses):
+        if background.source.unk is not None:
+            return background
+        background = background.base
+    return None
+
+
+def strings_of(background: Background, state: Tensor) -> tuple[ContextClasses, Tensor]:
+    """As `strings_in`, and its own part of the state. There must be some."""
+    while isinstance(background, ContextClasses) and background.source.unk is None:
+        state = background.below(state)
+        background = background.base
+    assert isinstance(background, ContextClasses), "no source brings strings"
+    return background, state
 
 
 def _each(background: Background, state: Tensor, words: Tensor) -> Tensor:

@@ -57,3 +57,7 @@ class ContextClassSource:
     def unreadable(self, contexts: Tensor) -> Tensor:
         """Whether a network reads the word of each context class as <unk>: (…,) -> (…, J) bool."""
         raise NotImplementedError
+
+    def compose(self, weight: Tensor) -> Tensor:
+        """Φ W of the context classes of all contexts: (F, H) -> (rows, J, H), with gradients to `weight`."""
+        raise NotImplementedError

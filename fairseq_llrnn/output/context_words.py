@@ -55,6 +55,7 @@ class ContextWords(Background):
         self.base, self.source = base, source
         self.num_below = base.num_classes  # C
         self.constant = base.constant and not source.changes
+        self.growth = base.growth
         self._base_shape: torch.Size | None = None
         self._tables: dict[str, Tensor] = {}  # of `recalled`: by name, for every context that a batch begins with
         self._last: dict[str, tuple[Tensor, int, Tensor]] = {}  # … and for the state asked for last, J, and the answer
@@ -102,6 +103,8 @@ class ContextWords(Background):
 
     def below(self, state: Tensor) -> Tensor:
         """The state of the background below, in the shape that it has there."""
+        if self.growth:
+            return state[:, 1:]
         if self._base_shape is None:
             self._base_shape = self.base.start(self.source.rows).shape[1:]
         return state[:, 1:].reshape(len(state), *self._base_shape)

@@ -28,10 +28,11 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.background import EvidenceBackground, EvidenceMixture
+from fairseq_llrnn.experts.contexts import Contexts
 from fairseq_llrnn.experts.expert import Expert, Firing
 from fairseq_llrnn.experts.features import ExpertFeatures
-from fairseq_llrnn.experts.mixture import ExpertMixture
 from fairseq_llrnn.experts.panel import Panel
+from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
 
 KINDS = ["static", "lexical", "dynamic", "n-grams", "evidence", "evidence over lexical", "evidence over n-grams"]
@@ -65,7 +66,8 @@ class Case:
 
     output: LogLinearOutput
     experts: ExpertFeatures
-    bound: ExpertMixture
+    bound: ContextClasses
+    contexts: Contexts
     below: Background
     word_of: dict[int, str]
     hidden: Tensor  # (5, T, H)
@@ -111,21 +113,23 @@ def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> 
     previous[:, 0] = EOS
     hidden = torch.randn(5, time, WIDTH, generator=generator, dtype=torch.float64, requires_grad=True)
     names = dict(enumerate(table.target.symbols))
-    case = Case(output, features, features.bind(below, source), below, names, hidden, previous)
+    bound = features.bind(below, source)
+    assert isinstance(bound.source, Contexts)
+    case = Case(output, features, bound, bound.source, below, names, hidden, previous)
     case.below.lambdas = list(inner.parameters())  # type: ignore[assignment]
     return case
 
 
 def widened(case: Case) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor] | None]:
     """The wide hidden states, the widened rows, and those of slots, as a decoder makes them."""
-    contexts = case.bound.contexts.along(case.previous)
-    wide = case.experts.widen(case.hidden, contexts, case.bound)
+    contexts = case.contexts.along(case.previous)
+    wide = case.experts.widen(case.hidden, contexts, case.contexts)
     rows, bias = case.output.composed()
     slot_rows = None
     if isinstance(case.below, EvidenceMixture):
         slots = case.below.slots
         of_slots = slots.compose(case.output.weight), slots.compose(case.output.bias.unsqueeze(1)).squeeze(2)
-        slot_rows = case.experts.widen_slot_rows(of_slots[0], slots), of_slots[1]
+        slot_rows = case.experts.widen_other_rows(of_slots[0], slots.compose), of_slots[1]
     return wide, (case.experts.widen_rows(rows), bias), slot_rows
 
 
@@ -134,9 +138,9 @@ def slot_scores(case: Case) -> Tensor:
     wide, composed, slot_rows = widened(case)
     states = case.bound.flat_states(case.previous)
     shape = (*case.previous.shape, -1)
-    contexts = case.bound.contexts.along(case.previous)
+    contexts = case.contexts.along(case.previous)
     rows, bias = case.experts.exception_rows(
-        composed, slot_rows, case.bound.former_classes(states).view(shape), contexts, case.bound
+        composed, slot_rows, case.bound.former_classes(states).view(shape), contexts, case.contexts
     )
     found = [(wide.unsqueeze(2) * rows).sum(3) + bias]
     if slot_rows is not None:

@@ -6,10 +6,11 @@ import pytest
 import torch
 from context_class_laws import check_context_classes, class_of, masses_of, weights_of
 from dynamic_prior import AfterLastWord
-from few_words import CLASS_OF, EOS, NUM_CLASSES, SENTENCES, TARGET_WORDS, UNK, base, encode, new_table
-from torch import Tensor
+from few_words import CLASS_OF, EOS, NUM_CLASSES, SENTENCES, TARGET_WORDS, UNK, base, encode, log_weights, new_table
+from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.evidence.background import EvidenceSlots
 from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.output.context_classes import ContextClasses
@@ -82,6 +83,25 @@ def some_history(seed: int) -> Tensor:
 @pytest.mark.parametrize("sources", SOURCES)
 def test_every_source_obeys_the_law_over_every_background(sources: str, kind: str) -> None:
     check_context_classes(make(sources, base(kind)), some_history(0))
+
+
+class NextWords(nn.Module):
+    """A model that reads all words so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.table = nn.Embedding(V, V)
+
+    def forward(self, previous: Tensor, last: bool) -> Tensor:
+        log_probs = self.table(previous).cumsum(1).log_softmax(-1)
+        return log_probs[:, -1:] if last else log_probs
+
+
+@pytest.mark.parametrize("sources", SOURCES)
+def test_states_below_may_get_wider_with_every_word(sources: str) -> None:
+    model = ModelBackground(CLASS_OF, NUM_CLASSES, log_weights(), EOS, NextWords())
+    check_context_classes(make(sources, model), some_history(0))
 
 
 @pytest.mark.parametrize("sources", SOURCES)

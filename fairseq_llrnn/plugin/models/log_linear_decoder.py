@@ -16,11 +16,10 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head.expert_terms import without_experts
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.records import Batch, State, Step
+from fairseq_llrnn.output.context_classes import ContextClasses, strings_of
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.search_memory import HEAD, LONGEST, IncrementalState, SearchMemory
 
@@ -133,10 +132,10 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     # ---- searches, and all words ------------------------------------------------------------------------------------
 
-    def search_state(self, incremental_state: IncrementalState) -> tuple[Background, Tensor]:
-        """The background of a search, without experts, and its hypotheses' states in it, after the last step."""
+    def search_state(self, incremental_state: IncrementalState) -> tuple[ContextClasses, Tensor]:
+        """The slots of a search's sentences, and its hypotheses' states there, after the last step."""
         state: State = SearchMemory(self, incremental_state).get(HEAD)
-        return without_experts(state.background, state.states)
+        return strings_of(state.background, state.states)
 
     def limit_length(self, incremental_state: IncrementalState, longest: int) -> None:
         """Tell a search that its hypotheses may have at most so many tokens, `</s>` included, in all."""

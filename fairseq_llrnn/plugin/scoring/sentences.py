@@ -26,7 +26,7 @@ from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.experts.mixture import evidence_of
+from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.plugin.compat.loading import (
     RECORDED,
     Places,
@@ -176,10 +176,9 @@ class Scorer:
 
     def _note_strings(self, background: Any, target: Tensor) -> None:
         """Count the strings outside the dictionary that no slot offers."""
-        evidence = evidence_of(background)
-        if evidence is not None:
+        if strings_in(background) is not None:
             unk = self.task.target_dictionary.unk()
-            self.notes[UNKNOWN] += int((evidence.column_of(target).eq(unk) & target.ne(unk)).sum())
+            self.notes[UNKNOWN] += int((background.column_of(target).eq(unk) & target.ne(unk)).sum())
 
 
 def _batches(

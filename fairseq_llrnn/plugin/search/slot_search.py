@@ -25,7 +25,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evidence.background import EvidenceMixture
+from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState
@@ -37,13 +37,14 @@ def has_slots(model: BaseFairseqModel) -> bool:
     return isinstance(model.decoder, LogLinearDecoder) and model.decoder.head.slot_rows is not None
 
 
-def with_unknown_slots(answer: Tensor, bound: EvidenceMixture, sentence: Tensor) -> Tensor:
+def with_unknown_slots(answer: Tensor, bound: ContextClasses, sentence: Tensor) -> Tensor:
     """The log probabilities (N, V) of a model without slots in columns (N, V + J); sentence: (N,).
 
     What it says of <unk>, it says of the unknown words of the source alike: each of their slots has an equal part.
     """
-    slots, vocabulary, unk = bound.slots, bound.vocabulary, bound.unk
-    outside = (slots.unknown & (slots.words >= vocabulary))[sentence]  # shape: (N, J)
+    source, vocabulary, unk = bound.source, len(bound.class_of), bound.source.unk
+    assert unk is not None
+    outside = source.unreadable(sentence) & (source.words(sentence) >= vocabulary)  # shape: (N, J)
     many = outside.sum(1, keepdim=True)
     wide = functional.pad(answer, (0, outside.size(1)), value=NEGATIVE_INFINITY)
     part = wide[:, unk : unk + 1] - many.clamp_min(1).log()
@@ -78,7 +79,7 @@ class ColumnEnsemble(LimitedEnsemble):
         super().__init__(models, next(i for i, model in enumerate(models) if has_slots(model)))
         self.words = torch.empty(0)  # shape: (N, V + J)
         self.columns = len(models[0].decoder.dictionary)
-        self._last: tuple[EvidenceMixture, Tensor] | None = None  # whose slots they are, and the hypotheses' states
+        self._last: tuple[ContextClasses, Tensor] | None = None  # whose slots they are, and the hypotheses' states
 
     def forward_encoder(self, net_input: dict[str, Tensor]) -> list[EncoderOut]:
         known = net_input | {"src_tokens": known_words(net_input["src_tokens"], self.models[0].encoder.dictionary)}
@@ -205,7 +206,7 @@ class ColumnScorer(SequenceScorer):
         """As the host's: the scores of each sample's target."""
         decoder, target = next(model.decoder for model in models if has_slots(model)), sample["target"]
         bound = decoder.head.background.given(sample["net_input"]["src_tokens"])
-        assert isinstance(bound, EvidenceMixture)
+        assert isinstance(bound, ContextClasses)
         padded = [model if has_slots(model) else _Padded(model, bound) for model in models]
         hypotheses = super().generate(padded, sample | {"target": bound.column_of(target)}, **options)
         for row, hypothesis in zip(target, hypotheses, strict=True):
@@ -216,7 +217,7 @@ class ColumnScorer(SequenceScorer):
 class _Padded:
     """A model without slots that gives columns; the scorer asks nothing else of a model."""
 
-    def __init__(self, model: BaseFairseqModel, bound: EvidenceMixture) -> None:
+    def __init__(self, model: BaseFairseqModel, bound: ContextClasses) -> None:
         self.model, self.bound = model, bound
 
     def eval(self) -> None:
