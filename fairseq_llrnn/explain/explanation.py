@@ -113,7 +113,7 @@ def explain(
             former = experts.bound.former_classes(state)[0]  # shape: (X,)
             signature = here if here < experts.bound.num_below else int(former[here - experts.bound.num_below])
         row = table.row(signature)
-        if opened is not None and signature == opened[0].unk_class:
+        if opened is not None and signature == opened[0].of_class:
             row = opened[0].mean_features(opened[1][t], table.names)
         adaptor = output.adaptor(hidden[t, : output.weight.size(1)]).tolist()  # F
         under_background = _expectations(table, log_mass, former)

@@ -12,27 +12,27 @@ from torch import Tensor
 from fairseq_llrnn.evidence.slots import SlotRows
 from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.head.records import RowPair, Rows
-from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.output.class_sampling import ClassSampler
 from fairseq_llrnn.output.context_sources import ContextClassSource
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.sampled_log_linear import SampledOutput
+from fairseq_llrnn.output.scored_class import ScoredClass
 
 
 def rows_of_classes(
-    output: LogLinearOutput, opened: OpenMixture | None, slots: RowPair | None, sampler: ClassSampler | None
+    output: LogLinearOutput, opened: ScoredClass | None, slots: RowPair | None, sampler: ClassSampler | None
 ) -> Rows:
     """Rows of the signatures, or of those that are drawn; and of open classes and slots, if there are any."""
     of_open = None if opened is None else opened.composed(output.weight, output.bias)
     if sampler is not None:
         sampled = SampledOutput(output, sampler.draw())
         return Rows((sampled.rows, sampled.bias), (sampled.rows, sampled.bias), of_open, slots, slots, sampled)
-    own = output.composed() if opened is None else opened.without_unk(output.composed())
+    own = output.composed() if opened is None else opened.without_row(output.composed())
     return Rows(own, own, of_open, slots, slots)
 
 
 def widened(
-    rows: Rows, experts: ExpertFeatures, opened: OpenMixture | None, strings: ContextClassSource | None
+    rows: Rows, experts: ExpertFeatures, opened: ScoredClass | None, strings: ContextClassSource | None
 ) -> Rows:
     """The rows with the columns that the experts have named so far."""
     signatures = experts.widen_rows(rows.own[0]), rows.own[1]
@@ -61,7 +61,7 @@ def rows_of_slots(
 
 def class_scores(
     output: LogLinearOutput,
-    opened: OpenMixture | None,
+    opened: ScoredClass | None,
     hidden: Tensor,
     rows: Rows,
     slots: RowPair | None,
@@ -74,7 +74,7 @@ def class_scores(
     """
     scores = output.class_scores(hidden, rows.signatures)
     if opened is not None and rows.open_classes is not None:
-        scores = opened.with_unk(scores, opened.scores(hidden, rows.open_classes))
+        scores = opened.with_score(scores, opened.scores(hidden, rows.open_classes))
     more = more_scores(hidden, slots, exceptions)
     return scores if more is None else torch.cat([scores, more], dim=2)
 

@@ -162,7 +162,7 @@ class LogLinearHead(nn.Module):
         weights = torch.from_numpy(self.prior.log_weights.copy()).unsqueeze(0)
         log_mass = class_log_sums(weights, self.output.class_of.cpu(), self.output.rows.num_rows).squeeze(0)
         if self.opened is not None:
-            log_mass[self.opened.unk_class] = NEGATIVE_INFINITY  # it is summed apart
+            log_mass[self.opened.of_class] = NEGATIVE_INFINITY  # it is summed apart
         self.sampler = ClassSampler(log_mass, expected).to(self.output.weight.device)
 
     @property

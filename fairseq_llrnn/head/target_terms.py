@@ -15,7 +15,6 @@ from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.head.class_rows import more_scores
 from fairseq_llrnn.head.records import Batch
-from fairseq_llrnn.open_vocabulary.mixture import class_mass
 from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 
@@ -32,9 +31,9 @@ def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch
     opened = None
     if strings is not None and batch.rows.open_classes is not None:
         opened = strings.mixture.scores(batch.hidden, batch.rows.open_classes).flatten(0, 1)
-        mass = class_mass(masses, strings.mixture.unk_class)
+        mass = strings.mixture.mass(masses)
         mass = mass if isinstance(masses, Corrections) else mass.expand(targets.shape).flatten()
-        slots = strings.mixture.as_slot(opened, mass, classes, slots, static)
+        slots = strings.mixture.beside(slots, opened, mass, classes, static)
     each, share = (batch.hidden.flatten(0, 1), words.flatten()), batch.positions.log_share(words).flatten()
     rows = masses if isinstance(masses, Corrections) else _rows(masses[..., :static], targets)
     if batch.rows.sampled is not None:
@@ -74,12 +73,9 @@ def smoothing_gain(
         slots = SlotScores(more, log_q, batch.background.classes_along(words))
     if strings is not None and batch.rows.open_classes is not None:
         classes = output.class_of[words] if slots is None else slots.targets
-        column = strings.mixture.scores(batch.hidden, batch.rows.open_classes).logsumexp(-1, keepdim=True)
-        if slots is not None:
-            column = torch.cat([slots.scores, column], dim=-1)
-        last = output.rows.num_rows + column.size(-1) - 1
+        scores = strings.mixture.scores(batch.hidden, batch.rows.open_classes)
         log_q = functional.pad(log_q, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
-        slots = SlotScores(column, log_q, classes.masked_fill(classes == strings.mixture.unk_class, last))
+        slots = strings.mixture.beside(slots, scores, log_q[..., -1], classes, output.rows.num_rows)
     return output.smoothing_gain(batch.hidden, words, log_q, batch.rows.signatures, slots)
 
 

@@ -43,7 +43,7 @@ class OpenStrings:
         Args:
             scores: of the open classes, (N, O). classes: of the targets, (N,).
         """
-        outside = (targets >= self.num_words) & (classes == self.mixture.unk_class)
+        outside = (targets >= self.num_words) & (classes == self.mixture.of_class)
         places = outside.nonzero().squeeze(1)
         if len(places) == 0:
             return log_prob

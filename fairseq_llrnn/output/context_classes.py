@@ -186,8 +186,8 @@ class ContextClasses(ContextWords):
 
     def _width_along(self, previous: Tensor) -> int:
         """Meet all contexts of a batch: how many context classes the one has that has most."""
-        self.source.along(previous)
-        self._grow()
+        if self.source.changes:
+            self.flat_states(previous)
         return self.source.width
 
     # ---- the best words (search) ------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """What a source of context classes is: the words that have a class of their own in a sentence or at a step.
 
 Sizes: N hypotheses, B sentences, T time, J context classes of the context that has most of them. What a background
-makes of a source is in context_classes.py.
+makes of a source is in context_classes.py; a class that is in every context, and differs from its signature in nothing
+but its score, is in scored_class.py.
 """
 
 from __future__ import annotations

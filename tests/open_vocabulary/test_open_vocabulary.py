@@ -18,7 +18,7 @@ from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import kind_of, open_classes
-from fairseq_llrnn.open_vocabulary.mixture import OpenMixture, class_mass, log_spelling
+from fairseq_llrnn.open_vocabulary.mixture import OpenMixture, log_spelling
 from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
@@ -257,7 +257,7 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
             torch.randn(N, dtype=torch.float64),
         )  # fmt: skip
     dense = masses.dense(N) if isinstance(masses, Corrections) else masses
-    torch.testing.assert_close(class_mass(masses, UNK), dense[:, UNK])
+    torch.testing.assert_close(mixture.mass(masses), dense[:, UNK])
     of_slots = torch.randn(N, J, dtype=torch.float64) if with_slots else None
     slot_mass = torch.randn(N, J, dtype=torch.float64)
     targets = torch.tensor([UNK, UNK, 2, UNK, 0, 1])  # the last two of <unk> are strings
@@ -267,10 +267,10 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
     composed, open_composed = output.composed(), mixture.composed(output.weight, output.bias)
     scores = mixture.scores(hidden, open_composed)
     slots = None if of_slots is None else SlotScores(of_slots, slot_mass, targets)
-    columns = mixture.as_slot(scores, class_mass(masses, UNK), targets, slots, S)
+    columns = mixture.beside(slots, scores, mixture.mass(masses), targets, S)
     zeros = torch.zeros(N, dtype=torch.float64)
     found = output.target_log_prob(
-        hidden, targets, masses, zeros, composed=mixture.without_unk(composed), slots=columns
+        hidden, targets, masses, zeros, composed=mixture.without_row(composed), slots=columns
     )
     found = found + torch.where(string, log_spelling(scores, log_strings), 0.0)
 
@@ -294,7 +294,7 @@ def test_search_scores_equal_the_definition() -> None:
     output, mixture, _, _ = tiny_model()
     hidden, log_mass = torch.randn(N, HIDDEN, dtype=torch.float64), torch.randn(N, S, dtype=torch.float64)
     scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
-    classes = class_log_probs(mixture.with_unk(output.class_scores(hidden), scores), log_mass)
+    classes = class_log_probs(mixture.with_score(output.class_scores(hidden), scores), log_mass)
     static, opened = by_definition(output, mixture, hidden, log_mass, None)
     static[:, UNK] = opened.logsumexp(1)
     torch.testing.assert_close(classes, static)
@@ -305,7 +305,7 @@ def test_all_strings_together_have_probability_one() -> None:
     output, mixture, vocabulary, _ = tiny_model()
     hidden, log_mass = torch.randn(1, HIDDEN, dtype=torch.float64), torch.zeros(1, S, dtype=torch.float64)
     scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
-    classes = class_log_probs(mixture.with_unk(output.class_scores(hidden), scores), log_mass).exp()[0]
+    classes = class_log_probs(mixture.with_score(output.class_scores(hidden), scores), log_mass).exp()[0]
     # of the strings up to 11 characters, with `c` in the place of the one unknown character up to 7
     strings = ["".join(t) for k in range(1, 12) for t in itertools.product("ab", repeat=k)]
     strings += [s for k in range(1, 8) for s in map("".join, itertools.product("abc", repeat=k)) if "c" in s]

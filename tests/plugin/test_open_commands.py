@@ -129,7 +129,7 @@ def test_the_gradient_is_that_of_the_definition(setting: Any) -> None:
     leaves = [decoder.head.output.weight, decoder.head.output.bias]
     ours = torch.autograd.grad(decoder.head.target_log_probs(extra["batch"], target).sum(), leaves, retain_graph=True)
 
-    unk = decoder.head.opened.unk_class
+    unk = decoder.head.opened.of_class
     h = hidden[0].detach()
     adaptor = h @ decoder.head.output.weight.T + decoder.head.output.bias
     mass = decoder.head.background.log_mass(decoder.head.background.start(1)).double()
