@@ -78,7 +78,7 @@ class LexicalBackground(StaticBackground):
         rank_of[self.ranked_members] = torch.arange(len(class_of))
         exact = log_weights.double()
         self.log_total = float(exact.logsumexp(0))  # 0, but for weights that nobody normalised
-        self.warmup_updates = 0
+        self._warmup_updates = 0
         self.hidden_share = 0.0  # of the sentences in training: how many of them have b₀ as their background
         self.silent = int(speaks.logical_not().nonzero()[0])  # a source token that says nothing
         share_of_all = (exact - self.log_total).exp()
@@ -111,13 +111,17 @@ class LexicalBackground(StaticBackground):
             source = source.masked_fill(hidden, self.silent)
         return LexicalMixture(self, source, left_out)
 
+    def warm_up(self, updates: int) -> None:
+        """Hide the translations from ever fewer sentences in so many updates of training."""
+        self._warmup_updates = updates
+
     def set_num_updates(self, num_updates: int) -> None:
-        """Before every update of training, also of one that was resumed: what `warmup_updates` makes of `hidden_share`.
+        """Before every update of training, also of one that was resumed: what the warm-up makes of `hidden_share`.
 
         fairseq calls it so, of every module that has it.
         """
-        if self.warmup_updates:
-            self.hidden_share = max(0.0, 1.0 - num_updates / self.warmup_updates)
+        if self._warmup_updates:
+            self.hidden_share = max(0.0, 1.0 - num_updates / self._warmup_updates)
 
     def entries(self, source: Tensor, left_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """What the sentences say: rising keys sentence · V + rank, and weights e (E,); and their shares r (B,)."""

@@ -38,11 +38,16 @@ class EvidenceTable:
     """Offers by source id. It grows as unknown strings are met: one table serves a prior's dictionaries and models."""
 
     def __init__(
-        self, rules: EvidenceRules, source: OpenWords, target: OpenWords, output: Signatures, shapes: bool
+        self,
+        rules: EvidenceRules,
+        source: OpenWords,
+        target: OpenWords,
+        output: Signatures,
+        shapes: bool,
+        max_slots: int = MAX_SLOTS,
     ) -> None:
-        """output: φ of the target's dictionary. shapes: whether φ has surface shapes."""
-        self.rules, self.source, self.target = rules, source, target
-        self.max_slots = MAX_SLOTS
+        """output: φ of the target's dictionary. shapes: whether φ has surface shapes. max_slots: of a sentence."""
+        self.rules, self.source, self.target, self.max_slots = rules, source, target, max_slots
         self.rows: list[tuple[tuple[int, ...], tuple[float, ...]]] = []  # features and their values
         self._output, self._shapes = output, shapes
         self._feature = {name: i for i, name in enumerate(output.features.names)}

@@ -16,12 +16,14 @@ from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.evidence.features import unknown_word_features
 from fairseq_llrnn.evidence.rules import FORMED, EvidenceRules
+from fairseq_llrnn.evidence.table import MAX_SLOTS
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount, source_words
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
+from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior, load_prior
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
@@ -53,6 +55,16 @@ def evident(rules: EvidenceRules = RULES, prior: Prior | None = None) -> Prior:
 def translated(prior: Prior) -> Prior:
     table = LexicalTable.from_pairs(np.array([5]), np.array([6]), np.array([1.0]), len(SOURCE), 10)
     return prior.with_part(LexicalPart(table, 0.5, False, "none"), SOURCE)
+
+
+def test_a_session_has_one_number_of_slots() -> None:
+    """That of whoever asks first; another session of the same prior may have another."""
+    prior = evident()
+    table = evidence_table(prior, 3)
+    assert table.max_slots == 3 and evidence_table(prior) is evidence_table(prior, 3) is table
+    with pytest.raises(ValueError, match="expected a session with 4 slots a sentence, found one with 3"):
+        evidence_table(prior, 4)
+    assert evidence_table(replace(prior)).max_slots == MAX_SLOTS
 
 
 # ---- features -------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def warn_of_lost_evidence(
     No slot can bring back the latter. Words that training reads as unknown (plugin/data/evidence_data.py) are not
     counted: they are others in every epoch.
     """
-    table.left_out.counted_before = True
+    table.left_out.all_said()
     widest = max(map(len, table.rules.mapping.values()), default=1)  # strings that one word offers, at most
     unknown = strings = sentences = 0
     for first in range(0, len(sources), AT_ONCE):

@@ -135,7 +135,7 @@ def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> 
             f"--lexical-warmup-updates {updates}: expected a prior with lexical translations, found one without; "
             "build it with `llrnn prior --lexical-translation`, or leave the option out"
         )
-    lexicon.warmup_updates = updates
+    lexicon.warm_up(updates)
 
 
 def check_sizes(args: Namespace | FairseqDataclass, *names: str) -> None:

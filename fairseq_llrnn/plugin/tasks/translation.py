@@ -90,8 +90,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
         opened = open_table(task.prior)
         if task.prior.find(EvidencePart) is not None:
-            table = evidence_table(task.prior)
-            table.max_slots = cfg.max_slots
+            table = evidence_table(task.prior, cfg.max_slots)
             task.src_dict = open_source(task.source_dictionary, table)
             task.tgt_dict = open_target(task.target_dictionary, table)
         elif opened is not None:

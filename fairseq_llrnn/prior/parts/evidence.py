@@ -11,7 +11,7 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.features import check_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
 from fairseq_llrnn.features.dictionary import PAD, UNK
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
@@ -56,10 +56,23 @@ class EvidencePart(Part):
         return EvidenceBackground(below, evidence_table(prior), prior.index(PAD), prior.index(UNK), source_unk)
 
 
-def evidence_table(prior: Prior) -> EvidenceTable:
-    """What source tokens offer: the one table of this prior. Raises ValueError for a prior without evidence."""
+def evidence_table(prior: Prior, max_slots: int | None = None) -> EvidenceTable:
+    """What source tokens offer: the one table of this prior's session.
+
+    Args:
+        max_slots: strings that a sentence may offer, for whoever asks first; None: as it was made, or MAX_SLOTS.
+
+    Raises:
+        ValueError: a prior without evidence; a table that was made for another number.
+    """
     part = prior.find(EvidencePart)
     if part is None:
         raise ValueError("the prior has no evidence")
     rules, session, shapes = part.rules, prior.session, bool(prior.settings.get("shapes"))
-    return session.once("evidence", lambda: EvidenceTable(rules, session.source, session.target, prior.output, shapes))
+    limit = MAX_SLOTS if max_slots is None else max_slots
+    table = session.once(
+        "evidence", lambda: EvidenceTable(rules, session.source, session.target, prior.output, shapes, limit)
+    )
+    if max_slots not in (None, table.max_slots):
+        raise ValueError(f"expected a session with {max_slots} slots a sentence, found one with {table.max_slots}")
+    return table
