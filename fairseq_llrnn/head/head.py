@@ -401,10 +401,12 @@ class LogLinearHead(nn.Module):
         return replace(state, pinned=tokens, pinned_shares=shares)
 
     def advance(self, state: State, tokens: Tensor) -> State:
-        """The state after every hypothesis has written its token (N,)."""
-        states = state.background.advance(state.states, self._known(tokens))
-        rows = state.rows if self.experts is None else self._widened(state.rows, state.background)
-        return replace(state, states=states, rows=rows, length=state.length + 1)
+        """The state after every hypothesis has written its token (N,), or several ones (N, t)."""
+        for token in [tokens] if tokens.dim() == 1 else tokens.unbind(1):
+            states = state.background.advance(state.states, self._known(token))
+            rows = state.rows if self.experts is None else self._widened(state.rows, state.background)
+            state = replace(state, states=states, rows=rows, length=state.length + 1)
+        return state
 
     def step(self, hidden: Tensor, state: State) -> Step:
         """The distribution of the next token: hidden states (N, H)."""
@@ -439,6 +441,15 @@ class LogLinearHead(nn.Module):
         """Tokens (N, t) of hypotheses as the network may read them: without ids of strings that it has no row for."""
         return self._readable(tokens, self._known(tokens), state.background, state.states)
 
+    def possible(self, targets: Tensor, source: Tensor | None = None) -> Tensor:
+        """Which sentences (B, T), padded, the background gives mass from the first word to the last: (B,) bool.
+
+        To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
+        """
+        condition = self.condition(self.previous(targets), source)
+        share = Along(condition.background, condition.previous).log_share(self._known(targets))
+        return (share.isfinite() | targets.eq(self.pad)).all(1)
+
     # ---- checks ---------------------------------------------------------------------------------------------------
 
     def refuse_forbidden(
@@ -467,6 +478,14 @@ class LogLinearHead(nn.Module):
             raise OptionError(
                 "--learn-background-temperature: expected this option, with which the checkpoint was trained; give it"
             )
+
+    def check_prior(self) -> None:
+        """Refuse weights that something else than `load_state_dict` has put here, if they are of another prior.
+
+        Raises:
+            PriorError: with both fingerprints.
+        """
+        check_fingerprint(fingerprint_of(self.prior), self.prior_fingerprint, self.prior.folder)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         self.check_weights(state_dict, prefix)

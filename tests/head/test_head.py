@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from automaton_prior import with_grammar
 from small_priors import COUNTS, SYMBOLS, make_prior
 from torch import Tensor
 
@@ -81,6 +82,49 @@ def test_decoding_gives_what_the_batch_gives() -> None:
         torch.testing.assert_close(whole[:, t].gather(1, tokens), values)
         state = head.advance(state, TARGETS[:, t])
     assert state.length == T
+
+
+def grammar_head() -> LogLinearHead:
+    """Sentences `le chat` and `la maison`, each with any number of `le` in between."""
+    states = [{"le": 1, "la": 2}, {"le": 1, "chat": 3}, {"le": 2, "maison": 3}, {"</s>": 0}]
+    return LogLinearHead(with_grammar(make_prior(), states), H).eval()
+
+
+def test_several_tokens_advance_a_state_one_after_the_other() -> None:
+    head, tokens = grammar_head(), torch.tensor([[4, 4, 8], [5, 4, 4]])
+    at_once, stepwise = head.advance(head.start(2), tokens), head.start(2)
+    for token in tokens.unbind(1):
+        stepwise = head.advance(stepwise, token)
+    assert at_once.length == stepwise.length == 3
+    hidden = torch.randn(2, H)
+    for one, other in zip(head.top_k(hidden, at_once, 3), head.top_k(hidden, stepwise, 3), strict=True):
+        assert torch.equal(one, other)
+    assert head.top_k(hidden, at_once, 1)[1][0].item() == 2, "only the end may follow le le chat"
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_sentences_that_a_grammar_lacks_are_found_and_refused(training: bool) -> None:
+    head = grammar_head().train(training)
+    sentences = torch.tensor([[4, 8, 2, 1, 1], [5, 4, 4, 6, 2], [4, 6, 2, 1, 1], [4, 8, 8, 2, 1], [5, 6, 1, 1, 1]])
+    assert head.possible(sentences).tolist() == [True, True, False, False, True]
+    for sentence, possible in zip(sentences, [True, True, False, False, True], strict=True):
+        hidden = torch.randn(1, 5, H)
+        if possible:
+            assert head.loss(hidden, sentence.unsqueeze(0)).isfinite()
+        else:
+            with pytest.raises(DataError):
+                head.loss(hidden, sentence.unsqueeze(0))
+    hidden = torch.randn(3, 5, H, requires_grad=True)
+    head.loss(hidden, sentences[head.possible(sentences)]).backward()
+    assert hidden.grad is not None and hidden.grad.isfinite().all(), "what follows the end has no gradient"
+
+
+def test_weights_that_were_put_beside_another_prior_are_found() -> None:
+    head = make_head()
+    head.check_prior()
+    head.prior_fingerprint.copy_(LogLinearHead(make_prior(PriorSettings(top_words=3)), H).prior_fingerprint)
+    with pytest.raises(PriorError, match="was trained with another prior"):
+        head.check_prior()
 
 
 def test_a_temperature_divides_scores_and_not_the_background() -> None:

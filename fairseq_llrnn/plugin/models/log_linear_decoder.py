@@ -97,9 +97,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
                 source_states=self._source_states(encoder_out),
                 pinned=range(self.dictionary.nspecial),
             )
-        for token in unread.unbind(1):
-            state = self.head.advance(state, token)
-        state = state.limited(memory.get(LONGEST))
+        state = self.head.advance(state, unread).limited(memory.get(LONGEST))
         memory.set(HEAD, state)
         hidden, attention = self.hidden(self.head.readable(tokens, state), encoder_out, incremental_state)
         step = self.head.step(hidden[:, -1], state)
