@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.prior import Prior, PriorOptions
+from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn.prior import PriorOptions
 
 State = tuple[Tensor, Tensor]  # of the LSTM
 
