@@ -1,0 +1,121 @@
+"""A small GPT-2 with a log-linear head under a grammar: trained by `Trainer`, saved, loaded, and asked for sentences.
+
+Sizes: B sentences of a batch, T their length.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from agreement_grammar import write_grammar
+from ends_in_time import EndsInTime
+from llrnn_gpt2 import IGNORED, LogLinearGPT2, LogLinearGPT2Config
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PrinterCallback, Trainer, TrainingArguments, set_seed
+from transformers.trainer_utils import get_last_checkpoint
+
+from fairseq_llrnn import Prior
+from fairseq_llrnn.prior import BackgroundOptions, PriorOptions
+
+Sentence = dict[str, list[int]]
+SEARCHES: dict[str, dict[str, Any]] = {
+    "greedy": {"do_sample": False},
+    "beam search": {"num_beams": 4, "num_return_sequences": 3},
+    "sampling": {"do_sample": True, "num_return_sequences": 3},
+}
+
+
+def build_prior(corpus: Path, work: Path) -> Prior:
+    """Features from the corpus' lexicon; what may come next is what a grammar of the same words says."""
+    grammar = work / "agreement.grammar"
+    write_grammar(corpus / "lexicon.tsv", grammar)
+    options = PriorOptions(
+        text=corpus / "train.txt",
+        lexicon=corpus / "lexicon.tsv",
+        top_words=500,
+        background=f"automaton:{grammar}",
+        background_options=BackgroundOptions(on_zero="skip"),
+    )
+    return Prior.build(corpus / "vocabulary.txt", options)
+
+
+def read_sentences(text: Path, model: LogLinearGPT2) -> list[Sentence]:
+    """The sentences of a text that the grammar has: `</s>`, the words, `</s>`."""
+    head, number = model.lm_head, {symbol: i for i, symbol in enumerate(model.lm_head.prior.symbols)}
+    lines = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
+    rows = [torch.tensor([*(number.get(word, head.unk) for word in line), head.eos]) for line in lines]
+    possible = head.possible(pad_sequence(rows, True, head.pad)).tolist()
+    return [{"input_ids": [head.eos, *row.tolist()]} for row, has in zip(rows, possible, strict=True) if has]
+
+
+def padded(sentences: list[Sentence], pad: int) -> dict[str, Tensor]:
+    """A batch for `Trainer`: (B, T) each, padded on the right."""
+    ids = pad_sequence([torch.tensor(sentence["input_ids"]) for sentence in sentences], True, pad)
+    real = ids.ne(pad)
+    return {"input_ids": ids, "attention_mask": real.long(), "labels": ids.masked_fill(~real, IGNORED)}
+
+
+def train(model: LogLinearGPT2, corpus: Path, work: Path, epochs: int) -> None:
+    """Train, from the last checkpoint where there is one, and print perplexities."""
+    texts = [read_sentences(corpus / f"{split}.txt", model) for split in ("train", "valid")]
+    options = TrainingArguments(
+        output_dir=str(work / "checkpoints"),
+        num_train_epochs=epochs,
+        per_device_train_batch_size=16,
+        per_device_eval_batch_size=64,
+        learning_rate=0.002,
+        save_strategy="epoch",
+        save_total_limit=1,
+        logging_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        seed=1,
+    )
+    pad = model.lm_head.pad
+    trainer = Trainer(
+        model, options, train_dataset=texts[0], eval_dataset=texts[1], data_collator=lambda batch: padded(batch, pad)
+    )
+    trainer.remove_callback(PrinterCallback)
+    print(f"{len(texts[0])} training sentences that the grammar has; {len(texts[1])} for validation")
+    print(f"perplexity before training: {math.exp(trainer.evaluate()['eval_loss']):.2f}")
+    checkpoint = get_last_checkpoint(options.output_dir) if (work / "checkpoints").exists() else None
+    trainer.train(resume_from_checkpoint=checkpoint)
+    print(f"perplexity after {epochs} epochs: {math.exp(trainer.evaluate()['eval_loss']):.2f}")
+
+
+def sentences(model: LogLinearGPT2, prompt: Tensor, longest: int, **search: Any) -> list[str]:
+    """What `generate` writes behind a prompt (1, T) of words, complete within `longest` tokens."""
+    head = model.lm_head
+    begin = torch.cat([torch.full_like(prompt[:, :1], head.eos), prompt], dim=1)
+    limit = EndsInTime(head, begin, longest)
+    found = model.generate(begin, max_new_tokens=longest, logits_processor=[limit], **search)
+    return [" ".join(head.prior.symbols[x] for x in row if x not in (head.eos, head.pad)) for row in found.tolist()]
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", type=Path, help="a folder of scripts/make_corpus.py")
+    parser.add_argument("work", type=Path, help="where checkpoints and the model are kept")
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--width", type=int, default=64)
+    args = parser.parse_args(argv)
+    set_seed(1)
+    prior = build_prior(args.corpus, args.work)
+    model = LogLinearGPT2(LogLinearGPT2Config.of(prior, n_embd=args.width, n_layer=2, n_head=2), prior)
+    train(model, args.corpus, args.work, args.epochs)
+    model.save_pretrained(args.work / "model")
+    model = LogLinearGPT2.from_pretrained(args.work / "model")
+    begin = torch.tensor([[prior.index("les")]])
+    for name, search in SEARCHES.items():
+        print(f"\n{name}:")
+        print("\n".join(f"    {sentence}" for sentence in sentences(model, begin, 12, **search)))
+
+
+if __name__ == "__main__":
+    main()
