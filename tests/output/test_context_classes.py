@@ -60,6 +60,7 @@ class Terms(Singled):
         return self.words(contexts) == ZOE
 
 
+COMBINED = ("automaton times lexical", "automaton plus lexical plus cache")
 SOURCES = ("slots", "singled out", "terms", "singled out over slots", "singled out over terms", "terms over slots")
 
 
@@ -79,7 +80,7 @@ def some_history(seed: int) -> Tensor:
     return history
 
 
-@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton"])
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton", *COMBINED])
 @pytest.mark.parametrize("sources", SOURCES)
 def test_every_source_obeys_the_law_over_every_background(sources: str, kind: str) -> None:
     check_context_classes(make(sources, base(kind)), some_history(0))
@@ -127,7 +128,7 @@ def test_masses_and_shares_are_the_definition_in_value_and_gradient(sources: str
         torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("kind", ["static", "lexical", "automaton"])
+@pytest.mark.parametrize("kind", ["static", "lexical", "automaton", *COMBINED])
 @pytest.mark.parametrize("sources", SOURCES)
 def test_words_taken_out_leave_the_sum_of_the_others(sources: str, kind: str) -> None:
     bound = make(sources, base(kind))

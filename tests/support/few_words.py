@@ -12,7 +12,10 @@ from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.automata.automaton import NOTHING, ROOT, Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.cache import Cache
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.mixture import Mixture
+from fairseq_llrnn.backgrounds.product import Product
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
@@ -62,6 +65,13 @@ def log_weights(seed: int = 0) -> Tensor:
 
 
 def base(kind: str, seed: int = 0) -> Background:
+    """One of a kind; "times" and "plus" make products and mixtures."""
+    if " times " in kind:
+        return Product([base(each, seed) for each in kind.split(" times ")])
+    if " plus " in kind:
+        return Mixture([base(each, seed) for each in kind.split(" plus ")], weighting="learned").double()
+    if kind == "cache":
+        return Cache(CLASS_OF, NUM_CLASSES, log_weights(seed), 2, 0.4, 0.8)
     if kind == "static":
         return StaticBackground(CLASS_OF, NUM_CLASSES, log_weights(seed))
     if kind == "dynamic":
