@@ -1,4 +1,22 @@
 """Backgrounds b(K, x): the weight of every next token that is known before training.
 
-contract.py says what a background must answer; each other file is one kind.
+    base.py                 the contract: a state machine over tokens
+    static.py               one weight per word, the same everywhere
+    automaton.py            n-grams, grammars, word lists
+    automaton_tables.py     … their arcs, steps, masses
+    automaton_topk.py       … their best members
+    cache.py                the last words
+    lexical.py              translations of the words of the source
+    copied_words.py         words of the source, spelled in characters
+    language_model.py       another trained model
+    product.py              backgrounds made of backgrounds: all must allow a word
+    mixture.py              … a weighted sum
+    tempered.py             … with a temperature
+    combined.py             … what these share
+    explicit_background.py  backgrounds that list the words which they weigh otherwise than their root
+    explicit_words.py       … the lists
+    listed_classes.py       … masses and best members from the lists
+    source_conditioned.py   backgrounds that depend on the source
+    positions.py            states and masses at all positions of a batch
+    sparse_mass.py          masses that differ from one shared row at few places
 """

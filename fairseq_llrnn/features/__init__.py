@@ -1,1 +1,12 @@
-"""What is known of words before training: dictionary, lexicon and its readers, spelling, feature table, signatures."""
+"""What is known of words before training.
+
+    dictionary.py     symbols, counts, and which may be predicted
+    lexicon.py        which features a word can have
+    readers/          treebanks, lexicons, analysers, tables
+    spelling.py       shapes and suffixes
+    user_patterns.py  a user's regular expressions
+    subwords.py       features of subword pieces
+    feature_table.py  all features in order, and a sparse row per word
+    signatures.py     words with equal rows
+    open_words.py     ids of strings that a dictionary lacks
+"""

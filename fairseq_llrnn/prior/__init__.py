@@ -1,4 +1,15 @@
-"""The prior: its parts, its directory on disk, and how it is built."""
+"""The prior: features, b₀ and parts; one directory on disk.
+
+    prior.py          Prior
+    part.py           the contract of a part; parts/: those of the package
+    expression.py     how backgrounds are combined
+    building.py       from files or objects to a prior, by options.py; its steps are build.py, leaves.py,
+                      open_vocabulary.py, translations.py and evidence.py
+    session.py        ids of strings that were met
+    directory.py      files, whole and with hashes (manifest.py, arrays.py, model_files.py)
+    coverage.py       sentences that an automaton forbids
+    report_groups.py  groups of words by which losses are reported
+"""
 
 from fairseq_llrnn.prior import parts as parts  # which registers them
 from fairseq_llrnn.prior.options import (

@@ -1,1 +1,7 @@
-"""N-best lists rescored: weights, their tuning, and the cache of scores."""
+"""N-best lists rescored.
+
+    rescoring.py     models score hypotheses, a weighted sum ranks them
+    tuning.py        the weights, for BLEU or chrF of a development set
+    score_cache.py   scores on disk, to continue a run
+    weights_file.py  tuned weights on disk
+"""

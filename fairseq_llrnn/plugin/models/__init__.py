@@ -1,1 +1,11 @@
-"""llrnn_lm, llrnn_lstm, llrnn_transformer, and the decoder that they share."""
+"""The models, and the decoder that they share.
+
+    llrnn_lm.py            recurrent language model (recurrent_decoder.py)
+    llrnn_lstm.py          recurrent translation (attention_decoder.py)
+    llrnn_transformer.py   fairseq's Transformer with our output
+    log_linear_decoder.py  a fairseq decoder that ends in a LogLinearHead
+    search_memory.py       what a decoder keeps from one search step to the next
+    options.py             options of recurrent decoders
+    experts.py             --expert
+    frozen_lm.py           another model as a background
+"""
