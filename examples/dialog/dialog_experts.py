@@ -2,7 +2,7 @@
 
 A piece of evidence is what one token of the act offers: a value, or the words that speak of a slot (`#kid`, `#child`).
 Its strings have the value 1 until one of them is said, then −1; and the end of the sentence has −1 until all is said.
-The network decides at every step how much to listen (Dymetman & Xiao 2016, §6): little inside a phrase, much where a
+The network decides at every step how much this counts (Dymetman & Xiao 2016, §6): little inside a phrase, much where a
 value is due or where the sentence could end.
 """
 

@@ -1,7 +1,7 @@
 """The paper's expert (Dymetman & Xiao 2016, §6): it knows the number that answers a question, and nothing else.
 
 It fires on every word that is no number, and on the one number n that the table has for the question. Whether a number
-is due is not its business: the network learns that, and how much to listen.
+is due is not its business: the network learns that, by its gate.
 """
 
 import os

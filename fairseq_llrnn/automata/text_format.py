@@ -35,7 +35,7 @@ ROOT_NAME = "root"
 
 @dataclass
 class _Lines:
-    """What the lines of a file said so far."""
+    """What the lines so far have defined."""
 
     symbols: Symbols
     paths: Paths = field(default_factory=lambda: Paths(num_states=0))
@@ -111,7 +111,7 @@ def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_sy
     elif len(fields) <= 2:
         state = lines.state(fields[0])
         if state in lines.paths.finals:
-            raise DataError(f"{where}: state {shown(fields[0])} was already said to be final; remove one of the lines")
+            raise DataError(f"{where}: state {shown(fields[0])} is final already; remove one of the lines")
         lines.paths.finals[state] = lines.weight(fields[1], where) if len(fields) == 2 else 0.0
     elif len(fields) <= 5:
         _read_arc(lines, fields, where, number, two_symbols)

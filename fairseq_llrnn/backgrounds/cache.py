@@ -59,7 +59,7 @@ class Cache(ExplicitBackground):
         super().__init__(class_of, num_classes, log_weights)
         self.size = size
         exact = log_weights.double()
-        self.log_total = float(exact.logsumexp(0))  # 0, but for weights that nobody normalised
+        self.log_total = float(exact.logsumexp(0))  # 0, unless the weights are not normalised
         kept = exact.isfinite()
         kept[END] = False
         self.register_buffer("kept", kept, persistent=False)

@@ -144,12 +144,12 @@ class ModelBackground(Background):
 
 @dataclass
 class _Answer:
-    """What the model said of the last prefixes."""
+    """The model's answers for the last prefixes."""
 
     previous: Tensor  # (B, T)
     last: bool
     weights: Tensor  # (B, T, V) or (B, 1, V)
-    masses: Tensor | None = None  # (B, T, S) or (B, 1, S), once somebody asked
+    masses: Tensor | None = None  # (B, T, S) or (B, 1, S), once it was asked for
 
     def is_of(self, previous: Tensor, last: bool) -> bool:
         """Whether this is the answer for these prefixes (B, T)."""

@@ -8,7 +8,7 @@ from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
 
 def read_evidence_map(path: Path | str) -> dict[str, tuple[str, ...]]:
-    """source token -> target words; blank lines are skipped, and so is a row that says again what was said.
+    """source token -> target words; blank lines are skipped, and so is a row that repeats an earlier one.
 
     Raises DataError, with file and line, for a row of another shape, an empty side, a source of several tokens, a
     special symbol, a source given twice with different targets, and a file without rows.

@@ -1,7 +1,7 @@
 """What a user writes: a class that says, for every context, on which words it fires and how strongly.
 
 An expert e gives every word a value v_e(K, x), and the model's score of a word is aᵀφ(x) + Σ_e a_e(K) v_e(K, x): the
-network decides at every step, by the weight a_e(K), how much to listen (Dymetman & Xiao 2016, §6). The paper's
+network decides at every step how much that counts, by the gate a_e(K) (Dymetman & Xiao 2016, §6). The paper's
 example, an expert that knows the answer n to a question, fires on every word that is no number, and on n:
 
     class KnowsTheAnswer(Expert):

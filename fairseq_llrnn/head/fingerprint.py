@@ -15,7 +15,7 @@ def fingerprint_of(prior: Prior) -> Tensor:
 
 
 def check_fingerprint(own: Tensor, saved: Tensor | None, folder: str | None) -> None:
-    """Raise PriorError where a checkpoint's is that of another prior. The host refuses weights that have none.
+    """Raise PriorError where a checkpoint's is that of another prior. fairseq refuses weights that have none.
 
     Args:
         folder: where the own prior was read, by --prior or because it is the data directory's.

@@ -159,7 +159,7 @@ def _patterns(options: PriorOptions) -> UserPatterns | None:
 
 
 def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> PieceText | None:
-    """The text that says which words a piece is part of; None where words are words, or nothing is said of them."""
+    """The text that says which words a piece is part of; None where words are words, or nothing is known of them."""
     if options.pieces is None:
         return None
     if options.open_vocabulary is not None:

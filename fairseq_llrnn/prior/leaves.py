@@ -46,7 +46,7 @@ def kind_of(text: str) -> tuple[str, str]:
 
 
 def read_background(text: str) -> Expression:
-    """The expression that --background says; a path with blanks needs no quotes where it is all that is said.
+    """The expression of --background; a path with blanks needs no quotes where it stands alone.
 
     Raises:
         OptionError: it says none, nothing is behind a colon, or the file that is named there does not exist.

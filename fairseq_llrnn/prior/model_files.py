@@ -1,4 +1,4 @@
-"""The files of another trained model, which a prior keeps: a background must not change when somebody trains on.
+"""The files of another trained model, which a prior keeps: a background must not change when that is trained on.
 
 Sizes: V words, G words of the other model. In the folder of the prior:
 
@@ -6,7 +6,7 @@ Sizes: V words, G words of the other model. In the folder of the prior:
     model/dict.txt         its dictionary
     model/prior/…          its prior, where it has one
 
-Core code knows the files alone; who can build a model from them is told to (`LoadModel`; plugin/models/frozen_lm.py).
+Only plugin/models/frozen_lm.py can build a model from the files; it is passed in (`LoadModel`).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from fairseq_llrnn.prior.expression import (
     required,
     with_atoms,
 )
-from fairseq_llrnn.prior.manifest import JSON_FILE as JSON_FILE  # for whoever looks for a prior
+from fairseq_llrnn.prior.manifest import JSON_FILE as JSON_FILE  # for those who look for a prior
 from fairseq_llrnn.prior.manifest import REBUILD, SOURCE_HASH, part_class
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, names_of
@@ -244,7 +244,7 @@ class Prior:
             load_model: who can build another trained model, should that be part of the background; core code cannot.
 
         Raises:
-            PriorError: no prior there, another version, a truncated or changed file, a part that nobody registered.
+            PriorError: no prior there, another version, a truncated or changed file, a part that is not registered.
         """
         directory = Path(directory)
         saved = read_directory(directory)

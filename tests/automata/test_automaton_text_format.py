@@ -125,7 +125,7 @@ def test_words_without_a_weight_below(tmp_path: Path) -> None:
         ("0 1 </s>\n1\n", "line 1: </s> is written by final states alone; make the state final"),
         ("0 1 <pad>\n1\n", "line 1: symbol '<pad>' is never predicted"),
         ("0 1 madeupword0000\n1\n", "line 1: symbol 'madeupword0000' is never predicted"),
-        ("0 1 le\n1\n1 0.5\n", "line 3: state '1' was already said to be final"),
+        ("0 1 le\n1\n1 0.5\n", "line 3: state '1' is final already"),
         ("fail 0\n", r"line 1: expected `fail from to \[weight\]`, found 2 fields"),
         ("fail 0 1\nfail 0 root\n", "line 2: state '0' already fails to another"),
         ("0 1 le\n0 0 le\n1\nfail 1 0\n", "line 2: expected a deterministic automaton where states fail"),

@@ -20,7 +20,7 @@ def trained(host: HostCommands, world: World) -> Path:
 
 @pytest.fixture(scope="session")
 def evidence_models(host: HostCommands, evidence: EvidenceWorld) -> dict[str, Path]:
-    """Checkpoints: two of ours with evidence, and one of the host's own Transformer over the same dictionaries."""
+    """Checkpoints: two of ours with evidence, and one of fairseq's own Transformer over the same dictionaries."""
     places = {name: evidence.place / name for name in ("lstm", "transformer", "stock")}
     host.run("fairseq-train", *evidence.train_args(save_dir=places["lstm"]), "--max-epoch", 6)
     arguments = evidence.train_args("llrnn_transformer", save_dir=places["transformer"])

@@ -1,4 +1,4 @@
-"""What a user can get wrong around training: one line on stderr that says what, where, and how to mend it."""
+"""What a user can get wrong around training: one line on stderr that says what, where, and how to fix it."""
 
 import copy
 import math
@@ -72,7 +72,7 @@ def setting(world: World) -> Setting:
 
 @pytest.mark.parametrize(("part", "option", "value", "message"), OPTIONS)
 def test_options(part: str, option: str, value: object, message: str, setting: Setting) -> None:
-    """Through the host's own builders, without a process for each."""
+    """Through fairseq's own builders, without a process for each."""
     from fairseq import tasks
 
     builders = {
@@ -176,7 +176,7 @@ def test_a_target_without_mass_in_training(host: HostCommands, world: World, wit
 def test_a_target_without_mass_in_evaluation(
     host: HostCommands, world: World, without_lac: Path, tmp_path: Path
 ) -> None:
-    """The host's scorer would leave such words out and call the rest the perplexity; its search would give up."""
+    """fairseq's scorer would leave such words out and call the rest the perplexity; its search would give up."""
     lines = [line for line in sentences(12, seed=9) if "lac" not in line.split()]
     (tmp_path / "train.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     lines[5] = "un roi voit le lac froid"

@@ -1,4 +1,4 @@
-"""Every command of the host, end to end: train, validate, eval-lm, generate, interactive."""
+"""Every command of fairseq, end to end: train, validate, eval-lm, generate, interactive."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""`llrnn prior --copy-source-words` through the host's commands: no word that neither the list nor the source has."""
+"""`llrnn prior --copy-source-words` through fairseq's commands: no word that neither the list nor the source has."""
 
 import math
 import random

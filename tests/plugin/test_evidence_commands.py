@@ -1,4 +1,4 @@
-"""Evidence through the commands of the host: training, BLEU in validation, search, ensembles, resuming."""
+"""Evidence through the commands of fairseq: training, BLEU in validation, search, ensembles, resuming."""
 
 import math
 import re
@@ -201,7 +201,7 @@ def test_search_options(host: HostCommands, evidence: EvidenceWorld, evidence_mo
     forced = generate(host, evidence, path, "--beam", 3, "--prefix-size", 2)
     for i, [(_, words)] in hypotheses(forced).items():
         assert words.split()[:2] == targets[i].split()[:2]
-    # what makes the host look at every word, without changing what it finds
+    # what makes fairseq look at every word, without changing what it finds
     whole = generate(host, evidence, path, "--beam", 3, "--nbest", 3, "--print-alignment")
     assert [one[0] for i in range(len(targets)) for one in hypotheses(whole)[i]] == pytest.approx(
         [one[0] for i in range(len(targets)) for one in hypotheses(plain)[i]], abs=1e-3
@@ -219,7 +219,7 @@ def test_search_options(host: HostCommands, evidence: EvidenceWorld, evidence_mo
         ["--match-source-len"],
         ["--no-repeat-ngram-size", 2, "--prefix-size", 1],
         ["--unkpen", 2, "--lenpen", 0.5, "--temperature", 0.7, "--min-len", 3],
-        ["--post-process", "subword_nmt", "--max-tokens", 40],  # the host looks words up while it prints them
+        ["--post-process", "subword_nmt", "--max-tokens", 40],  # fairseq looks words up while it prints them
     ):
         found = hypotheses(generate(host, evidence, path, *options))
         assert sorted(found) == list(range(len(targets)))
@@ -278,7 +278,7 @@ REFUSED = {
     "a share": (["--evidence-dropout", 1.5], "--evidence-dropout 1.5: expected a share from 0 to below 1"),
     "all": (["--evidence-dropout", 1], "--evidence-dropout 1.0: expected a share from 0 to below 1"),
     "invented": (["--invented-evidence", -0.1], "--invented-evidence -0.1: expected a share from 0 to below 1"),
-    "a criterion of the host": (["--criterion", "cross_entropy"], "--criterion cross_entropy: expected log_linear"),
+    "a criterion of fairseq": (["--criterion", "cross_entropy"], "--criterion cross_entropy: expected log_linear"),
     "its smoothing": (["--criterion", "label_smoothed_cross_entropy"], "log_linear --label-smoothing"),
     "the plain formula": (["--output-formula", "plain"], "--output-formula plain: not supported with a prior that has"),
 }
@@ -310,7 +310,7 @@ def test_what_a_search_refuses(
 def test_a_language_model_of_the_host_is_refused(
     host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
-    """--lm-path, where it could be loaded: the host wants its dictionary in the data folder."""
+    """--lm-path, where it could be loaded: fairseq wants its dictionary in the data folder."""
     from translation_world import TRAINING
 
     data = tmp_path / "data"

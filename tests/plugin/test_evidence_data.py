@@ -31,7 +31,7 @@ def test_strings_outside_a_dictionary_have_an_id_that_says_them(task: Any) -> No
     read = source.encode_line(line, add_if_not_exist=False)
     assert source.string(read) == "el tahc Zoé 4711 <unk> quark"  # %§ is no evidence
     assert (read >= len(source)).tolist() == [False, False, True, True, False, True, False]
-    written = target.encode_line("chat Zoé %§ Zoé", add_if_not_exist=True)  # as the host looks up what it printed
+    written = target.encode_line("chat Zoé %§ Zoé", add_if_not_exist=True)  # as fairseq looks up what it printed
     assert target.string(written, escape_unk=True) == "chat Zoé %§ Zoé"
     assert written[1] == written[3] >= len(target) and target.index("Zoé") == written[1]
     assert target.add_symbol("brand-new") == target.index("brand-new")

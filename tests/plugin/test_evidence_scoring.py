@@ -1,4 +1,4 @@
-"""Scores of translations whose source offers strings: those of the host's commands on text; what counts as unknown."""
+"""Scores of translations whose source offers strings: those of fairseq's commands on text; what counts as unknown."""
 
 import math
 import re

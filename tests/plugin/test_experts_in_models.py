@@ -1,6 +1,6 @@
 """--expert in models: a search equals the whole sequence, the loss is the sum over words, weights are learned.
 
-And through the host's commands: train, resume, validate, translate; a checkpoint cannot name code.
+And through fairseq's commands: train, resume, validate, translate; a checkpoint cannot name code.
 """
 
 import re
@@ -172,7 +172,7 @@ def test_experts_do_not_go_with_the_plain_formula(world: World, expert_file: Pat
         build([*world.train_args(), *options(expert_file, "Said"), "--output-formula", "plain"])
 
 
-# ---- the host's commands --------------------------------------------------------------------------------------------
+# ---- fairseq's commands --------------------------------------------------------------------------------------------
 
 
 def test_training_goes_on_and_every_command_takes_the_expert(

@@ -1,4 +1,4 @@
-"""Options that the host writes as Python are evaluated, and code in them is not run."""
+"""Options that fairseq writes as Python are evaluated, and code in them is not run."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def test_what_is_no_string_is_a_type_error() -> None:
 def test_code_in_the_options_of_a_checkpoint_is_not_run(
     command: str, host: HostCommands, world: World, tmp_path: Path
 ) -> None:
-    """A softmax model of the host: it would give its adaptive_softmax_cutoff to `eval`."""
+    """A softmax model of fairseq: it would give its adaptive_softmax_cutoff to `eval`."""
     options = world.train_args(save_dir=tmp_path)
     for name, value in (("--arch", "lstm_lm"), ("--criterion", "cross_entropy")):
         options[options.index(name) + 1] = value

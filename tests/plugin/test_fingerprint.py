@@ -8,7 +8,7 @@ from fairseq_llrnn.errors import PriorError
 
 
 def test_an_average_of_checkpoints_remembers_its_prior(world: World) -> None:
-    """As the host's average_checkpoints.py does it: sum up, then divide; whole numbers without a rest."""
+    """As fairseq's average_checkpoints.py does it: sum up, then divide; whole numbers without a rest."""
     model = build(world.train_args()).model
     states = [{name: value.clone() for name, value in model.state_dict().items()} for _ in range(5)]
     average = states[0]

@@ -1,4 +1,4 @@
-"""A trained language model as a background, ours and the host's (plugin/models/frozen_lm.py)."""
+"""A trained language model as a background, ours and fairseq's (plugin/models/frozen_lm.py)."""
 
 import shutil
 from pathlib import Path

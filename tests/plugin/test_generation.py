@@ -1,4 +1,4 @@
-"""Search with the host's SequenceGenerator and a real model: tempering, wide beams, incremental steps, ensembles."""
+"""Search with fairseq's SequenceGenerator and a real model: tempering, wide beams, incremental steps, ensembles."""
 
 import itertools
 import math
@@ -44,7 +44,7 @@ def generator_for(setting: Setting, *models: Any, **options: Any) -> Any:
 
 
 def step(generator: Any, tokens: Tensor, states: list[dict], temperature: float = 1.0) -> Tensor:
-    """One step of the host's search: log-probabilities of the next word (N, V)."""
+    """One step of fairseq's search: log-probabilities of the next word (N, V)."""
     return generator.model.forward_decoder(tokens, [], states, temperature)[0]
 
 

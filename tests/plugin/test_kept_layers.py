@@ -103,7 +103,7 @@ def test_a_smaller_model_from_the_start(host: HostCommands, translation: Transla
 
 LISTS = {
     "0,a": "--decoder-layers-to-keep 0,a: expected numbers of layers with commas between them, e.g. 0,2, found 'a'",
-    "0,,1": "--decoder-layers-to-keep 0,,1: expected numbers of layers .* found ''; mend the list",
+    "0,,1": "--decoder-layers-to-keep 0,,1: expected numbers of layers .* found ''; fix the list",
     "-1": "--decoder-layers-to-keep -1: expected numbers of layers .* found '-1'",
     "0,5": "--decoder-layers-to-keep 0,5: expected layers from 0 to 2, since the decoder has 3, found 5; count from 0, "
     "or see whether --decoder-layers is that of the deeper model",
@@ -122,7 +122,7 @@ def test_lists_that_are_none_through_the_commands(
 ) -> None:
     arguments = [*translation.train_args("llrnn_transformer"), *DEEP]
     result = host.run("fairseq-train", *arguments, "--encoder-layers-to-keep", "0,a", code=None)
-    assert_says(result, "--encoder-layers-to-keep 0,a: expected numbers of layers", "found 'a'; mend the list")
+    assert_says(result, "--encoder-layers-to-keep 0,a: expected numbers of layers", "found 'a'; fix the list")
     result = generate(host, translation, deep, "{'decoder_layers_to_keep': '5'}", code=None)
     assert_says(result, "--decoder-layers-to-keep 5: expected layers from 0 to 2, since the decoder has 3, found 5")
 

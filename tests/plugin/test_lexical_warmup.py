@@ -29,7 +29,7 @@ def test_the_share_of_hidden_sentences_falls_to_nothing(translation: Translation
     setting = build([*translation.train_args(arch, "lexical"), "--lexical-warmup-updates", "40"])
     shares = []
     for update in (0, 10, 40, 41, 1000):
-        setting.model.set_num_updates(update)  # as the host's trainer does, before every update
+        setting.model.set_num_updates(update)  # as fairseq's trainer does, before every update
         shares.append(lexicon_of(setting.model).hidden_share)
     assert shares == [1.0, 0.75, 0.0, 0.0, 0.0]
 

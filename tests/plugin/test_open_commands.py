@@ -44,7 +44,7 @@ def model(host: HostCommands, world: World, opened: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def setting(world: World, opened: Path) -> Any:
-    """The host's task and model in float64, every parameter its own value."""
+    """fairseq's task and model in float64, every parameter its own value."""
     made = build(world.train_args("open"), double=True)
     randomise(made.model)
     return made

@@ -50,7 +50,7 @@ def folders(host: HostCommands, translation: TranslationWorld, tmp_path_factory:
 
 @pytest.fixture(scope="module")
 def models(host: HostCommands, translation: TranslationWorld, folders: Path) -> dict[str, Path]:
-    """Ours and the host's of the ordinary data; the host's of others, whose training was not told the languages; and
+    """Ours and fairseq's of the ordinary data; fairseq's of others, whose training was not told the languages; and
     ours of other source words."""
     place = translation.place / "other-dictionaries"
     arguments = translation.train_args("llrnn_transformer", save_dir=place / "ours")

@@ -1,6 +1,6 @@
 """Half precision: products may be short, log weights and sums over classes never are.
 
-What the host does on a CPU: --fp16 with --fp16-no-flatten-grads (or --memory-efficient-fp16) trains; --fp16 alone asks
+What fairseq does on a CPU: --fp16 with --fp16-no-flatten-grads (or --memory-efficient-fp16) trains; --fp16 alone asks
 for a GPU; --bf16 asks for a TPU, on every machine. For bfloat16 there is our own --bf16-products.
 """
 
@@ -97,7 +97,7 @@ def test_training_and_scoring(options: list[str], host: HostCommands, world: Wor
     assert float(loss[1]) == pytest.approx(last["valid_nll_loss"], abs=0.003)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: the host's --fp16 alone asks for one")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: fairseq's --fp16 alone asks for one")
 def test_fp16_on_a_gpu(host: HostCommands, world: World, tmp_path: Path) -> None:
     arguments = [a for a in world.train_args(save_dir=tmp_path) if a != "--cpu"]
     for options in (["--fp16"], ["--amp"], ["--bf16-products"], []):

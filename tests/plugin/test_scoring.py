@@ -1,4 +1,4 @@
-"""Scores of whole sentences: those of the host's own scorer and of `llrnn explain`, in any batches; what is refused."""
+"""Scores of whole sentences: those of fairseq's own scorer and of `llrnn explain`, in any batches; what is refused."""
 
 import math
 import re
@@ -30,7 +30,7 @@ Change = Callable[[Path, Callable[[dict[str, Any]], None]], Path]
 
 @pytest.fixture(scope="session")
 def checkpoints(host: HostCommands, translation: TranslationWorld) -> dict[str, Path]:
-    """Translation models, ours and the host's, barely trained."""
+    """Translation models, ours and fairseq's, barely trained."""
     found = {}
     for arch in SIZES:
         found[arch] = translation.place / f"scoring-{arch}"
@@ -99,7 +99,7 @@ def test_batches_make_no_difference(name: str, max_tokens: int, checkpoints: dic
 
 
 def plainly(scorer: Scorer, source: str, hypothesis: str) -> float:
-    """The model's probabilities of all words, for one pair by itself, as the host batches it."""
+    """The model's probabilities of all words, for one pair by itself, as fairseq batches it."""
     task = scorer.task
     encoded = [
         dictionary.encode_line(text, add_if_not_exist=False).long()

@@ -1,4 +1,4 @@
-"""Softmax is the special case φ = one-hot, b = uniform: the host's own cross_entropy agrees, to float precision."""
+"""Softmax is the special case φ = one-hot, b = uniform: fairseq's own cross_entropy agrees, to float precision."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def test_the_stock_lstm_with_the_same_weights_gives_our_loss_and_gradients(softm
         )
     )  # fmt: skip
     decoder = stock.decoder
-    # row v of the host's matrices is the row of the one feature of word v in ours
+    # row v of fairseq's matrices is the row of the one feature of word v in ours
     feature = ours.head.output.rows.indices[ours.head.output.class_of]
     read = ours.head.embedding.rows.indices[ours.head.embedding.class_of]
     forbidden = torch.isneginf(ours.head.background.word_log_weight)  # as no next word here can be

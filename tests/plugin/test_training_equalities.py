@@ -63,7 +63,7 @@ def test_two_halves_accumulated_equal_the_whole_batch(host: HostCommands, world:
 
 
 def torchrun(*args: object) -> None:
-    """Two processes on the CPU, where the host does not take their number and rank from torchrun: we say both.
+    """Two processes on the CPU, where fairseq does not take their number and rank from torchrun: we say both.
 
     Otherwise each of the two trains alone, and overwrites the other's checkpoints.
     """

@@ -87,7 +87,7 @@ def test_validation_data_that_are_too_long(host: HostCommands, evidence: Evidenc
 def test_nothing_is_forced_where_the_target_is_empty(
     host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Where the host's own search dies."""
+    """Where fairseq's own search dies."""
     for language in ("src", "tgt"):
         lines = evidence.text("test", language)
         if language == "tgt":
@@ -111,7 +111,7 @@ def test_nothing_is_forced_where_the_target_is_empty(
 def test_checkpoints_that_do_not_translate(
     host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The host's language model, alone and in an ensemble; ours is refused in test_translation_commands."""
+    """fairseq's language model, alone and in an ensemble; ours is refused in test_translation_commands."""
     text = evidence.place / "train.tgt"
     host.run(
         "fairseq-preprocess", "--only-source", "--trainpref", text, "--validpref", text, "--destdir", tmp_path / "bin"

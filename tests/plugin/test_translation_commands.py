@@ -1,4 +1,4 @@
-"""Translation through every command of the host: training, BLEU in validation, search, ensembles, resuming."""
+"""Translation through every command of fairseq: training, BLEU in validation, search, ensembles, resuming."""
 
 import math
 import re
@@ -30,7 +30,7 @@ VARIANTS = {
 
 @pytest.fixture(scope="module")
 def trained(host: HostCommands, translation: TranslationWorld) -> dict[str, Path]:
-    """Checkpoints: two of ours, one of the host's own Transformer."""
+    """Checkpoints: two of ours, one of fairseq's own Transformer."""
     found = {}
     for arch in ("llrnn_lstm", "llrnn_transformer"):
         found[arch] = translation.place / arch
@@ -111,7 +111,7 @@ def test_search_options(host: HostCommands, translation: TranslationWorld, train
     for i, hypotheses in generated(forced).items():
         assert hypotheses[0][1].split()[:2] == lines[i].split()[:2]
     plain = generated(generate(host, translation, trained["llrnn_lstm"], "--beam", 3))
-    # over the whole vocabulary, as --no-repeat-ngram-size makes the host search: the same
+    # over the whole vocabulary, as --no-repeat-ngram-size makes fairseq search: the same
     whole = generated(generate(host, translation, trained["llrnn_lstm"], "--beam", 3, "--no-repeat-ngram-size", 50))
     for i in plain:
         assert whole[i][0][0] == pytest.approx(plain[i][0][0], abs=2e-3)
@@ -171,7 +171,7 @@ def test_the_prior_must_be_of_the_target(host: HostCommands, translation: Transl
 
 
 REFUSED = {
-    "the host's smoothing": (["--criterion", "label_smoothed_cross_entropy"], "log_linear --label-smoothing"),
+    "fairseq's smoothing": (["--criterion", "label_smoothed_cross_entropy"], "log_linear --label-smoothing"),
     "padding on the left": (["--left-pad-target"], "--left-pad-target: not supported"),
 }
 
@@ -219,7 +219,7 @@ def test_fusion_with_a_language_model_of_the_host(
         "--decoder-attention-heads", 1, "--max-update", 2, "--cpu", *TRAINING, "--criterion", "cross_entropy",
         "--tokens-per-sample", 64, "--no-epoch-checkpoints",
     )  # fmt: skip
-    # where the host looks for the dictionary of that model
+    # where fairseq looks for the dictionary of that model
     shutil.copy(translation.world.data / "dict.txt", translation.data / "dict.txt")
     for beam in (3, 24):
         options = ["--lm-path", place / "checkpoint_last.pt", "--lm-weight", 0.3, "--beam", beam]

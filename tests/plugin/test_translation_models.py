@@ -73,7 +73,7 @@ def test_the_host_transformer_is_the_special_case(translation: TranslationWorld)
         stock.encoder.load_state_dict(ours.encoder.state_dict())
         stock.decoder.load_state_dict(ours.decoder.body.state_dict(), strict=False)
         stock.decoder.output_projection.weight.copy_(word_rows)
-        # the host's softmax also normalises over <s> and <pad>, which ours forbids
+        # fairseq's softmax also normalises over <s> and <pad>, which ours forbids
         forbid = torch.isneginf(ours.decoder.head.background.log_weights(ours.decoder.head.background.start(1)))[0]
     sample = pairs(setting.task, LINES)
     loss, _, _ = setting.criterion(ours, sample)

@@ -17,7 +17,7 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(load)
-    def wrapper(path: str, *args: Any, **passed_on: Any) -> Any:  # the signature belongs to the host
+    def wrapper(path: str, *args: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
         try:
             return load(path, *args, **passed_on)
         except (LLRNNError, FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):
@@ -54,7 +54,7 @@ def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function whose first argument are paths: weights that fit no model built for them become DataError."""
 
     @functools.wraps(load)
-    def wrapper(paths: list[str], *args: Any, **passed_on: Any) -> Any:  # the signature belongs to the host
+    def wrapper(paths: list[str], *args: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
         try:
             return load(paths, *args, **passed_on)
         except RuntimeError as error:

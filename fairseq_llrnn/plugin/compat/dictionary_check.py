@@ -1,9 +1,9 @@
 """A model that was trained over other words than those of the data at hand is refused.
 
-A checkpoint of the host holds no words: where two dictionaries have the same size, its weights fit either, and what
+A checkpoint of fairseq holds no words: where two dictionaries have the same size, its weights fit either, and what
 they say belongs to other words. But it records where its training found the data. Where that folder is still there,
 its dictionaries are compared with those of the command's task; where it is gone, or holds none that can be read,
-nothing can be said. Where the sizes differ, the weights do not fit, and checkpoints.py says so.
+nothing is known. Where the sizes differ, the weights do not fit, and loading fails with a message.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Loaded = tuple[list[Any], Any, FairseqTask]  # models, the last one's options, t
 
 
 def refuse_other_words(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
-    """Wrap the host's load_model_ensemble_and_task: a model over other words than those of `task` becomes DataError.
+    """Wrap fairseq's load_model_ensemble_and_task: a model over other words than those of `task` becomes DataError.
 
     One model at a time, so that every checkpoint is read once. Without a task, each model is over the words that it
-    finds. Of a checkpoint in several shards, which no task of ours trains, nothing is said.
+    finds. Of a checkpoint in several shards, which no task of ours trains, nothing is checked.
     """
 
     @functools.wraps(load)
@@ -62,13 +62,13 @@ def refuse_other_words(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
 def _read(
     filename: str, arg_overrides: dict[str, Any] | None, task: FairseqTask, suffix: str
 ) -> dict[str, Any] | None:
-    """The checkpoint that the host would read, once it was looked at; None where there is none, which the host says."""
+    """The checkpoint that fairseq would read, once it was looked at; None where there is none, which fairseq says."""
     path = checkpoint_utils.get_maybe_sharded_checkpoint_filename(filename, suffix, 0, 1)
     if not PathManager.exists(path):
         return None
     state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(path, arg_overrides)
     files, dictionaries = _files(state.get("cfg")), _dictionaries(task)
-    if len(files) == len(dictionaries):  # else another kind of task: whether its model will do, the host says
+    if len(files) == len(dictionaries):  # else another kind of task: whether its model will do, fairseq says
         for file, dictionary in zip(files, dictionaries, strict=True):
             _compare(path, file, dictionary.symbols)
     return state

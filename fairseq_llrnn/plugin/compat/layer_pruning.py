@@ -1,9 +1,9 @@
 """--encoder-layers-to-keep, --decoder-layers-to-keep: a Transformer of some of the layers of a deeper one.
 
 What was trained with LayerDrop also works without some of its layers (Fan et al. 2020, *Reducing Transformer Depth on
-Demand*). As in the host, the model is built with as many layers as are kept, and takes their weights out of a deeper
+Demand*). As in fairseq, the model is built with as many layers as are kept, and takes their weights out of a deeper
 checkpoint: in training by --restore-file or --finetune-from-model, elsewhere by --model-overrides. Its own checkpoints
-hold its number of layers and no list. What the host does with such lists does not serve: on the command line it makes
+hold its number of layers and no list. What fairseq does with such lists does not serve: on the command line it makes
 numbers of them that it then takes for text, and where one side has a list, it drops all layers of the other.
 """
 
@@ -21,14 +21,14 @@ LAYERS = {"encoder": "encoder.layers.", "decoder": "decoder.body.layers."}  # ho
 
 
 def read_as_text(parser: ArgumentParser) -> None:
-    """Let the parser of the host's options leave the lists as they are."""
+    """Let the parser of fairseq's options leave the lists as they are."""
     for action in parser._actions:
         if action.dest in {f"{side}_layers_to_keep" for side in LAYERS}:
             action.type = str
 
 
 def take_kept_layers(args: Namespace) -> dict[str, list[int]]:
-    """The layers that each side keeps, if not all; afterwards `args` speak of a model that has no others.
+    """The layers that each side keeps, if not all; afterwards `args` describe a model that has no others.
 
     Raises:
         OptionError: no list of numbers, or a layer that is not there, or named twice.
@@ -51,7 +51,7 @@ def _read(option: str, text: str, side: str, layers: int) -> list[int]:
         if not part.strip().isdecimal():
             raise OptionError(
                 f"{option}: expected numbers of layers with commas between them, e.g. 0,2, found {part.strip()!r}; "
-                "mend the list"
+                "fix the list"
             )
         number = int(part)
         if number >= layers:

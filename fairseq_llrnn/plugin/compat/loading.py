@@ -1,4 +1,4 @@
-"""Reads a checkpoint and builds its model: safely, and with errors that say how to mend them. Encodes what it reads.
+"""Reads a checkpoint and builds its model: safely, and with errors that tell how to fix them. Encodes what it reads.
 
 A checkpoint remembers where its training found data and prior. `Places` are others that stand in for them, and say
 which experts there are, which no checkpoint does.
@@ -55,7 +55,7 @@ def prior_folder(prior: str | None, data: str) -> str:
 
 
 def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
-    """Names of the files of words that a checkpoint needs in its data folder, as the host's tasks find them.
+    """Names of the files of words that a checkpoint needs in its data folder, as fairseq's tasks find them.
 
     Languages that the training was not told are those in the names of the folder's files.
 
@@ -143,7 +143,7 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
     """
     given = len(places.expert.split(",")) if places.expert else 0
     refuse_other_experts(f"--{places.prefix}expert", path, state["model"].get(EXPERT_WEIGHTS), given)
-    state["args"] = None  # the host would prefer it to the configuration, which is what we looked at
+    state["args"] = None  # fairseq would prefer it to the configuration, which is what we looked at
     try:
         with safe_loading():
             models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)

@@ -1,7 +1,7 @@
-"""A dictionary of the host that also knows strings outside itself, where they may be evidence.
+"""A dictionary of fairseq that also knows strings outside itself, where they may be evidence.
 
-Its size, and the ids of its words, are the host's. A string outside gets an id beyond the size when it is first looked
-up, and is itself again in what the host prints: `fairseq-interactive`, `fairseq-generate` and BLEU see real strings.
+Its size, and the ids of its words, are fairseq's. A string outside gets an id beyond the size when it is first looked
+up, and is itself again in what fairseq prints: `fairseq-interactive`, `fairseq-generate` and BLEU see real strings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairseq_llrnn.open_vocabulary.table import OpenTable
 
 
 class OpenDictionary(Dictionary):
-    """The host's dictionary over an evidence table's words."""
+    """fairseq's dictionary over an evidence table's words."""
 
     def __init__(self, dictionary: Dictionary, words: OpenWords, index: Callable[[str], int | None]) -> None:
         """
@@ -37,7 +37,7 @@ class OpenDictionary(Dictionary):
         return self.unk() if found is None else found
 
     def add_symbol(self, word: str, n: int = 1, overwrite: bool = False) -> int:
-        """The id of a word. The dictionary never grows, as the host's does while it prints translations."""
+        """The id of a word. The dictionary never grows, as fairseq's does while it prints translations."""
         return self.index(word)
 
 

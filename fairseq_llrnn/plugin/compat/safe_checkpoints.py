@@ -39,7 +39,7 @@ def safe_loading() -> Iterator[None]:
     """
     with (
         torch.serialization.safe_globals(list(ALLOWED)),
-        # said explicitly, it holds whatever TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD says
+        # given explicitly, it holds whatever TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is
         _replaced(torch, "load", lambda load: functools.partial(load, weights_only=True)),
         _replaced(checkpoint_utils, "load_checkpoint_to_cpu", lambda load: explain_load_errors(forget_experts(load))),
         _replaced(distributed_utils, "broadcast_object", with_plain_options),
@@ -66,7 +66,7 @@ def _replaced(module: Any, name: str, wrap: Callable[[Callable[..., Any]], Calla
 def forget_experts(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's load_checkpoint_to_cpu: code that the options in a checkpoint name with --expert is not theirs.
 
-    A command runs the experts that its own user names, and never those of whoever wrote the checkpoint.
+    A command runs the experts that its own user names, and never those that the checkpoint names.
     """
 
     @functools.wraps(load)

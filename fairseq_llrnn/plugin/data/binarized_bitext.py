@@ -105,7 +105,7 @@ def _read(prefix: Path, size: int) -> Sentences:
 
 
 def _is_whole(prefix: Path) -> bool:
-    """Whether there are sentences and an index of the size that it says. The host complains less clearly, and twice."""
+    """Whether there are sentences and an index of the size that it says. fairseq complains less clearly, and twice."""
     try:
         index_size, bin_size = (os.path.getsize(f"{prefix}.{end}") for end in ("idx", "bin"))
         with open(f"{prefix}.idx", "rb") as stream:

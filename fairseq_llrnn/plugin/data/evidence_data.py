@@ -19,7 +19,7 @@ from fairseq_llrnn.evidence.table import EvidenceTable
 
 
 class ChangedPairs(BaseWrapperDataset):
-    """The host's pairs of sentences, a share of which training changes, in every epoch others."""
+    """fairseq's pairs of sentences, a share of which training changes, in every epoch others."""
 
     def __init__(self, dataset: FairseqDataset, share: float, seed: int) -> None:
         super().__init__(dataset)

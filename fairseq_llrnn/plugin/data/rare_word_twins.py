@@ -23,7 +23,7 @@ STREAM = 2  # its random numbers are others than those of the evidence's data
 
 
 class KnownWords(BaseWrapperDataset):
-    """The host's samples with <unk> for strings beyond the dictionary, for who looks at all words of it."""
+    """fairseq's samples with <unk> for strings beyond the dictionary, for who looks at all words of it."""
 
     def __init__(self, dataset: FairseqDataset, dictionary: Dictionary) -> None:
         super().__init__(dataset)
@@ -35,7 +35,7 @@ class KnownWords(BaseWrapperDataset):
 
 
 class OpenTwins(ChangedPairs):
-    """The host's samples with rare words as unknown ones in the target; in a language model's source as well."""
+    """fairseq's samples with rare words as unknown ones in the target; in a language model's source as well."""
 
     def __init__(self, dataset: FairseqDataset, prior: Prior, table: OpenTable, seed: int, translates: bool) -> None:
         """

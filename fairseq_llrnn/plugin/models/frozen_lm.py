@@ -1,4 +1,4 @@
-"""A trained language model, ours or the host's, as the background of another: the general one of domain adaptation.
+"""A trained language model, ours or fairseq's, as the background of another: the general one of domain adaptation.
 
 Sizes: B batch, T time, V words of the new model, G words of the general one (Dymetman & Xiao 2016, §4).
 

@@ -52,7 +52,7 @@ class LLRNNLSTMConfig(RecurrentDecoderConfig):
 
 
 class LSTMTranslationEncoder(FairseqEncoder):
-    """A recurrent encoder in the host's clothes."""
+    """A recurrent encoder in fairseq's clothes."""
 
     def __init__(
         self, dictionary: Dictionary, network: RecurrentEncoder, max_positions: int, bf16_products: bool

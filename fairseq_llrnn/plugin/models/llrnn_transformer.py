@@ -1,4 +1,4 @@
-"""llrnn_transformer: the host's Transformer, encoder and decoder untouched, that ends in a log-linear layer."""
+"""llrnn_transformer: fairseq's Transformer, encoder and decoder untouched, that ends in a log-linear layer."""
 
 from argparse import ArgumentParser, Namespace
 from typing import Any
@@ -37,7 +37,7 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
 
-# Options of the host that speak of an output matrix with a row per word. Here its rows are composed from features.
+# Options of fairseq that speak of an output matrix with a row per word. Here its rows are composed from features.
 REFUSED = {
     "share_decoder_input_output_embed": "use --tie-features with --feature-input to share feature weights",
     "share_all_embeddings": "use --tie-features with --feature-input to share the target's feature weights",
@@ -49,7 +49,7 @@ REFUSED = {
 
 
 class SourceKeepingEncoder(TransformerEncoderBase):
-    """The host's encoder, whose output also holds the source, which the background wants to see."""
+    """fairseq's encoder, whose output also holds the source, which the background wants to see."""
 
     bf16_products = False
 
@@ -68,7 +68,7 @@ class SourceKeepingEncoder(TransformerEncoderBase):
 
 
 class TransformerLogLinearDecoder(LogLinearDecoder):
-    """The host's decoder as the body, our output on it."""
+    """fairseq's decoder as the body, our output on it."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
 
 
 class PaddedFeatureEmbedding(nn.Module):
-    """ψ-embeddings where the host's decoder expects a table of words; padding is the zero vector.
+    """ψ-embeddings where fairseq's decoder expects a table of words; padding is the zero vector.
 
     `table` is what it reads: the composed rows, which the decoder above puts there for every forward pass.
     """
@@ -113,7 +113,7 @@ class PaddedFeatureEmbedding(nn.Module):
 
 @register_model("llrnn_transformer")
 class LLRNNTransformerModel(TransformerModel):
-    """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over the host's Transformer."""
+    """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over fairseq's Transformer."""
 
     decoder: TransformerLogLinearDecoder
     kept_layers: dict[str, list[int]]  # of a deeper model, whose checkpoint is loaded
@@ -142,11 +142,11 @@ class LLRNNTransformerModel(TransformerModel):
         """Build from the options and the task's prior.
 
         Raises:
-            OptionError: a task without a prior, options that exclude each other, or options of the host's output.
+            OptionError: a task without a prior, options that exclude each other, or options of fairseq's output.
         """
         prior = prior_of(task, "llrnn_transformer", "llrnn_translation")
         base_architecture(args)
-        for name in ("feature_input", "tie_features", "bf16_products"):  # the host leaves out flags that are not given
+        for name in ("feature_input", "tie_features", "bf16_products"):  # fairseq leaves out flags that are not given
             setattr(args, name, getattr(args, name, False))
         for name, advice in REFUSED.items():
             if getattr(args, name, None):
@@ -202,7 +202,7 @@ class LLRNNTransformerModel(TransformerModel):
     def load_state_dict(
         self, state_dict: dict[str, Tensor], strict: bool = True, model_cfg: Any = None, args: Namespace | None = None
     ) -> Any:
-        """As the host, which takes from the last two what layers to keep; our model knows since it was built."""
+        """As fairseq, which takes from the last two what layers to keep; our model knows since it was built."""
         return super().load_state_dict(keep_layers(state_dict, self.kept_layers), strict)
 
     def forward(
@@ -226,21 +226,21 @@ def _check(args: Namespace) -> None:
 
 
 def _configuration(args: Namespace) -> TransformerConfig:
-    """The host's structure of its options, completed as its own `build_model` does."""
+    """fairseq's structure of its options, completed as its own `build_model` does."""
     for name, default in (
         ("max_source_positions", DEFAULT_MAX_SOURCE_POSITIONS),
         ("max_target_positions", DEFAULT_MAX_TARGET_POSITIONS),
     ):
         if getattr(args, name, None) is None:
             setattr(args, name, default)
-    for name in ("decoder_input_dim", "decoder_output_dim"):  # their defaults refer to others: the host reads strings
+    for name in ("decoder_input_dim", "decoder_output_dim"):  # their defaults refer to others: fairseq reads strings
         setattr(args, name, int(getattr(args, name)))
     return TransformerConfig.from_namespace(args)
 
 
 @register_model_architecture("llrnn_transformer", "llrnn_transformer")
 def base(args: Namespace) -> None:
-    """The host's base architecture."""
+    """fairseq's base architecture."""
     base_architecture(args)
 
 
@@ -256,5 +256,5 @@ def multi30k(args: Namespace) -> None:
 
 @register_model_architecture("llrnn_transformer", "llrnn_transformer_iwslt")
 def iwslt(args: Namespace) -> None:
-    """For some hundred thousand sentences: the host's architecture for IWSLT."""
+    """For some hundred thousand sentences: fairseq's architecture for IWSLT."""
     transformer_iwslt_de_en(args)

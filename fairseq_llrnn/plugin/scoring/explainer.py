@@ -36,7 +36,7 @@ from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTa
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 
-BEAM = 5  # of the model's own translation; the host's default
+BEAM = 5  # of the model's own translation; fairseq's default
 
 
 class Explainer:

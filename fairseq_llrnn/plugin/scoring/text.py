@@ -1,4 +1,4 @@
-"""Exact bits of a text under a language model, ours or the host's; ours with an open vocabulary spells unknown words.
+"""Exact bits of a text under a language model, ours or fairseq's; ours with an open vocabulary spells unknown words.
 
 Sizes: B batch, T time.
 """

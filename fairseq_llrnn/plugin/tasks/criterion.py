@@ -1,6 +1,6 @@
 """The criterion `log_linear`: −log p(target | K), exactly, at the cost of S signatures instead of V words.
 
-Training computes nats and, as the host does, logs base 2. Its gradient in the adaptor is E_p[φ] − φ(target).
+Training computes nats and, as fairseq does, logs base 2. Its gradient in the adaptor is E_p[φ] − φ(target).
 """
 
 import math
@@ -166,7 +166,7 @@ class LogLinearCriterion(FairseqCriterion):
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
-        """Sum over workers and log: loss and nll_loss in base 2 (as the host does), nats, perplexity, ‖a‖, kinds."""
+        """Sum over workers and log: loss and nll_loss in base 2 (as fairseq does), nats, perplexity, ‖a‖, kinds."""
         total: Counter[str] = Counter()
         for log in logging_outputs:
             for key, value in log.items():

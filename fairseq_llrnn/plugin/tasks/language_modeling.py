@@ -1,4 +1,4 @@
-"""The host's language-modelling task with a prior."""
+"""fairseq's language-modelling task with a prior."""
 
 from argparse import Namespace
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 
 @dataclass
 class LLRNNLanguageModelingConfig(PriorConfig, LanguageModelingConfig):
-    """Options of the host's task, and the prior."""
+    """Options of fairseq's task, and the prior."""
 
     train_subset: str = II("dataset.train_subset")
 
@@ -43,7 +43,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """As the host's; with an open vocabulary, training reads a share of the rare words as unknown.
+        """As fairseq's; with an open vocabulary, training reads a share of the rare words as unknown.
 
         Raises:
             OptionError: blocks that cut sentences, where the background needs whole ones.
@@ -62,20 +62,20 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
             self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.args.seed, False)
 
     def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:
-        """As the host's: its scorer looks at the words of the dictionary, of which <unk> is one."""
+        """As fairseq's: its scorer looks at the words of the dictionary, of which <unk> is one."""
         known = dataset if open_table(self.prior) is None else KnownWords(dataset, self.dictionary)
         return super().eval_lm_dataloader(known, *args, **kwargs)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         prefix = prefix_tokens
-        if prefix is None:  # the host then takes the source, without the </s> that begins it
+        if prefix is None:  # fairseq then takes the source, without the </s> that begins it
             prefix = sample["net_input"]["src_tokens"]
             prefix = prefix[:, 1:] if bool(prefix[:, :1].eq(self.dictionary.eos()).all()) else prefix
         return prefix, None
 
 
 def _refuse_unsupported(args: Namespace) -> None:
-    """Options of the host's task that would silently mean something else here."""
+    """Options of fairseq's task that would silently mean something else here."""
     refusals = {
         "add_bos_token": "sentences begin with </s>, as in fairseq's default; <s> is never predicted",
         "self_target": "the model predicts the next word only",
