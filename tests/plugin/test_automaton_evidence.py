@@ -9,9 +9,7 @@ from evidence_world import PREFIXES, SENTENCES, EvidenceWorld, batch, make
 from tiny_world import Setting
 from translation_world import assert_steps_agree
 
-from fairseq_llrnn.plugin.search.candidate_search import CandidateGenerator
-from fairseq_llrnn.plugin.search.length_limit import CompletingSearch
-from fairseq_llrnn.plugin.search.slot_search import ColumnGenerator
+from fairseq_llrnn.plugin.search.generator import ColumnGenerator
 from fairseq_llrnn.prior.prior import load_prior
 
 # the root gives every word after these; the grammar allows only a few, but for what the source offers
@@ -45,14 +43,14 @@ def test_losses_steps_and_searches_agree(evidence: EvidenceWorld, kind: str) -> 
     assert all(bool(p.grad.isfinite().all()) for p in setting.model.parameters() if p.grad is not None)
     setting.model.eval()
 
-    def search(generator: Any, **options: Any) -> list[list[tuple[list[int], float]]]:
-        made = generator([setting.model], setting.task.target_dictionary, **options)
-        assert isinstance(made.search, CompletingSearch) == (kind == "grammar")
+    def search(**options: Any) -> list[list[tuple[list[int], float]]]:
+        made = ColumnGenerator([setting.model], setting.task.target_dictionary, **options)
+        assert made.limited == (kind == "grammar")
         found = made.generate([setting.model], sample)
         return [[(h["tokens"].tolist(), h["score"].item()) for h in hypotheses] for hypotheses in found]
 
     for options in ({"beam_size": 3, "max_len_b": 7}, {"beam_size": 2, "max_len_b": 4, "min_len": 2}):
-        ours, whole_vocabulary = (search(g, **options) for g in (CandidateGenerator, ColumnGenerator))
+        ours, whole_vocabulary = (search(over_candidates=over, **options) for over in (True, False))
         for one, other in zip(ours, whole_vocabulary, strict=True):
             assert len(one) == len(other) >= 1
             assert [score for _, score in one] == pytest.approx([score for _, score in other], abs=1e-4)

@@ -1,6 +1,7 @@
 """Searches under a grammar end with its strings, whatever the limits, and with the scores that enumeration gives."""
 
 import math
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,11 +13,10 @@ from tiny_world import Setting, World, batch, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.search.candidate_search import CandidateGenerator, generator_class
-from fairseq_llrnn.plugin.search.length_limit import LimitedGenerator, LimitedGeneratorWithAlignment
+from fairseq_llrnn.plugin.search.generator import AligningColumnGenerator, ColumnGenerator, choose_generator
 from fairseq_llrnn.prior.prior import load_prior
 
-GENERATORS = [CandidateGenerator, LimitedGenerator]
+GENERATORS = [partial(ColumnGenerator, over_candidates=True), ColumnGenerator]
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_a_forced_beginning_that_the_grammar_forbids(grammatical: Setting) -> No
     task, model = grammatical.task, grammatical.model
     dictionary = task.dictionary
     prefix = torch.tensor([[dictionary.index(word) for word in words] for words in (("la", "verte"), ("la", "chat"))])
-    generator = LimitedGenerator([model], dictionary, beam_size=2, max_len_b=5)
+    generator = ColumnGenerator([model], dictionary, beam_size=2, max_len_b=5)
     for ids, sentence in ((None, "a sentence"), (torch.tensor([6, 2]), "sentence 3")):
         sample = start(grammatical) | ({} if ids is None else {"id": ids})
         with pytest.raises(DataError) as error:
@@ -153,14 +153,14 @@ def test_samples_are_complete_strings(grammatical: Setting, options: dict[str, A
     seen = set()
     for _ in range(20):
         sampling = Sampling(grammatical.task.dictionary, **options)
-        found = search(grammatical, LimitedGenerator, beam_size=3, max_len_b=6, search_strategy=sampling)
+        found = search(grammatical, ColumnGenerator, beam_size=3, max_len_b=6, search_strategy=sampling)
         seen |= {line for hypotheses in found for line in strings(grammatical, hypotheses)}
     assert seen <= allowed and len(seen) > 3
 
 
 def test_what_the_search_itself_forbids_is_said(grammatical: Setting) -> None:
     with pytest.raises(DataError, match="found none of up to 5 words that the other options of the search allow"):
-        search(grammatical, LimitedGenerator, max_len_b=5, tokens_to_suppress=["le", "la"])
+        search(grammatical, ColumnGenerator, max_len_b=5, tokens_to_suppress=["le", "la"])
 
 
 def test_an_ensemble_with_a_model_that_knows_no_grammar(grammatical: Setting, world: World) -> None:
@@ -168,7 +168,7 @@ def test_an_ensemble_with_a_model_that_knows_no_grammar(grammatical: Setting, wo
     randomise(other.model, seed=8)
     other.model.eval()
     models = [other.model, grammatical.model]
-    generator = LimitedGenerator(models, grammatical.task.dictionary, beam_size=3, max_len_b=6)
+    generator = ColumnGenerator(models, grammatical.task.dictionary, beam_size=3, max_len_b=6)
     allowed = {" ".join(words) for words in accepted(6)}
     for hypotheses in generator.generate(models, start(grammatical)):
         assert set(strings(grammatical, hypotheses)) <= allowed
@@ -178,11 +178,13 @@ def test_who_searches_with_limits(world: World, grammatical: Setting) -> None:
     from argparse import Namespace
 
     models = [grammatical.model]
-    assert generator_class(models, Namespace(), True) is CandidateGenerator
-    assert generator_class(models, Namespace(sampling=True), True) is LimitedGenerator
-    assert generator_class(models, Namespace(print_alignment="hard"), True) is LimitedGeneratorWithAlignment
+    assert getattr(choose_generator(models, Namespace()), "keywords", None) == {"over_candidates": True}
+    assert choose_generator(models, Namespace(sampling=True)) is ColumnGenerator
+    aligning = choose_generator(models, Namespace(print_alignment="soft"))
+    assert isinstance(aligning, partial)
+    assert (aligning.func, aligning.keywords) == (AligningColumnGenerator, {"print_alignment": "soft"})
     bigrams = build(world.train_args(), with_bigrams(load_prior(world.prior("prior")), {"le": {"chat": 0.9}})).model
-    assert generator_class([bigrams], Namespace(sampling=True), True) is None, "every string may end anywhere"
+    assert choose_generator([bigrams], Namespace(sampling=True)) is None, "every string may end anywhere"
 
 
 # ---- translation ----------------------------------------------------------------------------------------------------
@@ -220,7 +222,7 @@ def test_alignments_where_there_are_fewer_strings_than_the_beam_is_wide(translat
     setting = build(translation.train_args(), with_grammar(load_prior(translation.data / "prior")))
     randomise(setting.model, scale=0.3)
     setting.model.eval()
-    found = search(setting, LimitedGeneratorWithAlignment, pairs(setting.task, LINES), beam_size=5, max_len_b=2)
+    found = search(setting, AligningColumnGenerator, pairs(setting.task, LINES), beam_size=5, max_len_b=2)
     assert [len(set(strings(setting, hypotheses))) for hypotheses in found] == [3] * len(LINES)
     assert all(len(h["alignment"]) > 0 for hypotheses in found for h in hypotheses)
 

@@ -1,7 +1,9 @@
-"""Our beam search over candidates finds what the host's finds over the whole vocabulary, to the last score."""
+"""Our beam search over candidates finds what fairseq's finds over the whole vocabulary, to the last score."""
 
 import contextlib
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import evidence_world
@@ -15,10 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from translation_world import TranslationWorld, pairs
 
-from fairseq_llrnn.plugin.search.candidate_search import CandidateGenerator, generator_class
-from fairseq_llrnn.plugin.search.slot_search import ColumnGenerator
+from fairseq_llrnn.plugin.search.generator import ColumnGenerator, choose_generator
 from fairseq_llrnn.prior.prior import load_prior
 
+OVER_CANDIDATES = partial(ColumnGenerator, over_candidates=True)
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "greedy": {"beam_size": 1},
@@ -34,7 +36,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def search_both_ways(setting: Setting, sample: dict[str, Any], prefix: Any = None, **options: Any) -> list[Any]:
     options = {"beam_size": 4, "max_len_b": 9, **options}
     found = []
-    for kind in (SequenceGenerator, CandidateGenerator):
+    for kind in (SequenceGenerator, OVER_CANDIDATES):
         generator = kind([setting.model], setting.task.target_dictionary, **options)
         found.append(generator.generate([setting.model], sample, prefix_tokens=prefix))
     return found
@@ -114,13 +116,14 @@ def test_who_searches_over_what(world: World) -> None:
     setting = make(world)
     one = [setting.model]
     ordinary = Namespace(beam=5, diverse_beam_groups=-1, diversity_rate=-1.0)
-    assert generator_class(one, ordinary, True) is CandidateGenerator
-    assert generator_class(one, Namespace(), True) is CandidateGenerator
-    assert generator_class(one, Namespace(), False) is None
-    assert generator_class([*one, *one], Namespace(), True) is None
+    for made in (choose_generator(one, ordinary), choose_generator(one, Namespace())):
+        assert isinstance(made, partial)
+        assert (made.func, made.keywords) == (ColumnGenerator, {"over_candidates": True})
+    assert choose_generator(one, Namespace(), allow_candidates=False) is None
+    assert choose_generator([*one, *one], Namespace()) is None
     for option, value in {"sampling": True, "diverse_beam_groups": 2, "diversity_rate": 0.5}.items():
-        assert generator_class(one, Namespace(**{option: value}), True) is None
-    assert generator_class(one, Namespace(no_repeat_ngram_size=3), True) is None
+        assert choose_generator(one, Namespace(**{option: value})) is None
+    assert choose_generator(one, Namespace(no_repeat_ngram_size=3)) is None
 
 
 # ---- what a step costs -----------------------------------------------------------------------------------------------
@@ -143,7 +146,7 @@ class TensorsOfAllWords(TorchDispatchMode):
 
 
 def tensors_of_all_words(
-    setting: Setting, sample: dict[str, Any], kind: type[SequenceGenerator], slots: int = 0
+    setting: Setting, sample: dict[str, Any], kind: Callable[..., SequenceGenerator], slots: int = 0
 ) -> list[str]:
     """What the steps of a search make of them, after the first, in which the sentences' own tables are made."""
     watch = TensorsOfAllWords(len(setting.task.target_dictionary), slots)
@@ -168,10 +171,10 @@ def language_model(world: World) -> tuple[Setting, dict[str, Any]]:
 
 
 def check_steps(setting: Setting, sample: dict[str, Any], slots: int = 0) -> None:
-    """Ours never look at all words; the host's over the same model do, so that the watch is seen to watch."""
+    """Ours never look at all words; fairseq's over the same model do, so that the watch is seen to watch."""
     host = ColumnGenerator if slots else SequenceGenerator
     assert tensors_of_all_words(setting, sample, host, slots)
-    assert tensors_of_all_words(setting, sample, CandidateGenerator, slots) == []
+    assert tensors_of_all_words(setting, sample, OVER_CANDIDATES, slots) == []
 
 
 def test_no_step_looks_at_all_words(world: World) -> None:

@@ -8,7 +8,7 @@ import math
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -21,11 +21,12 @@ from translation_world import SIZES, TRAINING, assert_steps_agree
 
 from fairseq_llrnn.evidence.background import LOG_UNK_KEEPS
 from fairseq_llrnn.features.spelling import shape_features, suffixes
-from fairseq_llrnn.plugin.search.candidate_search import CandidateGenerator, generator_class
-from fairseq_llrnn.plugin.search.slot_search import ColumnGenerator, ColumnGeneratorWithAlignment, ColumnScorer
+from fairseq_llrnn.plugin.search.generator import AligningColumnGenerator, ColumnGenerator, choose_generator
+from fairseq_llrnn.plugin.search.scorer import ColumnScorer
 from fairseq_llrnn.prior.parts import EvidencePart
 from fairseq_llrnn.prior.prior import load_prior
 
+OVER_CANDIDATES = partial(ColumnGenerator, over_candidates=True)
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"beam_size": 1},
@@ -127,7 +128,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Options:
-    """The host's, with small sizes."""
+    """fairseq's, with small sizes."""
 
     beam_size: int = 4
     max_len_b: int = 7
@@ -167,7 +168,7 @@ def score_of(models: Sequence[Any], words: Sequence[str], options: Options) -> f
 
 
 def search(models: Sequence[Any], options: Options, prefix: Sequence[str] = ()) -> list[Found]:
-    """The host's beam search over strings."""
+    """fairseq's beam search over strings."""
     active, done = [Found((), 0.0)], []
     for step in range(options.max_len_b + 1):
         candidates = []
@@ -220,7 +221,7 @@ def generated(generator: Any, task: Any, sample: dict[str, Any], prefix: Tensor 
 
 def generators(models: Sequence[Any], task: Any, options: Options) -> list[Any]:
     """Over candidates, where one model allows it, and over all columns."""
-    kinds = [ColumnGenerator, ColumnGeneratorWithAlignment, *([CandidateGenerator] if len(models) == 1 else [])]
+    kinds = [ColumnGenerator, AligningColumnGenerator, *([OVER_CANDIDATES] if len(models) == 1 else [])]
     return [kind(models, task.target_dictionary, **asdict(options)) for kind in kinds]
 
 
@@ -245,7 +246,7 @@ def test_a_beam_wider_than_all_strings_finds_all_strings(evidence: EvidenceWorld
     assert {word for word, value in by_hand.log_probs((), 1.0).items() if value > -math.inf} == {*strings, "</s>"}
     all_of_them = [words for length in (1, 2) for words in itertools.product(strings, repeat=length)]
     expected = {words: score_of([by_hand], words, chosen) for words in all_of_them}
-    for kind in (CandidateGenerator, ColumnGenerator):  # the host's alignments need as many hypotheses as the beam
+    for kind in (OVER_CANDIDATES, ColumnGenerator):  # fairseq's alignments need as many hypotheses as the beam
         generator = kind([setting.model], setting.task.target_dictionary, **asdict(chosen))
         found = generated(generator, setting.task, batch(setting.task, [source]))[0]
         assert {one.words: one.score for one in found} == pytest.approx(expected, abs=1e-4)
@@ -289,7 +290,7 @@ def test_forced_whole_sentences_are_scored_as_references_are(evidence: EvidenceW
 
 
 def stock(evidence: EvidenceWorld) -> Setting:
-    """The host's Transformer over the same dictionaries, built by its own task."""
+    """fairseq's Transformer over the same dictionaries, built by its own task."""
     arguments = [
         str(evidence.data), "--task", "translation", "--source-lang", "src", "--target-lang", "tgt", "--cpu", "--arch",
         "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--criterion", "cross_entropy",
@@ -301,7 +302,7 @@ def stock(evidence: EvidenceWorld) -> Setting:
 
 
 class StockByHand:
-    """The host's softmax, read as strings; the unknown words of the source share what it says of <unk>."""
+    """fairseq's softmax, read as strings; the unknown words of the source share what it says of <unk>."""
 
     def __init__(self, setting: Setting, source: str, ours: ByHand) -> None:
         self.unknown = [s for s, slot in ours.slots.items() if slot.unknown and s not in ours.of_target]
@@ -330,7 +331,7 @@ def test_ensembles(evidence: EvidenceWorld, other: str) -> None:
     else:
         second = stock(evidence)
     models = [first.model, second.model]
-    assert generator_class(models, Namespace(), True) is ColumnGenerator
+    assert choose_generator(models, Namespace()) is ColumnGenerator
     sample = batch(first.task, SENTENCES, PREFIXES)
     by_hand: list[list[Any]] = [[ByHand(first, source)] for source in SENTENCES]
     for pair, source in zip(by_hand, SENTENCES, strict=True):
@@ -381,7 +382,7 @@ def test_constraints_may_be_slots(evidence: EvidenceWorld) -> None:
 
 
 def test_no_n_gram_twice(evidence: EvidenceWorld) -> None:
-    """--no-repeat-ngram-size, slots included. (The host's own search does not obey it without a GPU.)"""
+    """--no-repeat-ngram-size, slots included. (fairseq's own search does not obey it without a GPU.)"""
     setting = make(evidence, "llrnn_lstm", "static")
     sample = batch(setting.task, SENTENCES)
     repeats = []

@@ -19,7 +19,6 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.records import Batch, State, Step
-from fairseq_llrnn.output.context_classes import ContextClasses, strings_of
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.search_memory import HEAD, LONGEST, IncrementalState, SearchMemory
 
@@ -130,13 +129,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     # ---- searches, and all words ------------------------------------------------------------------------------------
 
-    def search_state(self, incremental_state: IncrementalState) -> tuple[ContextClasses, Tensor]:
-        """The slots of a search's sentences, and its hypotheses' states there, after the last step."""
-        state: State = SearchMemory(self, incremental_state).get(HEAD)
-        return strings_of(state.background, state.states)
-
-    def limit_length(self, incremental_state: IncrementalState, longest: int) -> None:
-        """Tell a search that its hypotheses may have at most so many tokens, `</s>` included, in all."""
+    def limit_length(self, incremental_state: IncrementalState, longest: int | None) -> None:
+        """Tell a search that its hypotheses may have at most so many tokens, `</s>` included; None: any number."""
         SearchMemory(self, incremental_state).set(LONGEST, longest)
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:

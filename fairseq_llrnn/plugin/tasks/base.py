@@ -27,9 +27,9 @@ from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
-from fairseq_llrnn.plugin.search.candidate_search import generator_class
-from fairseq_llrnn.plugin.search.length_limit import LimitedGeneratorWithAlignment
-from fairseq_llrnn.plugin.search.slot_search import ColumnGeneratorWithAlignment, ColumnScorer, has_slots
+from fairseq_llrnn.plugin.search.ensemble import has_slots
+from fairseq_llrnn.plugin.search.generator import choose_generator
+from fairseq_llrnn.plugin.search.scorer import ColumnScorer
 from fairseq_llrnn.plugin.search.spell_unknown import spell_unknown
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 from fairseq_llrnn.prior.prior import Prior, load_prior
@@ -181,11 +181,8 @@ class PriorTask(FairseqTask):
                 )
         # of the host's extras, these two speak of words by their index
         by_index = any((extra_gen_cls_kwargs or {}).get(name) for name in ("lm_model", "tokens_to_suppress"))
-        if seq_gen_cls is None:
-            seq_gen_cls = generator_class(models, args, prefix_allowed_tokens_fn is None and not by_index)
-        if seq_gen_cls in (ColumnGeneratorWithAlignment, LimitedGeneratorWithAlignment):
-            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": args.print_alignment}
-        generator = super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        make = seq_gen_cls or choose_generator(models, args, prefix_allowed_tokens_fn is None and not by_index)
+        generator = super().build_generator(models, args, make, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
         if isinstance(generator, SequenceScorer) and any(map(has_slots, models)):
             return ColumnScorer(self.target_dictionary, compute_alignment=generator.compute_alignment)
         return generator

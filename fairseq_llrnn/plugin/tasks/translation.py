@@ -25,7 +25,7 @@ from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
 from fairseq_llrnn.plugin.models.experts import open_panel
-from fairseq_llrnn.plugin.search.slot_search import has_slots
+from fairseq_llrnn.plugin.search.ensemble import has_slots
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, criterion_name, load_task_prior, named_experts
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart

@@ -1,0 +1,228 @@
+"""fairseq's generator over columns: the best candidates of each hypothesis, or all words and slots.
+
+Sizes: N hypotheses, B sentences, k beam width, C columns (columns.py).
+
+A beam search takes 2k candidates from a sentence's hypotheses, so never a word that is not among the best 2k of its
+hypothesis: no step needs a tensor of the vocabulary's size. Sampling, diverse beams, ensembles and other options look
+at every word. Where a string may not end anywhere (a grammar), three things of fairseq's search go wrong: hypotheses
+run into the limit of length where they may not end; --min-len forbids `</s>` to one that can do nothing else; and where
+all hypotheses are finished or dead before there are k of them, fairseq goes on with nothing. So every model of ours is
+told how many tokens are left (`Background.within`), `</s>` is given back, and a search without hypotheses ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel
+from fairseq.ngram_repeat_block import NGramRepeatBlock
+from fairseq.search import BeamSearch, Sampling, Search
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator, SequenceGeneratorWithAlignment
+from torch import Tensor, nn
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.search.columns import Hypotheses, SearchSession
+from fairseq_llrnn.plugin.search.ensemble import EnsembleColumns, has_slots, is_ours, may_not_end
+from fairseq_llrnn.plugin.search.length_limit import refuse_nothing_found, refuse_unreachable
+
+# Options under which fairseq looks at every word of the vocabulary, or at other symbols than the special ones.
+WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size print_alignment lm_path".split()
+WHEN_POSITIVE = ("diverse_beam_groups", "diversity_rate")
+MANY_COLUMNS = 1 << 31  # more than a step has
+
+
+def choose_generator(
+    models: Sequence[BaseFairseqModel], args: Any, allow_candidates: bool = True
+) -> Callable[..., SequenceGenerator] | None:
+    """What makes our generator, where fairseq's cannot do, or not as fast. None: fairseq's, over all words.
+
+    Args:
+        args: fairseq's options of a search. allow_candidates: whether nothing else asks for all words.
+    """
+    whole = any(getattr(args, name, False) for name in WHOLE_VOCABULARY)
+    diverse = any((getattr(args, name, -1) or -1) > 0 for name in WHEN_POSITIVE)
+    if len(models) == 1 and is_ours(models[0]) and allow_candidates and not whole and not diverse:
+        return partial(ColumnGenerator, over_candidates=True)
+    if not any(has_slots(model) or may_not_end(model) for model in models):
+        return None
+    alignment = getattr(args, "print_alignment", None)
+    return partial(AligningColumnGenerator, print_alignment=alignment) if alignment else ColumnGenerator
+
+
+class Exhausted(Exception):
+    """A search has no hypothesis left that could go on."""
+
+
+class ColumnSearch:
+    """One of fairseq's searches over columns, with tokens in its answers; all else is that search's own."""
+
+    def __init__(self, search: Search, session: SearchSession) -> None:
+        self.search, self.session = search, session
+        search.vocab_size = MANY_COLUMNS  # constrained ones number candidates by it: beam · (vocab_size + 1) + column
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.search, name)
+
+    @property
+    def stop_on_max_len(self) -> bool:
+        """Whether fairseq stops there with what was found by then."""
+        return self.session.longest is not None or bool(self.search.stop_on_max_len)
+
+    def step(
+        self,
+        step: int,
+        lprobs: Tensor,
+        scores: Tensor | None,
+        prev_output_tokens: Tensor,
+        original_batch_idxs: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As fairseq's: (B, k, C) log probabilities -> scores, tokens and beams of the candidates, (B, 2k) each.
+
+        Raises:
+            Exhausted: where there is a limit, and all hypotheses are dead.
+        """
+        columns, limited = self.session.under_way, self.session.longest is not None
+        if columns.only_end is not None:
+            self._let_end(lprobs, columns.only_end, prev_output_tokens)
+        values, chosen, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+        if limited and bool(values.isneginf().all()):
+            raise Exhausted
+        batch, beam, _ = lprobs.shape
+        first = torch.arange(0, batch * beam, beam, device=beams.device).unsqueeze(1)
+        return values, columns.tokens[first + beams, chosen], beams
+
+    def _let_end(self, lprobs: Tensor, only_end: Tensor, prev_output_tokens: Tensor) -> None:
+        """Give `</s>` back to hypotheses that have nothing else: lprobs (B, k, C), only_end (N,)."""
+        nothing = lprobs.isneginf().all(2)
+        end = only_end.view_as(nothing)
+        if isinstance(self.search, Sampling):  # it goes on with those that are finished, and cannot draw from nothing
+            finished = (prev_output_tokens[:, 1:] == self.eos).any(1).view_as(nothing)
+            end = end.masked_fill(finished, 0.0)
+        lprobs[:, :, self.eos] = torch.where(nothing, end, lprobs[:, :, self.eos])
+        if bool(lprobs.isneginf().all()):
+            raise Exhausted
+
+
+class RepeatBlocker(NGramRepeatBlock):
+    """fairseq's --no-repeat-ngram-size, for tokens that are not columns."""
+
+    def __init__(self, size: int, session: SearchSession) -> None:
+        super().__init__(size)
+        self.session = session
+
+    def forward(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+        columns = self.session.under_way.column_of(tokens[:, : step + 1])  # without padding, which is no n-gram
+        blocked: Tensor = super().forward(columns, lprobs, bsz, beam_size, step)
+        return blocked
+
+
+class ColumnGenerator(SequenceGenerator):
+    """fairseq's generator over columns; where strings may not end anywhere, its hypotheses are complete ones."""
+
+    def __init__(
+        self, models: Any, tgt_dict: Dictionary, *, over_candidates: bool = False, **options: Any
+    ) -> None:  # options: fairseq's
+        """over_candidates: of a single model of ours, under options that do not ask for all words."""
+        models = list(models.models) if isinstance(models, EnsembleModel) else models
+        if options.get("lm_model") is not None and any(map(has_slots, models)):
+            raise OptionError(
+                "--lm-path: not supported with a prior that has evidence, of whose strings a language model knows "
+                "nothing; rescore an n-best list with it instead (llrnn rescore --lm-path)"
+            )
+        self.session = SearchSession()
+        self.limited = any(map(may_not_end, models))
+        # </s> and <unk> may be among the best as well, and have columns of their own
+        num_candidates = 2 * options.get("beam_size", 1) + tgt_dict.nspecial if over_candidates else None
+        search = options.pop("search_strategy", None) or BeamSearch(tgt_dict)
+        super().__init__(
+            EnsembleColumns(models, self.session, num_candidates),
+            tgt_dict,
+            search_strategy=ColumnSearch(search, self.session),
+            **options,
+        )
+        size = options.get("no_repeat_ngram_size", 0)
+        if size > 0:
+            self.repeat_ngram_blocker: nn.Module | None = RepeatBlocker(size, self.session)
+
+    @property
+    def vocab_size(self) -> int:
+        """What fairseq takes for the number of words: that of the columns."""
+        columns = self.session.columns
+        return len(self.tgt_dict) if columns is None else columns.tokens.size(1)
+
+    @vocab_size.setter
+    def vocab_size(self, size: int) -> None:
+        """fairseq sets it to that of the dictionary."""
+
+    def _generate(
+        self,
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+        bos_token: int | None = None,
+    ) -> Hypotheses:
+        """As fairseq's; where there is a limit, the best first, and less than k where there are fewer.
+
+        Raises:
+            DataError: there is no complete string within the limit, or the search has found none.
+        """
+        net_input, longest = sample["net_input"], None
+        if constraints is not None:
+            constraints = self._background(net_input).column_of(constraints)
+        if self.limited:
+            longest = self._longest(net_input)
+            refuse_unreachable(self._background(net_input), sample, prefix_tokens, longest, self.pad, self.eos)
+        self.session.begin(len(net_input["src_tokens"]), longest)
+        try:
+            found: Hypotheses = super()._generate(sample, prefix_tokens, constraints, bos_token)
+        except Exhausted:
+            found = [sorted(hypotheses, key=lambda h: -h["score"].item()) for hypotheses in self.session.finalized]
+        if longest is not None:
+            refuse_nothing_found(found, sample, longest)
+        return found
+
+    def _background(self, net_input: dict[str, Tensor]) -> Background:
+        """The leading model's, of these sources."""
+        background: Background = self.model.models[self.model.leader].decoder.head.background
+        return background.given(net_input["src_tokens"]) if self.model.has_encoder() else background
+
+    def _longest(self, net_input: dict[str, Tensor]) -> int:
+        """The most tokens of a hypothesis, </s> included, by fairseq's rule."""
+        if self.match_source_len:
+            return int(net_input["src_lengths"].max()) + 1
+        return min(int(self.max_len_a * net_input["src_tokens"].size(1) + self.max_len_b), self.max_len - 1) + 1
+
+    def _prefix_tokens(
+        self, step: int, lprobs: Tensor, scores: Tensor, tokens: Tensor, prefix_tokens: Tensor, beam_size: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As fairseq's, which looks for the words of a forced beginning among the columns."""
+        words = prefix_tokens[:, step].repeat_interleave(beam_size)
+        self.session.columns, columns = self.session.under_way.forced(words, lprobs)
+        in_columns = prefix_tokens.clone()  # what came before is compared with the words written
+        in_columns[:, step] = columns[::beam_size]
+        result: tuple[Tensor, Tensor, Tensor] = super()._prefix_tokens(
+            step, lprobs, scores, tokens, in_columns, beam_size
+        )
+        return result
+
+    def finalize_hypos(self, *args: Any) -> list[int]:  # the signature is fairseq's
+        """As fairseq's; the session knows where it keeps the hypotheses."""
+        self.session.finalized = args[5]
+        finished: list[int] = super().finalize_hypos(*args)
+        return finished
+
+
+class AligningColumnGenerator(SequenceGeneratorWithAlignment, ColumnGenerator):
+    """fairseq's generator of hypotheses with word alignments, over columns."""
+
+    def _prepare_batch_for_alignment(self, sample: dict[str, Any], hypothesis: Hypotheses) -> tuple[Tensor, ...]:
+        """As fairseq's, which needs k hypotheses of each sentence."""
+        for hypotheses in hypothesis:
+            hypotheses += hypotheses[-1:] * (self.beam_size - len(hypotheses))
+        prepared: tuple[Tensor, ...] = super()._prepare_batch_for_alignment(sample, hypothesis)
+        return prepared
