@@ -19,180 +19,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, class_log_sums
 from fairseq_llrnn.backgrounds.positions import Along
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.evidence.slots import SlotRows
-from fairseq_llrnn.experts.features import ExpertFeatures
-from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.explain.explanation import Explanation, explain
-from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
 from fairseq_llrnn.head import expert_terms, target_terms
-from fairseq_llrnn.head.class_rows import class_scores, rows_of_classes, rows_of_slots, widened
-from fairseq_llrnn.head.expert_terms import refuse_other_experts
-from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
-from fairseq_llrnn.head.records import Batch, Condition, RowPair, Rows, State, Step, shares_and_classes
-from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, ShownWords, refuse_forbidden
-from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
-from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
-from fairseq_llrnn.output.class_sampling import ClassSampler
-from fairseq_llrnn.output.context_classes import strings_in, strings_of
-from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.output.learned_temperature import LearnedTemperature
-from fairseq_llrnn.output.log_linear import LogLinearOutput, class_log_probs
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
-from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.head.class_rows import class_scores
+from fairseq_llrnn.head.layers import HeadLayers
+from fairseq_llrnn.head.records import Batch, Condition, RowPair, State, Step, shares_and_classes
+from fairseq_llrnn.output.context_classes import strings_of
+from fairseq_llrnn.output.log_linear import class_log_probs
 
 
-class LogLinearHead(nn.Module):
+class LogLinearHead(HeadLayers):
     """The output layer (and, if asked for, the input embedding) over a prior."""
-
-    prior_fingerprint: Tensor
-    log_sizes: Tensor  # (S,)
-
-    def __init__(
-        self,
-        prior: Prior,
-        hidden_size: int,
-        *,
-        embed_size: int | None = None,
-        tie_embedding: bool = False,
-        source_size: int | None = None,
-        experts: Panel | None = None,
-        learn_temperature: bool = False,
-        sampled_classes: int = 0,
-        formula: str = "signature",
-    ) -> None:
-        """
-        Args:
-            hidden_size: H, the width of the network's hidden states.
-            embed_size: D, for `embed`; None: the network embeds tokens itself.
-            tie_embedding: whether `embed` and the output share their weights per feature; D must be H then.
-            source_size: E, the width of an encoder's states, for networks that read a source; None: a language model.
-            experts: opened with this prior (experts/panel.py).
-            learn_temperature: the network chooses how far a background of n-grams or an automaton counts
-                (output/learned_temperature.py).
-            sampled_classes: train with about so many signatures, drawn from the background; 0: with all of them.
-            formula: "signature", or "plain", which computes every word: slow, to check.
-
-        Raises:
-            OptionError: options that exclude each other, or that the prior cannot have.
-        """
-        super().__init__()
-        self.prior = prior
-        self.num_words, self.hidden_size = len(prior.symbols), hidden_size
-        self.pad, self.eos, self.unk = (prior.symbols.index(symbol) for symbol in (PAD, EOS, UNK))
-        class_of = torch.from_numpy(prior.output.class_of.copy())
-        self.output = LogLinearOutput(prior.output.features, class_of, hidden_size, formula)
-        self.embedding = None if embed_size is None else self._new_embedding(embed_size, tie_embedding)
-        self.background = prior.background(has_source=source_size is not None)
-        self.background.gates(hidden_size)
-        self.slot_rows: SlotRows | None = None
-        if prior.find(EvidencePart) is not None and source_size is not None:
-            self._refuse_plain("a prior that has evidence")
-            self.slot_rows = SlotRows(source_size, hidden_size)
-        self.opened: OpenMixture | None = None
-        self.strings: OpenStrings | None = None
-        table = open_table(prior)
-        if table is not None:
-            self._refuse_plain("a prior that has an open vocabulary")
-            self.opened = OpenMixture(table.vocabulary, int(self.output.class_of[self.unk]))
-            self.strings = OpenStrings(self.opened, table, self.num_words, self.unk)
-        self.experts: ExpertFeatures | None = None
-        if experts is not None:
-            self._refuse_plain("--expert")
-            self.experts = ExpertFeatures(experts, prior.output.features, hidden_size)
-        self.temperature = self._new_temperature() if learn_temperature else None
-        self.sampler: ClassSampler | None = None
-        if sampled_classes:
-            self.train_with_samples(sampled_classes)
-        sizes = target_terms.log_class_sizes(self.background, [self.eos, self.unk])
-        self.register_buffer("log_sizes", sizes, persistent=False)
-        self.register_buffer("prior_fingerprint", fingerprint_of(prior))
-
-    # ---- parts --------------------------------------------------------------------------------------------------
-
-    def _new_embedding(self, size: int, tied: bool) -> FeatureEmbedding:
-        """ψ-embeddings of V words, and of the open classes, if there are any."""
-        prior = self.prior
-        if tied and size != self.hidden_size:
-            raise OptionError(
-                f"tie_embedding: expected embed_size {self.hidden_size}, which is hidden_size, found {size}"
-            )
-        if tied and prior.input.features.names != prior.output.features.names:
-            raise OptionError(
-                "tie_embedding: expected the same features in input and output, but the prior was built with other "
-                "input features; build it without them, or do not tie"
-            )
-        opened = prior.find(OpenVocabularyPart)
-        read = prior.input if opened is None else opened.vocabulary.readable(prior.input)
-        class_of = torch.from_numpy(read.class_of.copy())
-        return FeatureEmbedding(read.features, class_of, size, self.output.weight if tied else None)
-
-    def _new_temperature(self) -> LearnedTemperature:
-        if not self.background.sparse or self.slot_rows is not None:
-            raise OptionError(
-                "--learn-background-temperature: expected a prior with n-grams or an automaton, and without evidence; "
-                "build one with `llrnn prior --background ngram:…` or `automaton:…`, or leave the option out"
-            )
-        if self.experts is not None:
-            raise OptionError("--learn-background-temperature: not supported with --expert; leave out one of them")
-        return LearnedTemperature(self.hidden_size, self.output.rows.num_rows)
-
-    def _refuse_plain(self, what: str) -> None:
-        if self.output.formula == "plain":
-            raise OptionError(f"--output-formula plain: not supported with {what}; use signature")
-
-    def train_with_samples(self, expected: int) -> None:
-        """Train with about `expected` signatures, drawn anew for every batch (output/class_sampling.py).
-
-        Raises:
-            OptionError: experts or the plain formula, which need all classes.
-        """
-        if self.output.formula == "plain" or self.experts is not None:
-            other = "--output-formula plain" if self.experts is None else "--expert"
-            raise OptionError(f"--sampled-classes: not supported with {other}; leave one of them out")
-        weights = torch.from_numpy(self.prior.log_weights.copy()).unsqueeze(0)
-        log_mass = class_log_sums(weights, self.output.class_of.cpu(), self.output.rows.num_rows).squeeze(0)
-        if self.opened is not None:
-            log_mass[self.opened.of_class] = NEGATIVE_INFINITY  # it is summed apart
-        self.sampler = ClassSampler(log_mass, expected).to(self.output.weight.device)
-
-    @property
-    def reads_open_words(self) -> bool:
-        """Whether unknown words are read by their open class: where tokens are embedded by their features."""
-        return self.opened is not None and self.embedding is not None
-
-    # ---- input ----------------------------------------------------------------------------------------------------
-
-    def previous(self, targets: Tensor) -> Tensor:
-        """The tokens before each target, which a network reads: `</s>`, then all but the last; (B, T) -> (B, T)."""
-        return torch.cat([torch.full_like(targets[:, :1], self.eos), targets[:, :-1]], dim=1)
-
-    def embedding_rows(self) -> Tensor:
-        """The embeddings of all input signatures, to hand to `embed` several times: (R, D)."""
-        return self._embedding().table()
-
-    def embed(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
-        """ψ-embeddings: tokens (…,) -> (…, D). Strings outside the dictionary are read as `<unk>`.
-
-        Args:
-            rows: of `embedding_rows`, where they are used more than once.
-        """
-        open_words = self.num_words if self.opened is None else self._embedding().class_of.numel()
-        return self._embedding()(tokens.masked_fill(tokens >= open_words, self.unk), rows)
-
-    def _embedding(self) -> FeatureEmbedding:
-        if self.embedding is None:
-            raise OptionError("LogLinearHead.embed: expected a head made with embed_size, found one without; give it")
-        return self.embedding
 
     # ---- a batch: before the network reads it, after, and what a criterion asks --------------------------------------
 
@@ -450,47 +294,6 @@ class LogLinearHead(nn.Module):
         share = Along(condition.background, condition.previous).log_share(self._known(targets))
         return (share.isfinite() | targets.eq(self.pad)).all(1)
 
-    # ---- checks ---------------------------------------------------------------------------------------------------
-
-    def refuse_forbidden(
-        self, log_prob: Tensor, targets: Tensor, ids: Tensor | None = None, fix: str = FIX_ZERO_MASS
-    ) -> None:
-        """Raise DataError for a target (B, T), but padding, whose log_prob (B, T) is −inf: its loss would be infinite.
-
-        Args:
-            ids: (B,) the samples' numbers, from zero. fix: what to do about it.
-        """
-        refuse_forbidden(log_prob, targets, ShownWords(self._word_of, self.pad, self.eos), ids, fix)
-
-    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Refuse weights that were trained beside another prior, other experts or options; `prefix` ends in a dot.
-
-        Raises:
-            PriorError, OptionError: with what differs.
-        """
-        check_fingerprint(self.prior_fingerprint, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
-        given = 0 if self.experts is None else len(self.experts.panel.experts)
-        refuse_other_experts("--expert", "the checkpoint", state_dict.get(f"{prefix}experts.weight"), given)
-        if self.temperature is not None:  # weights of no learned temperature begin as zeros, and change nothing
-            for part, value in self.temperature.state_dict().items():
-                state_dict.setdefault(f"{prefix}temperature.{part}", torch.zeros_like(value))
-        elif f"{prefix}temperature.weight" in state_dict:
-            raise OptionError(
-                "--learn-background-temperature: expected this option, with which the checkpoint was trained; give it"
-            )
-
-    def check_prior(self) -> None:
-        """Refuse weights that something else than `load_state_dict` has put here, if they are of another prior.
-
-        Raises:
-            PriorError: with both fingerprints.
-        """
-        check_fingerprint(fingerprint_of(self.prior), self.prior_fingerprint, self.prior.folder)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        self.check_weights(state_dict, prefix)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
     def _check_shapes(self, hidden: Tensor, previous: Tensor, targets: Tensor) -> None:
         if hidden.dim() != 3 or hidden.size(2) != self.hidden_size:
             raise DataError(
@@ -503,41 +306,3 @@ class LogLinearHead(nn.Module):
                     f"LogLinearHead: expected {name} (B, T) = {tuple(hidden.shape[:2])}, as the hidden states have "
                     f"them, found {tuple(tokens.shape)}; give one token for each position"
                 )
-
-    # ---- small parts ----------------------------------------------------------------------------------------------
-
-    def _word_of(self, token: int) -> str:
-        symbols = self.prior.session.target.symbols
-        return symbols[token] if token < len(symbols) else UNK
-
-    def _known(self, tokens: Tensor) -> Tensor:
-        """Tokens as the background knows them: one with slots knows strings outside the dictionary itself."""
-        return tokens if self.strings is None or self.slot_rows is not None else self.strings.known(tokens)
-
-    def _readable(self, tokens: Tensor, known: Tensor, background: Background, states: Tensor | None) -> Tensor:
-        read = background.readable(known, states)
-        if self.strings is not None and self.slot_rows is None and self.reads_open_words:
-            return self.strings.read_as(tokens, read)
-        return read
-
-    def _with_experts(self, background: Background, source: Tensor | None) -> Background:
-        return background if self.experts is None else self.experts.bind(background, source)
-
-    def _rows(self, background: Background, source_states: Tensor | None, sentence: Tensor | None) -> Rows:
-        layer, slots = strings_in(background), None
-        if layer is not None:
-            if self.slot_rows is None or source_states is None:
-                raise DataError(
-                    "LogLinearHead: expected source_states, the encoder's states (B, L, E), since the prior has "
-                    "evidence and the source was given, found None; give them, and source_size when the head is made"
-                )
-            slots = rows_of_slots(self.slot_rows, self.output, layer.source, source_states, sentence)
-        return rows_of_classes(self.output, self.opened, slots, self.sampler if self.training else None)
-
-    def _widened(self, rows: Rows, background: Background) -> Rows:
-        """The rows with columns for all that the experts have named; the same where that is no more than before."""
-        assert self.experts is not None
-        if rows.signatures[0].size(1) == self.experts.width:
-            return rows
-        layer = strings_in(background)
-        return widened(rows, self.experts, self.opened, None if layer is None else layer.source)
