@@ -12,6 +12,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.rules import EvidenceRules
+from fairseq_llrnn.prior.parts import EvidencePart
 
 FOLDER = EXAMPLES / "dialog"
 acts, wording, scoring, prepare, rank, experts, dialog = load(
@@ -201,8 +202,11 @@ def test_all_values_are_known_and_nothing_unsupported_is_trained_with(world: Pat
 
 def test_the_expert_knows_what_is_still_to_be_said() -> None:
     class Known:
-        evidence = EvidenceRules(("mapped", "patterns"), {"kids=yes": ("#kid", "#child")}, {"any": "@.*"})
         source_symbols = ("inform", "name", "@a", "@b")
+
+        def find(self, kind: type) -> EvidencePart | None:
+            rules = EvidenceRules(("mapped", "patterns"), {"kids=yes": ("#kid", "#child")}, {"any": "@.*"})
+            return EvidencePart(rules) if kind is EvidencePart else None
 
     expert = experts.Coverage()
     expert.open(Known())
@@ -216,7 +220,7 @@ def test_the_expert_knows_what_is_still_to_be_said() -> None:
     assert expert.fires(["inform", "@a"], ["@a"]).exceptions == {"@a": -1.0, "</s>": 0.0}
     assert expert.fires(["goodbye"], []).exceptions == {"</s>": 0.0}
     with pytest.raises(OptionError, match="expected a prior with evidence"):
-        expert.open(type("Without", (), {"evidence": None})())
+        expert.open(type("Without", (), {"find": lambda self, kind: None})())
 
 
 # ---- ranking and the whole -------------------------------------------------------------------------------------------
