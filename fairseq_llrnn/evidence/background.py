@@ -38,13 +38,13 @@ class EvidenceMixture(ContextClasses):
 class EvidenceBackground(BySource):
     """b(C; x). By itself it is b₁; `given(source)` is the background of a batch of source sentences."""
 
-    def __init__(self, base: Background, table: EvidenceTable, pad: int, unk: int, source_unk: int) -> None:
-        """base: b₁. pad, unk: ids of the target's symbols; <unk> is alone in its class. source_unk: of the source's."""
+    def __init__(self, base: Background, table: EvidenceTable, unk: int, source_unk: int) -> None:
+        """base: b₁. unk: of the target, alone in its class. source_unk: of the source."""
         super().__init__(base)
-        if any(int((base.class_of == base.class_of[symbol]).sum()) > 1 for symbol in (pad, unk)):
-            raise ValueError("<pad> and <unk> must be alone in their classes")
+        if int((base.class_of == base.class_of[unk]).sum()) > 1:
+            raise ValueError("<unk> must be alone in its class")
         self.table = table
-        self.pad, self.unk, self.source_unk = pad, unk, source_unk
+        self.unk, self.source_unk = unk, source_unk
 
     def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
         known = source.masked_fill(source >= self.table.source.known, self.source_unk)

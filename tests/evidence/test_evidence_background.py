@@ -9,7 +9,6 @@ from few_words import (
     CLASS_OF,
     EOS,
     NUM_CLASSES,
-    PAD,
     PRIOR,
     RULES,
     SENTENCES,
@@ -32,7 +31,7 @@ def make(
     kind: str, lines: tuple[str, ...] = SENTENCES, seed: int = 0
 ) -> tuple[EvidenceBackground, EvidenceMixture, Tensor]:
     table = new_table()
-    background = EvidenceBackground(base(kind, seed), table, PAD, UNK, UNK)
+    background = EvidenceBackground(base(kind, seed), table, UNK, UNK)
     source = encode(table, lines)
     bound = background.given(source)
     assert isinstance(bound, EvidenceMixture)

@@ -88,7 +88,7 @@ def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> 
         inner = base("lexical" if "lexical" in kind else "static" if kind == "evidence" else kind, seed)
     background: Background = inner
     if "evidence" in kind:
-        background = EvidenceBackground(inner, table, PAD, UNK, UNK)
+        background = EvidenceBackground(inner, table, UNK, UNK)
     source = encode(table)
     ids = {word: i for i, word in enumerate(TARGET_WORDS)}
     panel = Panel(

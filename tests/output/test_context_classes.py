@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
+from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.evidence.background import EvidenceSlots
 from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.output.context_classes import ContextClasses
@@ -97,6 +98,14 @@ class NextWords(nn.Module):
     def forward(self, previous: Tensor, last: bool) -> Tensor:
         log_probs = self.table(previous).cumsum(1).log_softmax(-1)
         return log_probs[:, -1:] if last else log_probs
+
+
+@pytest.mark.parametrize("sources", SOURCES)
+def test_special_symbols_may_share_classes_with_words(sources: str) -> None:
+    class_of = CLASS_OF.clone()
+    class_of[:2] = class_of[[5, 8]]  # <s> and <pad>; 5 and 8 leave
+    weights = torch.rand(V, generator=torch.Generator().manual_seed(1), dtype=torch.float64).log()
+    check_context_classes(make(sources, StaticBackground(class_of, NUM_CLASSES, weights)), some_history(0))
 
 
 @pytest.mark.parametrize("sources", SOURCES)

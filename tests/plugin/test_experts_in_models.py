@@ -4,7 +4,6 @@ And through fairseq's commands: train, resume, validate, translate; a checkpoint
 """
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,8 @@ from host_commands import HostCommands
 from tiny_world import Setting, World, batch, build, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
-from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.prior.parts import EvidencePart
-from fairseq_llrnn.prior.prior import load_prior
 
 
 def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, Any]) -> None:
@@ -216,19 +214,6 @@ def test_an_expert_that_is_not_there_is_one_line(host: HostCommands, translation
     result = host.run("fairseq-train", *translation.train_args(), "--expert", "nowhere.py:Mine", code=None)
     assert result.code == 1 and "Traceback" not in result.err
     assert "error: --expert nowhere.py:Mine: expected a file of Python code, found no nowhere.py" in result.err
-
-
-def test_a_prior_whose_padding_shares_its_signature_is_refused(world: World, expert_file: Path, tmp_path: Path) -> None:
-    """Such a prior serves without experts."""
-    prior = load_prior(world.prior("prior"))
-    class_of = prior.output.class_of.copy()
-    class_of[5] = class_of[prior.symbols.index("<pad>")]
-    replace(prior, output=replace(prior.output, class_of=class_of)).save(tmp_path)
-    args = [*world.train_args(), "--prior", str(tmp_path)]
-    build(args)
-    expected, found = "expected a prior with <pad> alone in its signature", "found one where 2 words share it"
-    with pytest.raises(PriorError, match=f"--expert: {expected}, {found}; build it again with `llrnn prior`"):
-        build([*args, *options(expert_file, "Said")])
 
 
 # ---- sampled training -----------------------------------------------------------------------------------------------

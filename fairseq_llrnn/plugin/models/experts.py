@@ -6,12 +6,9 @@ from collections.abc import Callable
 
 from fairseq.data import Dictionary
 
-from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.experts.loading import load_experts
 from fairseq_llrnn.experts.panel import Panel
-from fairseq_llrnn.features.dictionary import PAD
 from fairseq_llrnn.plugin.compat.open_dictionary import OpenDictionary
-from fairseq_llrnn.prior.manifest import REBUILD
 from fairseq_llrnn.prior.parts import EvidencePart, OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -20,18 +17,10 @@ def open_panel(names: str | None, prior: Prior, target: Dictionary, source: Dict
     """The experts of --expert, opened. None where there are none.
 
     Raises:
-        OptionError: no such file or class. DataError: one cannot be opened. PriorError: <pad> shares its signature, and
-        so has no class to itself for what no exception writes (experts/mixture.py).
+        OptionError: no such file or class. DataError: one cannot be opened.
     """
     if not names:
         return None
-    class_of = prior.output.class_of
-    if (sharing := int((class_of == class_of[target.pad()]).sum())) > 1:
-        raise PriorError(
-            f"--expert: expected a prior with {PAD} alone in its signature, found one where {sharing} words share it; "
-            f"{REBUILD}"
-        )
-
     known: Callable[[str], int | None] = target.indices.get
 
     def token_of(word: str) -> int | None:

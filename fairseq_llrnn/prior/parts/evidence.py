@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.features import check_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
-from fairseq_llrnn.features.dictionary import PAD, UNK
+from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
@@ -40,9 +38,8 @@ class EvidencePart(Part):
     def read(cls, saved: SavedPart) -> EvidencePart:
         prior, rules = saved.prior, EvidenceRules.described(saved.description)
         check_slot_features(rules, prior.output.features.names)
-        alone = np.bincount(prior.output.class_of)[prior.output.class_of[[prior.index(PAD), prior.index(UNK)]]]
-        if (alone > 1).any():
-            raise ValueError("the evidence needs <pad> and <unk> alone in their signatures")
+        if (prior.output.class_of == prior.output.class_of[prior.index(UNK)]).sum() > 1:
+            raise ValueError("the evidence needs <unk> alone in its signature")
         if UNK not in prior.source_symbols:
             raise ValueError(f"the source words of the evidence lack {UNK}")
         return cls(rules)
@@ -53,7 +50,7 @@ class EvidencePart(Part):
             return below
         prior = context.prior
         source_unk = prior.source_symbols.index(UNK)
-        return EvidenceBackground(below, evidence_table(prior), prior.index(PAD), prior.index(UNK), source_unk)
+        return EvidenceBackground(below, evidence_table(prior), prior.index(UNK), source_unk)
 
 
 def evidence_table(prior: Prior, max_slots: int | None = None) -> EvidenceTable:
