@@ -14,7 +14,7 @@ import numpy as np
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules, form_of
-from fairseq_llrnn.features.dictionary import PADDING_ENTRY, WordList
+from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.prior.expression import Atom, Times
 from fairseq_llrnn.prior.parts import EvidencePart, StaticPart
 from fairseq_llrnn.prior.prior import Prior
@@ -79,19 +79,3 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
 def _note(kind: str, factor: float) -> str:
     how = "impossible without evidence" if factor == 0 else f"weighed {factor:g} times as much without evidence"
     return f"target words are {kind}, {how}"
-
-
-def source_words(prior: Prior) -> dict[str, int]:
-    """How many words of the source dictionary are evidence, by the kinds that were chosen; {} without evidence.
-
-    Raises:
-        OptionError: a pattern takes far too long.
-    """
-    part = prior.find(EvidencePart)
-    if part is None:
-        return {}
-    known = frozenset(prior.source_symbols)
-    words = (word for word in prior.source_symbols if not PADDING_ENTRY.fullmatch(word))
-    found = (part.rules.find(word, known) for word in words)
-    counted = Counter(evidence.kind for evidence in found if evidence is not None)
-    return {kind: counted[kind] for kind in part.rules.kinds}

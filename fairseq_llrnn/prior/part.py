@@ -137,6 +137,14 @@ class Part:
         """The sizes a reader wants to see."""
         return {}
 
+    def lines(self, prior: Prior) -> list[str]:
+        """What `llrnn show` says of it, beside its sizes: a choice that was made, or a licence, in each line.
+
+        Args:
+            prior: the one that it is a part of.
+        """
+        return [f"{name.replace('_', ' ')}: {value}" for name, value in self.description().items()]
+
     def source_option(self, dictionary: str) -> str:
         """The option of `llrnn prior` that makes the part for the words of that source dictionary."""
         return f"--source-dict {dictionary}"

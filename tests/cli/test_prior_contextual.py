@@ -219,21 +219,20 @@ def test_a_symbol_that_the_dictionary_lacks(build: Build, corpus: Corpus) -> Non
 def test_show_tells_of_a_grammar(built: Callable[..., Prior], llrnn: Llrnn, corpus: Corpus) -> None:
     built("--background", f"automaton:{corpus.place / 'grammar.txt'}", "--on-zero", "skip")
     shown = json.loads(llrnn("show", corpus.out, "--json").out)
-    assert shown["automaton"]["made_from"] == "automaton"
-    begins = {row["word"]: row["probability"] for row in shown["automaton"]["start"]}
+    assert shown["parts"][0]["made_from"] == "automaton"
+    begins = {row["word"]: row["probability"] for row in shown["background"]["start"]}
     assert begins == pytest.approx({"le": 0.5, "la": 0.5})
-    assert shown["automaton"]["shortest"] == 2
-    example = shown["automaton"]["example"]
+    assert shown["background"]["shortest"] == 2
+    example = shown["background"]["example"]
     assert example[0] in ("le", "la") and example[-1] in ("chat", "chien", "table", "dort") and len(example) <= 12
     text = llrnn("show", corpus.out).out
-    assert f"{shown['counts']['automaton states']} states, {shown['counts']['automaton arcs']} arcs" in text
-    assert "\n            sentences it forbids are left out of training\n" in text
+    assert "\nparts       automaton          an automaton; sentences it forbids are left out of training\n" in text
     assert "a sentence begins with l" in text and "the shortest has 2 words" in text
 
 
 def test_show_tells_of_n_grams(built: Callable[..., Prior], llrnn: Llrnn, corpus: Corpus) -> None:
     built("--background", "ngram:2", "--count-text", corpus.place / "train.txt", "--folds", 2, "--ngram-weight", 0.5)
     text = llrnn("show", corpus.out).out
-    assert "\n            cross-fitted in training, 2 folds\n            weight 0.5\n" in text
+    assert "\nparts       automaton          n-grams; cross-fitted in training, 2 folds; weight 0.5\n" in text
     assert "and goes on, for example, as: l" in text
     assert "automaton" not in json.loads(llrnn("show", corpus.out, "--json").out)["groups"]

@@ -290,15 +290,12 @@ def test_words_outside_the_dictionary(prior: Run, data: Path) -> None:
 def test_the_summary_tells_of_it(prior: Run, data: Path, llrnn: Llrnn) -> None:
     prior()
     shown = llrnn("show", data / "prior").out
-    entries = load_prior(data / "prior").counts()["translations"]
-    assert (
-        f"            and what the source says: {entries} translations of 7 source words, aligned by ibm1;\n"
-        "            their weight: 0.5\n"
-    ) in shown
-    lexical = json.loads(llrnn("show", data / "prior", "--json").out)["lexical"]
+    assert "\nparts       lexical            translations of source words, aligned by ibm1; weight 0.5\n" in shown
+    assert load_prior(data / "prior").counts()["source words"] == 7
+    [lexical] = json.loads(llrnn("show", data / "prior", "--json").out)["parts"]
     assert lexical.items() >= {"weight": 0.5, "learned": False, "aligner": "ibm1"}.items()
     prior("--lexical-weight", "learned")
-    assert "their weight: learned, starting at 0.5\n" in llrnn("show", data / "prior").out
+    assert "weight learned, starting at 0.5\n" in llrnn("show", data / "prior").out
 
 
 def test_the_translations_of_a_word(built: Callable[..., Prior], data: Path, llrnn: Llrnn) -> None:
@@ -326,7 +323,7 @@ def test_a_source_word_that_is_not_there(prior: Run, data: Path, llrnn: Llrnn) -
 
 def test_a_prior_without_translations(data: Path, llrnn: Llrnn) -> None:
     llrnn("prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior")
-    assert "what the source says" not in llrnn("show", data / "prior").out
+    assert "parts" not in llrnn("show", data / "prior").out
     assert llrnn("show", data / "prior", "--source", "house").error == (
         f"--source house: expected a prior with translations or evidence, found none in {data / 'prior'}; build it "
         "with --lexical-translation or --evidence"

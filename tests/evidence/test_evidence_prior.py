@@ -21,7 +21,7 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
-from fairseq_llrnn.prior.evidence import add_evidence, discount, source_words
+from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior, load_prior
@@ -323,10 +323,13 @@ def test_a_background_stays_a_distribution(factors: dict[str, float]) -> None:
     assert less["le"] >= weights(prior)["le"] * (1 - 1e-12)
 
 
+def source_words(prior: Prior) -> dict[str, int]:
+    return prior.find(EvidencePart).source_words(prior.source_symbols)
+
+
 def test_source_words_by_kind() -> None:
     padded = add_evidence(build(), EvidenceRules(("codes",), {}, {}), (*SOURCE, "B-52", "madeupword0000"))
     assert source_words(padded) == {"codes": 1}
-    assert source_words(build()) == {}
     assert source_words(evident()) == {"numbers": 3, "names": 1, "copies": 0}
     mapped = EvidenceRules(("mapped", "numbers", "dates"), {"1,000": ("1", "000"), "2,000": ("2", "000")}, {})
     assert source_words(evident(mapped)) == {"mapped": 1, "numbers": 2, "dates": 0}

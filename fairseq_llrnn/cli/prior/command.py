@@ -10,15 +10,14 @@ from fairseq_llrnn.cli.prior import background as prior_background
 from fairseq_llrnn.cli.prior import model as prior_model
 from fairseq_llrnn.cli.prior import open as prior_open
 from fairseq_llrnn.cli.prior import source as prior_source
-from fairseq_llrnn.cli.show.source import kinds_text
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.ngrams.unigram import SMOOTHINGS
 from fairseq_llrnn.prior.building import Built, build
-from fairseq_llrnn.prior.evidence import source_words
 from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, kinds_text
 
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
@@ -133,7 +132,9 @@ def _words_or_all(text: str) -> int | Literal["all"]:
 def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     built = build(args.dict, options(args))
-    counted = source_words(built.prior)  # before anything is written: a pattern can take too long
+    part = built.prior.find(EvidencePart)
+    # before anything is written: a pattern can take too long
+    counted = {} if part is None else part.source_words(built.prior.source_symbols)
     built.prior.save(args.out)
     for note, count in sorted(built.notes.items()):
         print(f"note: {count:,} {note}", file=sys.stderr)

@@ -6,14 +6,13 @@ import json
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.cli.show import contextual as show_contextual
-from fairseq_llrnn.cli.show import source as show_source
+from fairseq_llrnn.cli.show import background as show_background
 from fairseq_llrnn.cli.show.source import source_word, source_word_text
 from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, note, percent, printable, probability
 from fairseq_llrnn.errors import OptionError
@@ -147,12 +146,15 @@ class PriorView:
             "counts": prior.counts(),
             "groups": _groups(prior.output, sizes),
             "background": {
-                "kind": prior.settings.get("background", "unknown"),
+                "kind": str(prior.expression or prior.settings.get("background", "unknown")),
                 "entropy": float(-(positive * np.log(positive)).sum()) + 0.0,
                 "possible_words": len(positive),
+                **show_background.summary(prior),
             },
-            **show_contextual.summary(prior),
-            **show_source.summary(prior),
+            "parts": [
+                {"part": name, "lines": part.lines(prior), **part.description()}
+                for name, part in zip(prior.names, prior.parts, strict=True)
+            ],
             "words_alone_in_their_signature": int((sizes == 1).sum()),
             "largest_signatures": [
                 {
@@ -220,13 +222,14 @@ def _summary_text(summary: dict[str, Any]) -> str:
                 f"  {printable(group):<18} {size['features']:>10,} {size['words']:>10,}"
                 for group, size in summary[key].items()
             ]
+    background_line = f"background  {printable(background['kind'])}"  # never cut: it can be given again
     lines += [
         "",
-        f"background  {printable(background['kind'])}",
+        background_line,
         f"            {many(background['possible_words'], 'possible next word')}, "
         f"entropy {entropy:.3f} nats (perplexity {math.exp(entropy):,.1f})",
-        *show_contextual.summary_lines(summary),
-        *show_source.summary_lines(summary),
+        *show_background.summary_lines(background),
+        *_parts_lines(summary["parts"]),
         "",
         f"signatures  {summary['counts']['output signatures']:,} for {many(words, 'word')}; "
         f"{many(alone, 'word is', 'words are')} alone in theirs" + (". The largest:" if largest else ""),
@@ -240,7 +243,16 @@ def _summary_text(summary: dict[str, Any]) -> str:
         more = [] if len(members) == row["words"] else ["…"]
         lines.append(f"  {row['words']:>10,} {mass:>11} {row['signature']:>7}  {features}")
         lines.append(" " * 34 + ", ".join(members + more))
-    return "\n".join(cut(line, WIDTH) for line in lines)
+    return "\n".join(line if line == background_line else cut(line, WIDTH) for line in lines)
+
+
+def _parts_lines(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The parts in their order, what each says of itself beside its name."""
+    lines = [""] if parts else []
+    for i, part in enumerate(parts):
+        label = f"{'' if i else 'parts':<11} {part['part']}"
+        lines += labelled(label, map(printable, part["lines"]), indent=0, label_width=30, gap="; ").split("\n")
+    return lines
 
 
 def _in_use(name: str, settings: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,8 +18,12 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.prior.arrays import check_log_weights
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
+
 MADE_FROM = ("ngram", "automaton")
 ON_ZERO = ("error", "skip", "floor")  # what becomes of training sentences to which it gives probability zero
+SAID_OF_ZERO = {"error": "an error", "skip": "left out of training", "floor": "given a little weight"}
 FLOOR = 1e-6  # of b₀, what --on-zero floor gives to words that an automaton forbids
 INTEGERS = ("starts", "offsets", "tokens", "nexts", "fail", "root_next")
 NUMBERS = ("log_weights", "back_off")
@@ -94,6 +98,15 @@ class AutomatonPart(Part):
 
     def reweighed(self, change: Callable[[np.ndarray], np.ndarray]) -> AutomatonPart:
         return self if self.root is None else replace(self, root=change(self.root))
+
+    def lines(self, prior: Prior) -> list[str]:
+        said = ["n-grams" if self.made_from == "ngram" else "an automaton"]
+        if self.folds:
+            said.append(f"cross-fitted in training, {self.folds} folds")
+        said += [f"{name} {value:g}" for name in ("weight", "temperature") if (value := getattr(self, name)) != 1.0]
+        if self.made_from == "automaton":
+            said.append(f"sentences it forbids are {SAID_OF_ZERO[self.on_zero]}")
+        return said
 
     def counts(self) -> dict[str, int]:
         """Of the model of use, not of each fold."""

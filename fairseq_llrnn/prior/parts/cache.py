@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.cache import Cache
@@ -11,6 +11,10 @@ from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_par
 
 WEIGHT, DECAY = 0.9, 1.0  # nearly all of it is what came before: a mixture says how much that counts
 LEARNED_DECAY = 0.99  # where a learned decay begins
+
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
 
 
 @register_part("cache")
@@ -51,6 +55,10 @@ class CachePart(Part):
     def background(self, below: Background, context: BuildContext) -> Background:
         own = (self.size, self.weight, self.decay, self.learned)
         return Cache(context.class_of, context.num_classes, context.log_weights, *own)
+
+    def lines(self, prior: Prior) -> list[str]:
+        begin = "learned, starting at " if self.learned else ""
+        return [f"the last {self.size:,} words", f"weight {begin}{self.weight:g}", f"decay {begin}{self.decay:g}"]
 
     def counts(self) -> dict[str, int]:
         return {"words of the cache": self.size}

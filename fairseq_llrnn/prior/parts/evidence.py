@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.features import check_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
-from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn.features.dictionary import PADDING_ENTRY, UNK
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
@@ -44,6 +46,20 @@ class EvidencePart(Part):
             raise ValueError(f"the source words of the evidence lack {UNK}")
         return cls(rules)
 
+    def source_words(self, symbols: Sequence[str]) -> dict[str, int]:
+        """How many of the source words are evidence, by the kinds that were chosen.
+
+        Raises:
+            OptionError: a pattern takes far too long.
+        """
+        known = frozenset(symbols)
+        found = (self.rules.find(word, known) for word in symbols if not PADDING_ENTRY.fullmatch(word))
+        counted = Counter(evidence.kind for evidence in found if evidence is not None)
+        return {kind: counted[kind] for kind in self.rules.kinds}
+
+    def lines(self, prior: Prior) -> list[str]:
+        return [kinds_text(self.source_words(prior.source_symbols)), f"weight {self.rules.weight:g}"]
+
     def background(self, below: Background, context: BuildContext) -> Background:
         """Slots beside whatever there is; without a source nothing offers any."""
         if not context.has_source:
@@ -51,6 +67,13 @@ class EvidencePart(Part):
         prior = context.prior
         source_unk = prior.source_symbols.index(UNK)
         return EvidenceBackground(below, evidence_table(prior), prior.index(UNK), source_unk)
+
+
+def kinds_text(source_words: Mapping[str, int]) -> str:
+    """`numbers 120, names 33, copies (unknown words)`."""
+    return ", ".join(
+        "copies (unknown words)" if kind == "copies" else f"{kind} {count:,}" for kind, count in source_words.items()
+    )
 
 
 def evidence_table(prior: Prior, max_slots: int | None = None) -> EvidenceTable:

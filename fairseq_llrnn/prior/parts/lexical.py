@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from fairseq_llrnn.alignment.translation_table import LexicalTable, is_word, spe
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
 
 
 @register_part("lexical")
@@ -92,6 +95,10 @@ class LexicalPart(Part):
     def counts(self) -> dict[str, int]:
         sources = int((np.diff(self.table.offsets) > 0).sum())
         return {"source words": sources, "translations": len(self.table.targets)}
+
+    def lines(self, prior: Prior) -> list[str]:
+        weight = f"learned, starting at {self.weight:g}" if self.learned else f"{self.weight:g}"
+        return [f"translations of source words, aligned by {self.aligner}", f"weight {weight}"]
 
     def source_option(self, dictionary: str) -> str:
         return f"--lexical-translation {Path(dictionary).parent}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
@@ -12,6 +12,9 @@ from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
 
 
 @register_part("model")
@@ -37,6 +40,9 @@ class ModelPart(Part):
     @classmethod
     def read(cls, saved: SavedPart) -> ModelPart:
         return cls(ModelFiles.described(saved.description, saved.folder), saved.load_model)
+
+    def lines(self, prior: Prior) -> list[str]:
+        return ["a frozen language model", f"weight {self.files.weight:g}", f"temperature {self.files.temperature:g}"]
 
     def background(self, below: Background, context: BuildContext) -> Background:
         """Raises PriorError where nobody can build the model."""

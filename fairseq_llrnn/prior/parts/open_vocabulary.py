@@ -40,6 +40,9 @@ class OpenVocabularyPart(Part):
             raise ValueError("the open vocabulary needs <unk> alone in its signature")
         return cls(vocabulary)
 
+    def lines(self, prior: Prior) -> list[str]:
+        return [f"classes {', '.join(self.vocabulary.names)}"]
+
     def counts(self) -> dict[str, int]:
         return {"open classes": len(self.vocabulary.names)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,6 +13,9 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.prior.arrays import check_log_weights
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
 
 
 @register_part("static")
@@ -34,6 +38,9 @@ class StaticPart(Part):
 
     def background(self, below: Background, context: BuildContext) -> Background:
         return StaticBackground(context.class_of, context.num_classes, torch.from_numpy(self.log_weights.copy()))
+
+    def lines(self, prior: Prior) -> list[str]:
+        return ["weights of its own"]
 
     def reweighed(self, change: Callable[[np.ndarray], np.ndarray]) -> StaticPart:
         return replace(self, log_weights=change(self.log_weights))

@@ -1,0 +1,113 @@
+"""`llrnn prior --background` with several backgrounds, what `llrnn show` says of them, and the same from Python."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_corpus import Build, Corpus, Done, Llrnn
+
+from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, OpenOptions, Prior, PriorOptions
+
+TEXT = "le chat dort\nla petite table\nle petit chat dort\nle chien dort\nla table\n"
+GRAMMAR = "0 1 le\n0 2 la\n1 1 petit\n1 3 chat\n1 3 chien\n2 2 petite\n2 3 table\n3 4 dort\n3\n4\n"
+
+
+@pytest.fixture
+def build(corpus: Corpus, llrnn: Llrnn, monkeypatch: pytest.MonkeyPatch) -> Build:
+    corpus.write("train.txt", TEXT)
+    corpus.write("my grammar.txt", GRAMMAR)
+    corpus.write("dict.en.txt", "dog 3\n12 1\n")
+    monkeypatch.chdir(corpus.place)
+
+    def run(*options: object) -> Done:
+        return llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options)
+
+    return run
+
+
+EXPRESSIONS = [
+    '"automaton:my grammar.txt" times ngram:2',
+    "0.7 ngram:2 plus 0.3 cache:5",
+    "ngram:2 plus cache:5 with weights learned",
+    "ngram:2 plus uniform with weights per position",
+    "(ngram:2 plus unigram) at temperature 2",
+]
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_what_is_said_is_shown_again(build: Build, llrnn: Llrnn, corpus: Corpus, expression: str) -> None:
+    done = build("--background", expression, "--count-text", "train.txt")
+    assert done.code == 0, done.err
+    shown = llrnn("show", corpus.out).out
+    assert f"\nbackground  {expression}\n" in shown and "a sentence begins with l" in shown
+    assert json.loads(llrnn("show", corpus.out, "--json").out)["background"]["kind"] == expression
+
+
+def test_parts_are_shown_in_their_order(build: Build, llrnn: Llrnn, corpus: Corpus) -> None:
+    expression = '"automaton:my grammar.txt" times ngram:2 times (cache:5 plus uniform)'
+    done = build(
+        "--background", expression, "--count-text", "train.txt", "--folds", 0, "--cache-weight", "learned",
+        "--evidence", "numbers", "--unsupported", "numbers=0.5", "--source-dict", "dict.en.txt",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    shown = llrnn("show", corpus.out).out
+    assert f"\nbackground  ({expression}) times unsupported\n" in shown
+    assert (
+        "parts       automaton          an automaton; sentences it forbids are an error\n"
+        "            automaton.2        n-grams\n"
+        "            cache              the last 5 words; weight learned, starting at 0.9\n"
+        "                               decay learned, starting at 0.99\n"
+        "            static             weights of its own\n"
+        "            static.2           weights of its own\n"
+        "            evidence           numbers 1; weight 0.25\n"
+    ) in shown
+
+
+def test_a_file_with_blanks_in_its_name_is_one_background(build: Build, llrnn: Llrnn, corpus: Corpus) -> None:
+    assert build("--background", "automaton:my grammar.txt").code == 0
+    assert Prior.load(corpus.out).names == ["automaton"]
+    assert "\nbackground  automaton:my grammar.txt\n" in llrnn("show", corpus.out).out
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted(directory.iterdir())}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ([], {}),
+        (
+            ["--conllu", "train.conllu", "--count-text", "train.txt", "--suffixes", "2", "--shapes", "--smoothing",
+             "additive", "--pseudo-count", "0.5", "--input-features", "POS", "--open-vocabulary", "characters"],
+            {"conllu": "train.conllu", "text": "train.txt", "suffixes": 2, "shapes": True, "input_features": ("POS",),
+             "background_options": BackgroundOptions(smoothing="additive", pseudo_count=0.5),
+             "open_vocabulary": OpenOptions()},
+        ),
+        (
+            ["--background", "ngram:2 plus cache:4", "--count-text", "train.txt", "--folds", "2", "--cache-weight",
+             "0.5"],
+            {"background": "ngram:2 plus cache:4", "text": ["train.txt"],
+             "background_options": BackgroundOptions(folds=2, cache_weight=0.5)},
+        ),
+        (
+            ["--background", "automaton:my grammar.txt", "--evidence", "numbers,copies", "--evidence-weight", "0.5",
+             "--unsupported", "numbers=0"],
+            {"background": "automaton:my grammar.txt",
+             "evidence": EvidenceOptions(("numbers", "copies"), weight=0.5, unsupported={"numbers": 0.0})},
+        ),
+    ],
+)  # fmt: skip
+def test_python_builds_the_same_bytes(
+    build: Build, corpus: Corpus, arguments: list[str], options: dict[str, object]
+) -> None:
+    done = build(*arguments)
+    assert done.code == 0, done.err
+    Prior.build("dict.txt", PriorOptions(top_words=3, **options)).save("in-python")  # type: ignore[arg-type]
+    assert tree(Path("in-python")) == tree(corpus.out)
+
+
+def test_a_softmax_in_python_is_the_same(llrnn: Llrnn, corpus: Corpus) -> None:
+    assert llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out).code == 0
+    Prior.build(corpus.dictionary, PriorOptions.softmax()).save(corpus.place / "in-python")
+    assert tree(corpus.place / "in-python") == tree(corpus.out)
