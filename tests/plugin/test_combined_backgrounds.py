@@ -1,0 +1,82 @@
+"""Combined backgrounds from `llrnn prior` to beam search: grammar × n-grams, mixtures, translations, evidence."""
+
+from pathlib import Path
+
+import pytest
+from evidence_world import EvidenceWorld
+from host_commands import HostCommands
+from tiny_grammar import grammar, hypotheses, in_the_language
+from tiny_world import EVERY_SENTENCE, World
+
+from fairseq_llrnn.prior import Prior
+
+MOST_BITS = 7.0  # more bits a word than any of these models needs; infinite where a word became impossible
+
+MODELS = [
+    ("automaton:grammar.txt times ngram:2", ["--folds", "3"]),
+    ("0.7 ngram:3 plus 0.3 cache:20 with weights learned", ["--cache-weight", "learned"]),
+    ("(ngram:2 plus uniform with weights per position) at temperature 1.5", []),
+    ("unigram plus cache:10", ["--open-vocabulary", "characters"]),
+]
+
+
+@pytest.mark.parametrize(("background", "options"), MODELS)
+def test_language_models(
+    host: HostCommands, world: World, tmp_path: Path, background: str, options: list[str]
+) -> None:
+    (tmp_path / "grammar.txt").write_text(grammar(), encoding="utf-8")
+    host.run(
+        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 9,
+        "--count-text", world.place / "train.txt", "--background", background, *options, "--out", tmp_path / "prior",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert str(Prior.load(tmp_path / "prior").expression) == background
+    given = ["--prior", tmp_path / "prior"]
+    done = host.run("fairseq-train", *world.train_args(save_dir=tmp_path), *given, "--max-epoch", 2)
+    losses = [line["valid_loss"] for line in done.json_lines("valid")]
+    assert len(losses) == 2 and max(losses) < MOST_BITS
+    model = ["--path", tmp_path / "checkpoint_last.pt", "--sample-break-mode", "eos"]
+    done = host.run(
+        "fairseq-generate", *world.task_args(), *given, *model, "--gen-subset", "test", "--beam", 3, "--max-len-b", 20,
+        "--prefix-size", 1,
+    )  # fmt: skip
+    found = hypotheses(done.out)
+    assert len(found) == len(world.text("test"))
+    if "automaton" in background:
+        assert all(in_the_language(words) for _, words in found)
+    scored = host.run("fairseq-eval-lm", *world.task_args(), *given, *model, "--gen-subset", "valid")
+    assert "Perplexity" in scored.err + scored.out
+
+
+TRANSLATIONS = [
+    ("ngram:2", ["--folds", "0", "--lexical-weight", "learned"]),
+    ("automaton:words.txt", ["--unsupported", "numbers=0.1", "--on-zero", "skip"]),
+    ("automaton:words.txt times ngram:2", ["--unsupported", "numbers=0.2", "--on-zero", "skip"]),
+    ("0.5 ngram:2 plus 0.2 cache:9 plus 0.3 translations with weights per position", []),
+]
+
+
+@pytest.mark.parametrize(("background", "options"), TRANSLATIONS)
+def test_translations_with_evidence(
+    host: HostCommands, world: World, evidence: EvidenceWorld, tmp_path: Path, background: str, options: list[str]
+) -> None:
+    known = (evidence.data / "dict.tgt.txt").read_text(encoding="utf-8").split("\n")
+    words = [line.rsplit(" ", 1)[0] for line in known if line and not line.startswith("madeup")]
+    # any sentence of 2 to 24 words
+    states = [f"{i} {i + 1} {word}" for i in range(24) for word in words] + [str(i) for i in range(2, 25)]
+    (tmp_path / "words.txt").write_text("\n".join(states) + "\n", encoding="utf-8")
+    host.run(
+        "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv",
+        "--top-words", 20, "--count-text", evidence.place / "train.tgt", "--background", background,
+        "--aligner", "ibm1", "--lexical-translation", evidence.data, "--evidence", "numbers,names,copies",
+        "--evidence-map", evidence.place / "map.tsv", *options, "--out", tmp_path / "prior", cwd=tmp_path,
+    )  # fmt: skip
+    given = ["--prior", tmp_path / "prior"]
+    done = host.run("fairseq-train", *evidence.train_args(save_dir=tmp_path), *given, "--max-epoch", 2)
+    losses = [line["valid_loss"] for line in done.json_lines("valid")]
+    assert len(losses) == 2 and max(losses) < MOST_BITS
+    done = host.run(
+        "fairseq-generate", *evidence.task_args(), *given, "--path", tmp_path / "checkpoint_last.pt", "--gen-subset",
+        "test", "--beam", 3, *EVERY_SENTENCE,
+    )  # fmt: skip
+    assert len(hypotheses(done.out)) == len(evidence.text("test", "tgt"))
