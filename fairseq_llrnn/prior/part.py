@@ -3,15 +3,19 @@
 A part is a frozen dataclass. It says what is kept of it on disk (arrays, a description in JSON, files of its own), how
 it is read again, and what it makes of the background of the parts before it:
 
-    @register_part("cache")
+    @register_part("recent")
     @dataclass(frozen=True)
-    class CachePart(Part):
+    class RecentPart(Part):
         words: int
 
         def description(self): return {"words": self.words}
 
         @classmethod
-        def read(cls, saved): return cls(whole_number(saved.description["words"]))
+        def read(cls, saved):
+            words = saved.description["words"]
+            if not isinstance(words, int) or words < 1:
+                raise ValueError("recent words: expected a number above 0")
+            return cls(words)
 
         def background(self, below, context): return RecentWords(below, self.words)
 
