@@ -15,7 +15,7 @@ from scoring import LanguageModel
 
 import fairseq_llrnn
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 SUBSETS = ("valid", "test1", "test2")
 
@@ -46,7 +46,7 @@ def generated(model: Model, language_model: LanguageModel, out: Path) -> list[tu
     """A sentence drawn from the model, each word with its features: the paper's Table 5."""
     if model.prior is None:
         return []
-    side = load_prior(model.prior.folder(out)).output
+    side = Prior.load(model.prior.folder(out)).output
     index = language_model.dictionary.index
     return [(word, sorted(side.features.row(side.class_of[index(word)]))) for word in language_model.sample(model.seed)]
 
@@ -55,7 +55,7 @@ def sizes(model: Model, language_model: LanguageModel, out: Path) -> dict[str, i
     """Trained values; words, output features (F) and signatures (S) of the output layer."""
     found = {"parameters": language_model.parameters(), "words": len(language_model.dictionary)}
     if model.prior is not None:
-        prior = load_prior(model.prior.folder(out))
+        prior = Prior.load(model.prior.folder(out))
         found |= {"features": prior.output.features.num_features, "signatures": prior.output.num_classes}
     return found
 

@@ -25,7 +25,7 @@ from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.evaluation.text_bits import characters_of
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.prior.parts import OpenVocabularyPart
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 TESTS = ("valid", "test1", "test2")
 Run = Callable[[Sequence[str], str], str]  # a command and its stdin -> its stdout
@@ -71,7 +71,7 @@ def spelling_bits(words: Sequence[str], place: Path, prior: Path) -> float:
     """
     import numpy as np
 
-    part = load_prior(prior).find(OpenVocabularyPart)
+    part = Prior.load(prior).find(OpenVocabularyPart)
     if part is None:
         raise DataError(f"{prior}: expected a prior with an open vocabulary, found none; make the system `open` first")
     vocabulary = part.vocabulary

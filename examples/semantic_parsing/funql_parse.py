@@ -33,7 +33,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.plugin.compat.loading import Places, build_model, encode, read_checkpoint, take_places
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 BATCH = 40  # questions that are parsed together
 LONGEST = 120  # symbols of a form
@@ -49,7 +49,7 @@ class Mask:
     """
 
     def __init__(self, prior: Path, source: Dictionary, target: Dictionary) -> None:
-        loaded = load_prior(str(prior))
+        loaded = Prior.load(str(prior))
         loaded.check_dictionary(target.symbols, "the model's dictionary")
         self.background = loaded.background(has_source=True)
         # no question offers a name that no training question had: that reads as <unk>, like other unknown words

@@ -20,7 +20,7 @@ from fairseq_llrnn.prior.options import (
     TranslationOptions,
 )
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 __all__ = [
     "BackgroundOptions",
@@ -32,6 +32,5 @@ __all__ = [
     "PriorOptions",
     "SavedPart",
     "TranslationOptions",
-    "load_prior",
     "register_part",
 ]

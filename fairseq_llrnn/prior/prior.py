@@ -286,6 +286,3 @@ def _add_arrays(digest: Any, arrays: Mapping[str, np.ndarray]) -> None:
     for name, array in arrays.items():
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(array).tobytes())
-
-
-load_prior = Prior.load

@@ -10,7 +10,7 @@ from small_corpus import Corpus, Done, Llrnn
 from tiny_world import World
 
 from fairseq_llrnn.cli import main as llrnn_main
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def built(prior: Llrnn, data: Path) -> Callable[..., Prior]:
     def run(*options: object) -> Prior:
         done = prior(*options)
         assert done.code == 0, done.err
-        return load_prior(data / "prior")
+        return Prior.load(data / "prior")
 
     return run
 

@@ -16,7 +16,7 @@ from small_corpus import Done
 from tiny_world import World
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 SENTENCE = "le chat vert voit la mer"
 
@@ -76,7 +76,7 @@ def test_the_same_nats_as_fairseq_eval_lm(explain: Explain, host: HostCommands, 
 def test_the_parts_of_a_probability(explain: Explain, world: World) -> None:
     (sentence,) = objects(explain("--json", SENTENCE))
     assert [w["word"] for w in sentence["words"]] == [*SENTENCE.split(), "</s>"]
-    prior = load_prior(world.prior("prior"))
+    prior = Prior.load(world.prior("prior"))
     for w in sentence["words"]:
         weight = prior.log_weights[prior.symbols.index(w["word"])]
         assert math.log(w["background"]) == pytest.approx(weight, abs=1e-4)
@@ -195,7 +195,7 @@ def test_a_word_that_the_background_forbids(
     explain: Explain, host: HostCommands, world: World, changed: Change
 ) -> None:
     weights = world.place / "without_mer.tsv"
-    prior = load_prior(world.prior("prior"))
+    prior = Prior.load(world.prior("prior"))
     rows = [f"{w}\t1\n" for w, b in zip(prior.symbols, prior.log_weights, strict=True) if b > -math.inf and w != "mer"]
     weights.write_text("".join(rows), encoding="utf-8")
     out = world.place / "without_mer"
@@ -203,7 +203,7 @@ def test_a_word_that_the_background_forbids(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words",
         20, "--background", weights, "--out", out,
     )  # fmt: skip
-    fingerprint = torch.tensor(list(bytes.fromhex(load_prior(out).fingerprint)), dtype=torch.uint8)
+    fingerprint = torch.tensor(list(bytes.fromhex(Prior.load(out).fingerprint)), dtype=torch.uint8)
     path = changed(lambda state: state["model"].update({"decoder.head.prior_fingerprint": fingerprint}))
     done = explain("--prior", out, SENTENCE, path=path)
     (row,) = (line.split() for line in done.out.splitlines() if line.startswith("mer "))

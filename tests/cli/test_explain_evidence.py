@@ -16,7 +16,7 @@ from tiny_world import EVERY_SENTENCE
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 SOURCE = "el tahc Karim tiov 12 Zoé 1,000 Zoé"
 TARGET = "le chat Karim voit 12 Zoé 1 000 Zoé"
@@ -60,7 +60,7 @@ def test_the_same_as_the_hosts_scorer_on_text(
         "--score-reference", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
     )  # fmt: skip
     sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
-    unknown = load_prior(evidence.data / "lexical").symbols
+    unknown = Prior.load(evidence.data / "lexical").symbols
     chosen = [i for i, line in enumerate(targets) if set(line.split()) - set(unknown)][:3]
     for number in chosen:
         (scores,) = re.findall(rf"^P-{number}\t(.*)$", scored.out, re.MULTILINE)
@@ -78,7 +78,7 @@ def test_its_own_translation_has_the_strings(
         stdin="".join(source + "\n" for source in sources),
     )  # fmt: skip
     found = re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", typed.out, re.MULTILINE)
-    unknown = set(load_prior(evidence.data / "lexical").symbols)
+    unknown = set(Prior.load(evidence.data / "lexical").symbols)
     copied = [(sources[int(number)], score, words) for number, score, words in found if set(words.split()) - unknown]
     assert copied, "no translation has a string outside the dictionary"
     for source, score, words in copied[:2]:
@@ -89,7 +89,7 @@ def test_its_own_translation_has_the_strings(
 
 
 def test_slots_of_every_word(explain: Explain, evidence: EvidenceWorld) -> None:
-    prior = load_prior(evidence.data / "lexical")
+    prior = Prior.load(evidence.data / "lexical")
     assert not {"Karim", "Zoé"} & {*prior.symbols, *prior.source_symbols}
     words = sentence_of(explain("--json", "--top", 99, "--source", SOURCE, TARGET))["words"]
     assert [w["token"] for w in words] == [*TARGET.split(), "</s>"]

@@ -19,7 +19,7 @@ from translation_world import TranslationWorld, pairs
 from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.prior.parts import LexicalPart
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 TARGET = "le chat vert voit la mer"
 SOURCE = "el tahc trev tiov al rem"  # as source_of spells it
@@ -72,7 +72,7 @@ def changed(translators: dict[str, Path], tmp_path: Path) -> Change:
 
 @pytest.fixture(scope="module")
 def prior(translation: TranslationWorld) -> Prior:
-    return load_prior(translation.data / "lexical")
+    return Prior.load(translation.data / "lexical")
 
 
 def objects(done: Done) -> list[dict[str, Any]]:

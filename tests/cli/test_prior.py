@@ -16,7 +16,7 @@ from host_commands import script
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.features.readers.apertium import ANALYSERS_FOLDER
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 Built = Callable[..., Prior]
 
@@ -41,7 +41,7 @@ def built(build: Build, corpus: Corpus) -> Built:
     def run(*options: object) -> Prior:
         done = build(*options)
         assert done.code == 0, done.err
-        return load_prior(corpus.out)
+        return Prior.load(corpus.out)
 
     return run
 
@@ -296,7 +296,7 @@ def test_apertium_that_is_not_installed(build: Build, monkeypatch: pytest.Monkey
 
 def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
     assert llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out).code == 0
-    prior = load_prior(corpus.out)
+    prior = Prior.load(corpus.out)
     assert prior.output.num_classes == len(prior.symbols) == 17
     assert row(prior, "zut") == {"TOPFORM:zut": 1}
     assert weight(prior, "le") == weight(prior, "zut") == weight(prior, "</s>") == pytest.approx(1 / 14)
@@ -518,7 +518,7 @@ def test_a_place_below_a_file(build: Build, corpus: Corpus) -> None:
 def test_folders_on_the_way_are_made(build: Build, corpus: Corpus) -> None:
     out = corpus.place / "new" / "deep" / "prior"
     assert build("--out", out).code == 0
-    load_prior(out)
+    Prior.load(out)
     assert list(out.parent.iterdir()) == [out]
 
 
@@ -540,7 +540,7 @@ def test_a_file_is_left_alone(build: Build, corpus: Corpus) -> None:
 def test_an_empty_folder_is_free(build: Build, corpus: Corpus) -> None:
     corpus.out.mkdir()
     assert build().code == 0
-    load_prior(corpus.out)
+    Prior.load(corpus.out)
 
 
 def test_a_full_disk_leaves_nothing_behind_and_the_earlier_prior_alone(

@@ -10,7 +10,7 @@ import torch
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 TEXT = """\
 le chat dort
@@ -71,7 +71,7 @@ def built(build: Build, corpus: Corpus) -> Callable[..., Prior]:
     def run(*options: object) -> Prior:
         done = build(*options)
         assert done.code == 0, done.err
-        return load_prior(corpus.out)
+        return Prior.load(corpus.out)
 
     return run
 
@@ -160,7 +160,7 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
     assert not corpus.out.exists()
     done = build(*options, "--on-zero", "skip")
     assert "note: 2 sentences of --count-text to which the background gives probability zero, that training" in done.err
-    skipping = load_prior(corpus.out)
+    skipping = Prior.load(corpus.out)
     assert skipping.find(AutomatonPart).on_zero == "skip"
     floor = built(*options, "--on-zero", "floor")
     after = probabilities(floor, "la")

@@ -13,7 +13,7 @@ from host_commands import HostCommands
 from small_corpus import Done, Llrnn
 
 from fairseq_llrnn.prior.parts import LexicalPart
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 ENGLISH = ["the house", "the cat", "the window", "12 cats", "a window"]
 FRENCH = ["la maison", "le chat", "la fenêtre", "12 chats", "une fenêtre"]
@@ -291,7 +291,7 @@ def test_the_summary_tells_of_it(prior: Run, data: Path, llrnn: Llrnn) -> None:
     prior()
     shown = llrnn("show", data / "prior").out
     assert "\nparts       lexical            translations of source words, aligned by ibm1; weight 0.5\n" in shown
-    assert load_prior(data / "prior").counts()["source words"] == 7
+    assert Prior.load(data / "prior").counts()["source words"] == 7
     [lexical] = json.loads(llrnn("show", data / "prior", "--json").out)["parts"]
     assert lexical.items() >= {"weight": 0.5, "learned": False, "aligner": "ibm1"}.items()
     prior("--lexical-weight", "learned")

@@ -15,7 +15,7 @@ from tiny_world import MODEL, TRAINING, USER_DIR, World, build, read_checkpoint
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 
 @pytest.fixture(scope="module")
@@ -63,16 +63,16 @@ def test_the_prior_is_whole_without_the_places_of_the_training(
     assert "note: 1 words of the background's model that --dict lacks: they are dropped" in said
     moved = tmp_path / "elsewhere"
     shutil.copytree(out, moved)
-    prior = load_prior(moved, load_general_model)
+    prior = Prior.load(moved, load_general_model)
     background = prior.background()
     assert isinstance(background, ModelBackground) and background.temperature == 1.25
     assert background.log_weights(background.start(2)).dtype == torch.float32
     assert background.log_weight == math.log(0.9) and background.rest is not None
-    assert prior.fingerprint == load_prior(out).fingerprint
-    assert prior.fingerprint != load_prior(world.prior("prior")).fingerprint
+    assert prior.fingerprint == Prior.load(out).fingerprint
+    assert prior.fingerprint != Prior.load(world.prior("prior")).fingerprint
     # it can take its own place, and be looked into without fairseq
     prior.save(moved)
-    assert load_prior(moved).fingerprint == prior.fingerprint
+    assert Prior.load(moved).fingerprint == prior.fingerprint
     assert "model:" in host.run("llrnn", "show", moved).out
 
 
@@ -168,10 +168,10 @@ def test_a_damaged_copy(built: tuple[Path, str], tmp_path: Path) -> None:
     checkpoint = broken / "model" / "checkpoint.pt"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
     with pytest.raises(PriorError, match=r"model/checkpoint.pt is not the one that the prior was built with"):
-        load_prior(broken)
+        Prior.load(broken)
     shutil.rmtree(broken / "model")
     with pytest.raises(PriorError, match=r"expected the model's file model/checkpoint.pt, found none"):
-        load_prior(broken)
+        Prior.load(broken)
 
 
 def test_a_copy_that_is_no_model(host: HostCommands, world: World, built: tuple[Path, str], tmp_path: Path) -> None:
@@ -192,4 +192,4 @@ def test_a_copy_that_is_no_model(host: HostCommands, world: World, built: tuple[
 
 def test_only_the_rim_can_build_it(built: tuple[Path, str]) -> None:
     with pytest.raises(PriorError, match="a model, which only fairseq can build"):
-        load_prior(built[0]).background()
+        Prior.load(built[0]).background()

@@ -13,7 +13,7 @@ from host_commands import HostCommands
 from small_corpus import Corpus, Done, Llrnn
 from tiny_world import EVERY_SENTENCE, MODEL, TRAINING, USER_DIR, every_word_once, sentences, write_lexicon
 
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 
 def row(prior: Prior, piece: str) -> dict[str, float]:
@@ -81,7 +81,7 @@ def pieces(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> Piec
 
 
 def test_real_pieces_have_the_features_of_their_words(pieces: PieceWorld) -> None:
-    prior = load_prior(pieces.data / "prior")
+    prior = Prior.load(pieces.data / "prior")
     assert prior.settings["pieces"] == "sentencepiece"
     begins = [s for s in prior.symbols[4:] if s.startswith("▁")]
     inside = [s for s in prior.symbols[4:] if not s.startswith(("▁", "madeupword"))]
@@ -107,7 +107,7 @@ def _always_alone(piece: str, line: list[str]) -> bool:
 
 
 def test_show_tells_a_piece_and_its_shares(pieces: PieceWorld, llrnn: Llrnn) -> None:
-    prior = load_prior(pieces.data / "prior")
+    prior = Prior.load(pieces.data / "prior")
     piece = next(s for s in prior.symbols[4:] if s.startswith("▁") and s[1:] not in prior.symbols and len(s) > 2)
     done = llrnn("show", pieces.data / "prior", piece[1:])
     assert done.code == 0
@@ -173,7 +173,7 @@ def test_bpe_split_by_hand(corpus: Corpus, llrnn: Llrnn) -> None:
     done = bpe(corpus, llrnn, "--conllu", corpus.treebank, "--count-text", text, "--features", "POS,Gender", "--shapes")
     assert done.code == 0, done.err
     assert "note: 1 words of the text that the lexicon lacks" in done.err  # chats
-    prior = load_prior(corpus.out)
+    prior = Prior.load(corpus.out)
     assert row(prior, "chat") == {"NOTTOP": 1, "Piece:Ends": 1, "POS:NOUN": 1, "Gender:Masc": 1}
     assert row(prior, "petit@@") == {"NOTTOP": 1, "Piece:GoesOn": 1, "POS:ADJ": 1, "Gender:Fem": 1}
     # half of its occurrences are in chatte, the others in chats, which the treebank lacks
@@ -187,7 +187,7 @@ def test_bpe_split_by_hand(corpus: Corpus, llrnn: Llrnn) -> None:
 def test_without_lexicon_and_text_pieces_say_what_they_show(corpus: Corpus, llrnn: Llrnn) -> None:
     rules = corpus.write("patterns.toml", '[patterns]\nFeminine = "petite?|l[ae]"\n')
     assert bpe(corpus, llrnn, "--shapes", "--patterns", rules).code == 0
-    prior = load_prior(corpus.out)
+    prior = Prior.load(corpus.out)
     assert row(prior, "petit@@") == {"NOTTOP": 1, "Piece:GoesOn": 1, "Pattern:Feminine": 1}
     assert row(prior, "12").keys() == {"NOTTOP", "Piece:Ends", "Shape:Number", "Shape:SmallNumber"}
 

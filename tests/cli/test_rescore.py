@@ -21,7 +21,7 @@ from translation_world import SIZES, TRAINING, TranslationWorld
 from fairseq_llrnn.cli.tables import percent
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.plugin.scoring.sentences import Scorer, load_scorer
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.rescoring import rescoring
 
 MOSES = """\
@@ -238,7 +238,7 @@ def test_hypotheses_with_strings_of_the_source(
         (score,) = {features for n, text, features, _ in found if (int(n), text) == (number, line)}
         assert float(score.removeprefix("llrnn_model= ")) == pytest.approx(expected[number], abs=2e-3)
         assert lines_of(out)[number] == line or "Zoé" not in line, "the string that the source offers is better"
-    known = load_prior(evidence.data / "lexical").symbols
+    known = Prior.load(evidence.data / "lexical").symbols
     unknown = words = 0  # every unknown word of a source of this world is evidence
     for src, line in [(src, text) for src, one in zip(sources, lists, strict=True) for _, text in one]:
         unknown += sum(word not in known and word not in src.split() for word in line.split())

@@ -9,7 +9,7 @@ import pytest
 from small_corpus import Corpus, Llrnn
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_the_summary_as_a_table(prior: Path, llrnn: Llrnn) -> None:
     assert rows["Gender"] == ["2", "9"]  # features, words
     assert rows["Number"] == ["2", "10"]
     where = lines.index("background  unigram")
-    weights = np.exp(load_prior(prior).log_weights)
+    weights = np.exp(Prior.load(prior).log_weights)
     entropy = -sum(w * math.log(w) for w in weights if w > 0)
     assert lines[where + 1].strip() == (
         f"14 possible next words, entropy {entropy:.3f} nats (perplexity {math.exp(entropy):.1f})"
@@ -57,7 +57,7 @@ def test_the_summary_as_a_table(prior: Path, llrnn: Llrnn) -> None:
 def test_the_largest_signatures(prior: Path, llrnn: Llrnn) -> None:
     shown = llrnn("show", "--json", prior).out
     summary = json.loads(shown)
-    sizes = np.bincount(load_prior(prior).output.class_of)
+    sizes = np.bincount(Prior.load(prior).output.class_of)
     assert summary["words_alone_in_their_signature"] == (sizes == 1).sum()
     first = summary["largest_signatures"][0]
     assert first["words"] == sizes.max() == 2
@@ -123,7 +123,7 @@ def test_input_features_of_their_own(corpus: Corpus, llrnn: Llrnn) -> None:
 def test_a_word(prior: Path, llrnn: Llrnn) -> None:
     done = llrnn("show", prior, "chatte")
     assert done.code == 0
-    loaded = load_prior(prior)
+    loaded = Prior.load(prior)
     b = {w: float(np.exp(loaded.log_weights[loaded.symbols.index(w)])) for w in ("table", "chatte")}
     lines = done.out.splitlines()
     assert lines[0] == "chatte"

@@ -24,7 +24,7 @@ from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 from fairseq_llrnn.prior.parts.evidence import evidence_table
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 WORDS = "le la maison raison saison 12 1998 3/4/2012 B-52 Lyon Bob www.a.fr"
@@ -156,7 +156,7 @@ def test_round_trip(tmp_path: Path, more: Callable[[Prior], Prior]) -> None:
     assert sorted(p.name for p in (tmp_path / "prior").iterdir()) == [
         "arrays.npz", "dictionary.txt", "prior.json", "source.txt"
     ]  # fmt: skip
-    loaded = load_prior(tmp_path / "prior")
+    loaded = Prior.load(tmp_path / "prior")
     assert loaded.find(EvidencePart) == EvidencePart(rules)
     assert loaded.source_symbols == SOURCE
     assert loaded.fingerprint == prior.fingerprint
@@ -207,13 +207,13 @@ def damage(directory: Path, change: Callable[[dict[str, Any]], object]) -> None:
 def test_a_strangers_description(saved: Path, entry: Any, says: str) -> None:
     damage(saved, lambda d: d["parts"][0].update(entry))
     with pytest.raises(PriorError, match=f"{says}.*; build it again with `llrnn prior`"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def test_features_of_slots_that_are_missing(saved: Path) -> None:
     damage(saved, lambda d: d.update(output_features=[f"x{name}" for name in d["output_features"]]))
     with pytest.raises(PriorError, match="the evidence has no feature Evidence:Copy, Evidence:Name, .*, NOTTOP; build"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def test_an_unknown_word_that_shares_its_signature(tmp_path: Path) -> None:
@@ -223,26 +223,26 @@ def test_an_unknown_word_that_shares_its_signature(tmp_path: Path) -> None:
     output = replace(prior.output, class_of=class_of)
     replace(prior, output=output, input=output).save(tmp_path / "prior")
     with pytest.raises(PriorError, match="the evidence needs <unk> alone in its signature; build it"):
-        load_prior(tmp_path / "prior")
+        Prior.load(tmp_path / "prior")
 
 
 def test_source_words_that_are_missing_or_others(saved: Path) -> None:
     (saved / "source.txt").write_text("<s>\nx\n", encoding="utf-8")
     with pytest.raises(PriorError, match=r"source\.txt: expected the words the prior was made for.*; build it again"):
-        load_prior(saved)
+        Prior.load(saved)
     (saved / "source.txt").unlink()
     with pytest.raises(PriorError, match="a file of the prior cannot be read"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 @pytest.mark.parametrize("hash_of_source", ["0", None])
 def test_source_words_of_another_hash(saved: Path, hash_of_source: str | None) -> None:
     damage(saved, lambda d: d.update(source_dictionary_sha256=hash_of_source))
     with pytest.raises(PriorError, match="source.txt: expected the words the prior was made for, found others"):
-        load_prior(saved)
+        Prior.load(saved)
     damage(saved, lambda d: d.pop("source_dictionary_sha256"))
     with pytest.raises(PriorError, match="some of its parts belong to source words, and there are none; build"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def test_source_words_without_unknown_ones(saved: Path) -> None:
@@ -251,13 +251,13 @@ def test_source_words_without_unknown_ones(saved: Path) -> None:
     digest = hashlib.sha256(words.encode()).hexdigest()
     damage(saved, lambda d: d.update(source_dictionary_sha256=digest))
     with pytest.raises(PriorError, match="the source words of the evidence lack <unk>; build it again"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def test_a_description_too_deep(saved: Path) -> None:
     (saved / "prior.json").write_text("[" * 100_000, encoding="utf-8")
     with pytest.raises(PriorError, match="expected JSON, found damage"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 # ---- words that need evidence ---------------------------------------------------------------------------------------

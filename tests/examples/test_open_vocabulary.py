@@ -11,7 +11,7 @@ from host_commands import HostCommands
 from tiny_world import World, sentences
 
 from fairseq_llrnn.prior.parts import OpenVocabularyPart
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install 'fairseq-llrnn[pieces]'")
 example, units = load(EXAMPLES / "open_vocabulary", "open_vocabulary", "open_systems")
@@ -46,7 +46,7 @@ def test_all_systems_are_measured_in_bits_per_character(
     assert again == shown
     # the spelling of <unk>, by hand
     prior = tmp_path / "open" / "data-bin" / "prior"
-    vocabulary = load_prior(prior).find(OpenVocabularyPart).vocabulary
+    vocabulary = Prior.load(prior).find(OpenVocabularyPart).vocabulary
     known = [line.split()[0] for line in (tmp_path / "unk" / "dict.txt").read_text(encoding="utf-8").splitlines()]
     shares = np.exp(vocabulary.log_shares)
 

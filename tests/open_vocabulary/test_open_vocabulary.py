@@ -26,7 +26,7 @@ from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, class_l
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 # ---- classes --------------------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ def test_a_text_without_rare_words_is_refused() -> None:
 def test_a_prior_keeps_its_open_vocabulary(tmp_path: Path) -> None:
     prior = opened()
     prior.save(tmp_path / "prior")
-    again = load_prior(tmp_path / "prior")
+    again = Prior.load(tmp_path / "prior")
     assert again.fingerprint == prior.fingerprint
     ours, theirs = (found.find(OpenVocabularyPart).vocabulary for found in (prior, again))
     assert ours.names == theirs.names
@@ -177,7 +177,7 @@ def test_damaged_descriptions_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "prior" / "prior.json"
     path.write_text(path.read_text().replace('"characters"', '"runes"'))
     with pytest.raises(PriorError, match="unknown kind"):
-        load_prior(tmp_path / "prior")
+        Prior.load(tmp_path / "prior")
 
 
 # ---- ids ------------------------------------------------------------------------------------------------------------

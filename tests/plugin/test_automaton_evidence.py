@@ -10,7 +10,7 @@ from tiny_world import Setting
 from translation_world import assert_steps_agree
 
 from fairseq_llrnn.plugin.search.generator import ColumnGenerator
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 # the root gives every word after these; the grammar allows only a few, but for what the source offers
 BIGRAMS = {"le": {"chat": 0.6, "roi": 0.1}, "la": {"mer": 0.5}}
@@ -18,7 +18,7 @@ PHRASES = [{"le": 1, "la": 1}, {"chat": 2, "mer": 2}, {"</s>": 0, "le": 1, "la":
 
 
 def made(evidence: EvidenceWorld, kind: str) -> Setting:
-    prior = load_prior(evidence.data / "static")
+    prior = Prior.load(evidence.data / "static")
     known = with_bigrams(prior, BIGRAMS) if kind == "bigrams" else with_grammar(prior, PHRASES)
     return make(evidence, "llrnn_lstm", "static", loaded=known)
 

@@ -14,7 +14,7 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.search.generator import AligningColumnGenerator, ColumnGenerator, choose_generator
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 GENERATORS = [partial(ColumnGenerator, over_candidates=True), ColumnGenerator]
 
@@ -25,7 +25,7 @@ def grammatical(world: World) -> Setting:
 
 
 def made(world: World, states: list[dict[str, int]] = GRAMMAR) -> Setting:
-    setting = build(world.train_args(), with_grammar(load_prior(world.prior("prior")), states))
+    setting = build(world.train_args(), with_grammar(Prior.load(world.prior("prior")), states))
     randomise(setting.model)
     setting.model.eval()
     return setting
@@ -183,7 +183,7 @@ def test_who_searches_with_limits(world: World, grammatical: Setting) -> None:
     aligning = choose_generator(models, Namespace(print_alignment="soft"))
     assert isinstance(aligning, partial)
     assert (aligning.func, aligning.keywords) == (AligningColumnGenerator, {"print_alignment": "soft"})
-    bigrams = build(world.train_args(), with_bigrams(load_prior(world.prior("prior")), {"le": {"chat": 0.9}})).model
+    bigrams = build(world.train_args(), with_bigrams(Prior.load(world.prior("prior")), {"le": {"chat": 0.9}})).model
     assert choose_generator([bigrams], Namespace(sampling=True)) is None, "every string may end anywhere"
 
 
@@ -192,7 +192,7 @@ def test_who_searches_with_limits(world: World, grammatical: Setting) -> None:
 
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
 def test_translations_are_strings_of_the_grammar(translation: TranslationWorld, arch: str) -> None:
-    prior = with_grammar(load_prior(translation.data / "prior"))
+    prior = with_grammar(Prior.load(translation.data / "prior"))
     setting = build(translation.train_args(arch), prior)
     randomise(setting.model, scale=0.3)
     setting.model.eval()
@@ -209,7 +209,7 @@ def test_translations_are_strings_of_the_grammar(translation: TranslationWorld, 
 
 @pytest.mark.parametrize("bigrams", [False, True])
 def test_steps_in_any_order_equal_the_whole_sequence(translation: TranslationWorld, bigrams: bool) -> None:
-    prior = load_prior(translation.data / "prior")
+    prior = Prior.load(translation.data / "prior")
     chain = with_bigrams(prior, {"le": {"chat": 0.6, "roi": 0.1}, "voit": {"la": 0.5}})
     setting = build(translation.train_args(), chain if bigrams else with_grammar(prior))
     randomise(setting.model, scale=0.3)
@@ -219,7 +219,7 @@ def test_steps_in_any_order_equal_the_whole_sequence(translation: TranslationWor
 
 
 def test_alignments_where_there_are_fewer_strings_than_the_beam_is_wide(translation: TranslationWorld) -> None:
-    setting = build(translation.train_args(), with_grammar(load_prior(translation.data / "prior")))
+    setting = build(translation.train_args(), with_grammar(Prior.load(translation.data / "prior")))
     randomise(setting.model, scale=0.3)
     setting.model.eval()
     found = search(setting, AligningColumnGenerator, pairs(setting.task, LINES), beam_size=5, max_len_b=2)
@@ -232,7 +232,7 @@ def test_alignments_where_there_are_fewer_strings_than_the_beam_is_wide(translat
 
 @pytest.mark.parametrize("formula", ["signature", "plain"])
 def test_the_criterion_agrees_with_the_definition(world: World, formula: str) -> None:
-    prior = load_prior(world.prior("prior"))
+    prior = Prior.load(world.prior("prior"))
     lines = ["le chat voit la mer", "la verte mer", "le petit petit pont voit bien"]
     bigrams = with_bigrams(prior, {"le": {"chat": 0.6}, "la": {"mer": 0.3, "rose": 0.3}})
     for changed in (with_grammar(prior), bigrams):
@@ -251,7 +251,7 @@ def test_the_criterion_agrees_with_the_definition(world: World, formula: str) ->
 
 def test_gradients_are_those_of_dense_masses_and_padding_has_none(world: World) -> None:
     """The corrections of a grammar against the same masses as a tensor; after padding, where all may be forbidden."""
-    prior = with_grammar(load_prior(world.prior("prior")))
+    prior = with_grammar(Prior.load(world.prior("prior")))
     gradients = []
     for sparse in (True, False):
         setting = build([*world.train_args(), "--label-smoothing", "0.1"], prior, double=True)
@@ -268,7 +268,7 @@ def test_gradients_are_those_of_dense_masses_and_padding_has_none(world: World) 
 
 
 def test_a_sentence_outside_the_grammar_is_named(world: World) -> None:
-    setting = build(world.train_args(), with_grammar(load_prior(world.prior("prior"))))
+    setting = build(world.train_args(), with_grammar(Prior.load(world.prior("prior"))))
     sample = batch(setting.task.dictionary, ["la mer", "le chat voit un pont"])
     message = "gives word 'un' no mass, but it is the target at position 4 of sample 2, .* with --on-zero skip or --on-"
     with pytest.raises(DataError, match=message):

@@ -15,7 +15,7 @@ from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.sentences import read_sentences
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_cut_sentences
 from fairseq_llrnn.prior.parts import AutomatonPart
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 LINES = ["le chat voit la mer", "la rose", "la verte mer"]
 
@@ -23,7 +23,7 @@ LINES = ["le chat voit la mer", "la rose", "la verte mer"]
 def held_out(world: World, folds: int = 3) -> Prior:
     words = load_dictionary(world.data / "dict.txt")
     made = ngram_from_text(read_sentences([world.place / "train.txt"], words), words, 3, folds)
-    known = replace(load_prior(world.prior("prior")), log_weights=made.log_weights)
+    known = replace(Prior.load(world.prior("prior")), log_weights=made.log_weights)
     return known.with_part(AutomatonPart(made.automaton, "ngram"))
 
 
@@ -58,7 +58,7 @@ def test_training_is_held_out_and_validation_is_not(world: World) -> None:
 
 
 def test_sentences_without_probability_are_left_out(world: World) -> None:
-    prior = with_grammar(load_prior(world.prior("prior")), on_zero="skip")
+    prior = with_grammar(Prior.load(world.prior("prior")), on_zero="skip")
     setting = build([*world.train_args(), "--label-smoothing", "0.1", "--adaptor-penalty", "0.1"], prior)
     randomise(setting.model)
     mixed, size, log = setting.criterion(setting.model, batch(setting.task.dictionary, LINES))
@@ -81,7 +81,7 @@ def test_sentences_without_probability_are_left_out(world: World) -> None:
 def test_a_batch_of_nothing_but_such_sentences(world: World) -> None:
     from fairseq.logging import metrics
 
-    setting = build(world.train_args(), with_grammar(load_prior(world.prior("prior")), on_zero="skip"))
+    setting = build(world.train_args(), with_grammar(Prior.load(world.prior("prior")), on_zero="skip"))
     loss, size, log = setting.criterion(setting.model, batch(setting.task.dictionary, ["la rose", "un roi"]))
     assert (loss.item(), size) == (0.0, 0)
     with metrics.aggregate(new_root=True) as found:
@@ -96,7 +96,7 @@ def check(setting: Setting, lines: list[str]) -> None:
 
 
 def test_what_training_looks_at_first(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    prior = load_prior(world.prior("prior"))
+    prior = Prior.load(world.prior("prior"))
     setting = build(world.train_args(), with_grammar(prior))
     check(setting, [LINES[0], LINES[2]])
     message = (
@@ -113,7 +113,7 @@ def test_what_training_looks_at_first(world: World, caplog: pytest.LogCaptureFix
 
 def test_positions_without_their_place_are_refused_where_it_matters(world: World) -> None:
     """What fairseq-eval-lm --softmax-batch does: it hands over scores of some positions, not where they are."""
-    prior = load_prior(world.prior("prior"))
+    prior = Prior.load(world.prior("prior"))
     for known, possible in ((prior, True), (with_grammar(prior), False)):
         setting = build(world.train_args(), known)
         setting.model.eval()
@@ -128,7 +128,7 @@ def test_positions_without_their_place_are_refused_where_it_matters(world: World
 
 
 def test_blocks_that_cut_sentences(world: World) -> None:
-    prior = load_prior(world.prior("prior"))
+    prior = Prior.load(world.prior("prior"))
     for mode in (None, "none"):
         with pytest.raises(OptionError, match="--sample-break-mode none: it cuts sentences, but .* is a grammar; say"):
             refuse_cut_sentences(with_grammar(prior), mode)
@@ -144,7 +144,7 @@ def test_blocks_that_cut_sentences(world: World) -> None:
 
 
 def test_a_task_looks_before_it_trains(world: World, tmp_path: Path) -> None:
-    with_grammar(load_prior(world.prior("prior"))).save(tmp_path / "prior")
+    with_grammar(Prior.load(world.prior("prior"))).save(tmp_path / "prior")
     setting = build([*world.train_args(), "--prior", tmp_path / "prior"])
     with pytest.raises(DataError, match="sentence 1 of the train data: the background gives .* probability zero"):
         setting.task.load_dataset("train", combine=True)

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from translation_world import TranslationWorld, pairs
 
 from fairseq_llrnn.plugin.search.generator import ColumnGenerator, choose_generator
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 OVER_CANDIDATES = partial(ColumnGenerator, over_candidates=True)
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -103,7 +103,7 @@ def test_an_empty_source_or_a_forced_beginning_in_translation(translation: Trans
 
 
 def test_a_vocabulary_of_three_words(world: World) -> None:
-    setting = build(world.train_args(), few_words(load_prior(world.prior("prior")), ["chat"]))
+    setting = build(world.train_args(), few_words(Prior.load(world.prior("prior")), ["chat"]))
     randomise(setting.model)
     setting.model.eval()
     sample = {"net_input": {"src_tokens": torch.full((1, 1), 2), "src_lengths": torch.ones(1)}}

@@ -14,7 +14,7 @@ from translation_world import SIZES, TRAINING, assert_steps_agree, source_of
 from fairseq_llrnn.backgrounds.copied_words import CopiedWords
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.prior.parts import CopiedWordsPart
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 LISTED = "le la chat mer voit roi".split()
 
@@ -131,7 +131,7 @@ def test_options_and_priors_that_do_not_go_together(host: HostCommands, place: P
     assert not (place / "wrong").exists()
     make_prior(host, place, "checked", "--copy-source-words")
     make_prior(host, place, "without", "--on-zero", "skip")
-    prior = load_prior(place / "checked")
+    prior = Prior.load(place / "checked")
     with pytest.raises(PriorError, match="prior's words to copy were made for another source dictionary than there"):
         prior.check_source_dictionary(prior.source_symbols[:-1], "there")
-    assert prior.find(CopiedWordsPart) is not None and prior.fingerprint != load_prior(place / "without").fingerprint
+    assert prior.find(CopiedWordsPart) is not None and prior.fingerprint != Prior.load(place / "without").fingerprint

@@ -13,7 +13,7 @@ from tiny_world import build
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, UnknownTwins
 from fairseq_llrnn.prior.parts.evidence import evidence_table
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_a_target_that_needs_evidence_and_has_none(evidence: EvidenceWorld) -> N
     """The advice is about --unsupported, where the prior was built with it."""
     settings = {"unsupported": ["numbers=0"]}
     for more, says in (({}, "--background unigram"), (settings, r"--unsupported numbers=0\).*small weights there")):
-        prior = load_prior(evidence.data / "static")
+        prior = Prior.load(evidence.data / "static")
         prior = replace(prior, settings={**prior.settings, **more})
         decoder = make(evidence, "llrnn_lstm", "static", loaded=prior).model.decoder
         with pytest.raises(DataError, match=says):

@@ -24,7 +24,7 @@ from fairseq_llrnn.features.spelling import shape_features, suffixes
 from fairseq_llrnn.plugin.search.generator import AligningColumnGenerator, ColumnGenerator, choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
 from fairseq_llrnn.prior.parts import EvidencePart
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 OVER_CANDIDATES = partial(ColumnGenerator, over_candidates=True)
 OPTIONS: list[dict[str, Any]] = [
@@ -238,7 +238,7 @@ def test_beam_search_is_exact(evidence: EvidenceWorld, arch: str, prior: str, op
 
 def test_a_beam_wider_than_all_strings_finds_all_strings(evidence: EvidenceWorld) -> None:
     """The words `chat` and `12` of which one is a slot, and two slots more: every hypothesis of one or two words."""
-    prior = few_words(load_prior(evidence.data / "static"), ["chat", "12"])
+    prior = few_words(Prior.load(evidence.data / "static"), ["chat", "12"])
     setting = make(evidence, "llrnn_lstm", "static", loaded=prior)
     chosen = Options(beam_size=30, max_len_b=2, normalize_scores=False)
     source, strings = SENTENCES[0], ["chat", "12", "Ann", "Zoé"]

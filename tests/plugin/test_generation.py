@@ -10,7 +10,7 @@ from dynamic_prior import by_definition, dynamic, few_words, make
 from tiny_world import Setting, World, batch, build, randomise
 from torch import Tensor
 
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 NETWORKS = {
     "lstm": [],
@@ -76,7 +76,7 @@ def test_a_temperature_tempers_features_and_never_the_background(
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_wide_beam_finds_what_enumeration_finds(world: World, network: str, background: str) -> None:
     words, longest = ["chat", "vert", "livre"], 3
-    prior = few_words(load_prior(world.prior("prior")), words)
+    prior = few_words(Prior.load(world.prior("prior")), words)
     setting = build([*world.train_args(), *NETWORKS[network]], dynamic(prior) if background == "dynamic" else prior)
     randomise(setting.model)
     setting.model.eval()

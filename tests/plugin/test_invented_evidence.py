@@ -12,7 +12,7 @@ from fairseq_llrnn.evidence.synthetic_words import LEAST_PROBABILITY, POOL, cert
 from fairseq_llrnn.prior.evidence import add_evidence
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 RULES = EvidenceRules(("numbers", "names", "copies"), {}, {})
 
@@ -29,7 +29,7 @@ class Pairs:
 
 @pytest.fixture()
 def prior(translation: TranslationWorld) -> Prior:
-    loaded = load_prior(translation.data / "lexical")
+    loaded = Prior.load(translation.data / "lexical")
     return add_evidence(loaded, RULES, loaded.source_symbols)
 
 

@@ -16,7 +16,7 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.scoring.explainer import LanguageModelExplainer
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 LEARN = "--learn-background-temperature"
 GRAMMATICAL = ["le chat voit la mer", "la mer voit bien", "le petit pont"]
@@ -24,7 +24,7 @@ AFTER = {"le": {"chat": 0.5, "roi": 0.3}, "la": {"mer": 0.6, "verte": 0.2}, "cha
 
 
 def prior_of(path: Path, kind: str) -> Prior:
-    prior = load_prior(path)
+    prior = Prior.load(path)
     return with_grammar(prior) if kind == "grammar" else with_bigrams(prior, AFTER)
 
 

@@ -15,7 +15,7 @@ from tiny_world import World, batch, build, randomise, read_checkpoint
 
 from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 ENDS = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
 
@@ -240,7 +240,7 @@ def test_what_score_refuses(host: HostCommands, world: World, model: Path, train
 
 def test_searches_spell_unknown_words(host: HostCommands, world: World, model: Path) -> None:
     """<unk> is no word of the output any more: beams and samples show strings that the dictionary lacks."""
-    symbols = set(load_prior(world.prior("open")).symbols)
+    symbols = set(Prior.load(world.prior("open")).symbols)
     for options in (["--beam", 12, "--nbest", 12], ["--sampling", "--beam", 12, "--nbest", 12]):
         found = host.run(
             "fairseq-interactive", *world.task_args("open"), "--path", model, "--max-len-b", 8, *options,

@@ -41,9 +41,9 @@ import torch
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
-prior = load_prior(sys.argv[1])
+prior = Prior.load(sys.argv[1])
 class_of = torch.from_numpy(prior.output.class_of)
 embed = FeatureEmbedding(prior.input.features, torch.from_numpy(prior.input.class_of), 8)
 network, output = RecurrentNetwork(8, 8, 1), LogLinearOutput(prior.output.features, class_of, 8)

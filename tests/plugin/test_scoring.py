@@ -17,7 +17,7 @@ from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.plugin.scoring.sentences import IMPOSSIBLE, TOO_LONG, UNKNOWN, WORDS, Scorer, load_scorer
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 STOCK = {
     "transformer": [*SIZES["llrnn_transformer"], "--max-target-positions", "9", "--max-source-positions", "9"],
@@ -192,7 +192,7 @@ def test_sentences_that_are_too_long(checkpoints: dict[str, Path], source: int, 
 def test_words_that_the_background_forbids(
     host: HostCommands, world: World, trained: Path, changed: Change, tmp_path: Path
 ) -> None:
-    prior = load_prior(world.prior("prior"))
+    prior = Prior.load(world.prior("prior"))
     rows = [f"{w}\t1\n" for w, b in zip(prior.symbols, prior.log_weights, strict=True) if b > -math.inf and w != "mer"]
     (tmp_path / "weights.tsv").write_text("".join(rows), encoding="utf-8")
     out = tmp_path / "without_mer"
@@ -200,7 +200,7 @@ def test_words_that_the_background_forbids(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words",
         20, "--background", tmp_path / "weights.tsv", "--out", out,
     )  # fmt: skip
-    fingerprint = torch.tensor(list(bytes.fromhex(load_prior(out).fingerprint)), dtype=torch.uint8)
+    fingerprint = torch.tensor(list(bytes.fromhex(Prior.load(out).fingerprint)), dtype=torch.uint8)
 
     def change(state: dict[str, Any]) -> None:
         state["model"]["decoder.head.prior_fingerprint"] = fingerprint

@@ -19,7 +19,7 @@ from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.options import TranslationOptions
 from fairseq_llrnn.prior.parts import LexicalPart
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.translations import add_translations
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "fenêtre", "chat", "12", "madeupword0000")
@@ -65,7 +65,7 @@ def test_round_trip(tmp_path: Path) -> None:
     for settings in (PriorSettings(top_words=2), other):
         prior = build(settings)
         prior.save(tmp_path / "prior")
-        loaded = load_prior(tmp_path / "prior")
+        loaded = Prior.load(tmp_path / "prior")
         assert loaded.symbols == prior.symbols
         assert loaded.fingerprint == prior.fingerprint
         assert loaded.counts() == prior.counts()
@@ -93,7 +93,7 @@ def test_fingerprint_knows_the_background() -> None:
 def test_saving_again_replaces_and_leaves_nothing_behind(tmp_path: Path) -> None:
     build().save(tmp_path / "prior")
     build(PriorSettings(top_words=3)).save(tmp_path / "prior")
-    assert load_prior(tmp_path / "prior").settings["top_words"] == 3
+    assert Prior.load(tmp_path / "prior").settings["top_words"] == 3
     assert [p.name for p in tmp_path.iterdir()] == ["prior"]
 
 
@@ -151,13 +151,13 @@ def saved(tmp_path: Path) -> Path:
 
 def test_not_a_prior(tmp_path: Path, saved: Path) -> None:
     with pytest.raises(PriorError, match="expected a prior .*found none; make one with `llrnn prior`"):
-        load_prior(tmp_path / "nowhere")
+        Prior.load(tmp_path / "nowhere")
     (saved / "prior.json").write_text('{"format": "something"}', encoding="utf-8")
     with pytest.raises(PriorError, match="expected the description of a fairseq_llrnn prior"):
-        load_prior(saved)
+        Prior.load(saved)
     (saved / "prior.json").write_text('{"format": ', encoding="utf-8")
     with pytest.raises(PriorError, match="expected JSON, found damage"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def test_another_version(saved: Path) -> None:
@@ -165,7 +165,7 @@ def test_another_version(saved: Path) -> None:
     for version, fix in ((99, "comes from a newer fairseq_llrnn"), (3, old), ("4", old)):
         damage_json(saved, version=version)
         with pytest.raises(PriorError, match=f"expected version 4, found {version}; .*{fix}"):
-            load_prior(saved)
+            Prior.load(saved)
 
 
 def test_missing_entries(saved: Path) -> None:
@@ -173,7 +173,7 @@ def test_missing_entries(saved: Path) -> None:
     del description["arrays_sha256"]
     (saved / "prior.json").write_text(json.dumps(description), encoding="utf-8")
     with pytest.raises(PriorError, match="expected the entries arrays_sha256, found none"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 @pytest.mark.parametrize("keep", [0, 10, 500])
@@ -181,16 +181,16 @@ def test_truncated_arrays(saved: Path, keep: int) -> None:
     path = saved / "arrays.npz"
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(PriorError, match=rf"found {keep} other bytes \(truncated or changed\); copy it again"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def test_changed_or_missing_words(saved: Path) -> None:
     (saved / "dictionary.txt").write_text("<s>\nx\n", encoding="utf-8")
     with pytest.raises(PriorError, match="expected the words the prior was made for, found others"):
-        load_prior(saved)
+        Prior.load(saved)
     (saved / "dictionary.txt").unlink()
     with pytest.raises(PriorError, match="a file of the prior cannot be read"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def replace_arrays(directory: Path, **changes: np.ndarray) -> None:
@@ -211,7 +211,7 @@ def test_indices_that_point_outside(saved: Path, name: str, value: int) -> None:
     changed[0] = value
     replace_arrays(saved, **{name: changed})
     with pytest.raises(PriorError, match="the output signatures point outside their tables"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_indices_that_point_outside(saved: Path, name: str, value: int) -> None:
 def test_arrays_of_another_kind(saved: Path, name: str, array: np.ndarray) -> None:
     replace_arrays(saved, **{name: array})
     with pytest.raises(PriorError, match=f"{name}: expected a row of"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def test_feature_values_that_are_not_finite(saved: Path) -> None:
@@ -233,7 +233,7 @@ def test_feature_values_that_are_not_finite(saved: Path) -> None:
         changed = arrays["output_values"] * np.float32("nan")
     replace_arrays(saved, output_values=changed)
     with pytest.raises(PriorError, match="the output features hold values that are not finite"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def test_a_single_array_is_no_prior(saved: Path) -> None:
@@ -241,20 +241,20 @@ def test_a_single_array_is_no_prior(saved: Path) -> None:
         np.save(file, np.zeros(3))
     damage_json(saved, arrays_sha256=hashlib.sha256((saved / "arrays.npz").read_bytes()).hexdigest())
     with pytest.raises(PriorError, match="; build it again"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 @pytest.mark.parametrize("entry", [{"settings": 3}, {"output_features": "POS"}, {"output_features": [1]}])
 def test_descriptions_of_another_kind(saved: Path, entry: dict[str, object]) -> None:
     damage_json(saved, **entry)
     with pytest.raises(PriorError, match="expected settings and lists of feature names, found something else"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def test_pickled_arrays_are_not_executed(saved: Path) -> None:
     replace_arrays(saved, log_weights=np.array([print], dtype=object))
     with pytest.raises(PriorError, match="Object arrays cannot be loaded.*; build it again"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -262,13 +262,13 @@ def test_weights_that_make_no_distribution(saved: Path, value: float) -> None:
     weights = np.full(len(SYMBOLS), value)
     replace_arrays(saved, log_weights=weights)
     with pytest.raises(PriorError, match="expected weights of which some are positive and all are finite"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 def test_arrays_of_another_size(saved: Path) -> None:
     replace_arrays(saved, log_weights=np.zeros(3))
     with pytest.raises(PriorError, match="its arrays and its dictionary differ in size"):
-        load_prior(saved)
+        Prior.load(saved)
 
 
 @pytest.mark.parametrize(
@@ -371,7 +371,7 @@ def test_translations_round_trip(tmp_path: Path) -> None:
     prior = translating(weight=0.25, learned=True, top=2)
     prior.save(tmp_path / "prior")
     assert sorted(tree(tmp_path / "prior")) == ["arrays.npz", "dictionary.txt", "prior.json", "source.txt"]
-    loaded = load_prior(tmp_path / "prior")
+    loaded = Prior.load(tmp_path / "prior")
     assert loaded.fingerprint == prior.fingerprint
     assert loaded.source_symbols == SOURCE_SYMBOLS
     part = loaded.find(LexicalPart)
@@ -450,7 +450,7 @@ TABLE = translating().find(LexicalPart).table
 def test_a_strangers_translations(translated: Path, changes: dict[str, np.ndarray], says: str) -> None:
     replace_arrays(translated, **{f"lexical/{name}": array for name, array in changes.items()})
     with pytest.raises(PriorError, match=f"{says}.*; build it again"):
-        load_prior(translated)
+        Prior.load(translated)
 
 
 @pytest.mark.parametrize(
@@ -473,7 +473,7 @@ def test_a_strangers_description_of_translations(translated: Path, entry: object
     [described] = json.loads((translated / "prior.json").read_text(encoding="utf-8"))["parts"]
     damage_json(translated, parts=[{**described, **entry} if isinstance(entry, dict) and entry else entry])
     with pytest.raises(PriorError, match=f"{says}.*; build it again"):
-        load_prior(translated)
+        Prior.load(translated)
 
 
 def test_translations_of_special_symbols(translated: Path) -> None:
@@ -481,13 +481,13 @@ def test_translations_of_special_symbols(translated: Path) -> None:
     offsets[3:5] = offsets[5]  # those of `the` become those of </s>
     replace_arrays(translated, **{"lexical/offsets": offsets})
     with pytest.raises(PriorError, match="the lexical translations hold some of a special symbol; build it again"):
-        load_prior(translated)
+        Prior.load(translated)
 
 
 def test_source_words_that_are_missing_or_others(translated: Path) -> None:
     (translated / "source.txt").write_text("<s>\nx\n", encoding="utf-8")
     with pytest.raises(PriorError, match=r"source\.txt: expected the words the prior was made for.*; build it again"):
-        load_prior(translated)
+        Prior.load(translated)
     (translated / "source.txt").unlink()
     with pytest.raises(PriorError, match="a file of the prior cannot be read"):
-        load_prior(translated)
+        Prior.load(translated)

@@ -16,7 +16,7 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored, tempered
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.testing import check_background
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "chat")
@@ -48,7 +48,7 @@ def prior(automaton: Automaton = GRAMMAR, kind: str = "automaton") -> Prior:
 def test_round_trip(tmp_path: Path, automaton: Automaton) -> None:
     made = prior(automaton)
     made.save(tmp_path / "prior")
-    loaded = load_prior(tmp_path / "prior")
+    loaded = Prior.load(tmp_path / "prior")
     ours, theirs = (found.find(AutomatonPart) for found in (made, loaded))
     assert ours.description() == theirs.description()
     assert theirs.automaton.memory == automaton.memory
@@ -92,13 +92,13 @@ def test_a_damaged_description_is_refused(tmp_path: Path, damage: dict[str, obje
     described["parts"][0] |= damage
     path.write_text(json.dumps(described), encoding="utf-8")
     with pytest.raises(PriorError, match=words):
-        load_prior(tmp_path / "prior")
+        Prior.load(tmp_path / "prior")
 
 
 def test_an_unsound_automaton_is_refused(tmp_path: Path) -> None:
     prior(replace(GRAMMAR, nexts=GRAMMAR.nexts + 9)).save(tmp_path / "prior")
     with pytest.raises(PriorError, match="nexts name a state outside 0 … 3; build it again"):
-        load_prior(tmp_path / "prior")
+        Prior.load(tmp_path / "prior")
 
 
 def weights(automaton: Automaton, log_weights: np.ndarray) -> torch.Tensor:

@@ -11,7 +11,7 @@ from tiny_world import Setting, World, build, randomise
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 LINES = ["le chat voit la mer", "une pomme verte tient bien", "le roi", "la tour froide rend un petit pont"]
 
@@ -59,7 +59,7 @@ def dynamic(prior: Prior) -> PriorAfterLastWord:
 
 
 def make(world: World, *options: str, prior: str = "prior", background: str = "static", seed: int = 7) -> Setting:
-    loaded = load_prior(world.prior(prior))
+    loaded = Prior.load(world.prior(prior))
     setting = build([*world.train_args(prior), *options], dynamic(loaded) if background == "dynamic" else loaded)
     randomise(setting.model, seed=seed)
     setting.model.eval()

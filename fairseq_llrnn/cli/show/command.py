@@ -20,7 +20,7 @@ from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.signatures import Signatures
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 NAME = "show"
 HELP = "look into a prior: its features, signatures and background, or what it knows about a word"
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    view = PriorView.of(load_prior(args.prior))
+    view = PriorView.of(Prior.load(args.prior))
     if args.words or args.source:
         # all of them before the first is printed: an error must not come after half an answer
         found = [view.word(view.find(word, args.prior)) for word in args.words]

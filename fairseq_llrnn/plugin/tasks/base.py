@@ -32,7 +32,7 @@ from fairseq_llrnn.plugin.search.generator import choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
 from fairseq_llrnn.plugin.search.spell_unknown import spell_unknown
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
-from fairseq_llrnn.prior.prior import Prior, load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.
 NOT_AUTOREGRESSIVE = {
@@ -67,7 +67,7 @@ def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictio
     Raises:
         PriorError: none there, damaged, or made for another dictionary.
     """
-    loaded = load_prior(prior_folder(prior, data), load_general_model)
+    loaded = Prior.load(prior_folder(prior, data), load_general_model)
     loaded.check_dictionary(dictionary.symbols, os.path.join(data_folder(data), dictionary_file))
     return loaded
 
