@@ -65,7 +65,7 @@ def check_background(
     _reordering_commutes(bound, history, states[-1])
     _positions_equal_steps(bound, history)
     _gradients_are_finite(bound, history)
-    cross_fitted = whole.held_out(history)
+    cross_fitted = whole.cross_fitted(history)
     _Laws(bound.at(cross_fitted, 0), cross_fitted.start(rows), history).mass_is_the_sum_of_member_weights()
     _positions_equal_steps(bound, history, cross_fitted=True)
 
@@ -84,7 +84,7 @@ class _Given:
         if self.source is not None:
             made = made.given(self.source if order is None else self.source[order])
         if cross_fitted:
-            made = made.held_out(history)
+            made = made.cross_fitted(history)
         if self.hidden is not None:
             hidden = self.hidden.view(-1, LENGTH, self.hidden.size(1))
             made = made.with_hidden((hidden if order is None else hidden[order]).flatten(0, 1))

@@ -141,7 +141,7 @@ class LanguageModel(nn.Module):
     def loss(self, previous: Tensor, target: Tensor) -> Tensor:
         """−log p of the targets, (B, T), summed."""
         hidden, _ = self.network(self.embedding(previous, self.embedding.table()))
-        along = Along(self.background.held_out(previous), previous)
+        along = Along(self.background.cross_fitted(previous), previous)
         masses = along.masses if isinstance(along.masses, Corrections) else along.masses.flatten(0, 1)
         log_prob = self.output.target_log_prob(
             hidden.flatten(0, 1), target.flatten(), masses, along.log_share(target).flatten()

@@ -43,14 +43,14 @@ class AutomatonBackground(AutomatonTables):
         """class_of, log_weights, automaton: as in AutomatonTables.
 
         Args:
-            with_folds: whether the states of the cross-fitted models are here, too; without, `held_out` makes them when
-                it needs them, for they take their time.
+            with_folds: whether the states of the cross-fitted models are here, too; without, `cross_fitted` makes them
+                when it needs them, for they take their time.
         """
         super().__init__(class_of, num_classes, log_weights, automaton if with_folds else automaton.in_use)
         self.automaton = automaton  # as given, the cross-fitted models included
         self.folds = automaton if len(automaton.starts) > 1 and not with_folds else None
         self.lists_all = not bool(self.rooted.any())
-        self.sentence_starts: Tensor | None = None  # (B, T) of a batch of cross-fitted text (`held_out`)
+        self.sentence_starts: Tensor | None = None  # (B, T) of a batch of cross-fitted text (`cross_fitted`)
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -196,15 +196,15 @@ class AutomatonBackground(AutomatonTables):
     def steps_to_end(self, state: Tensor) -> Tensor:
         return self.steps[state.squeeze(1)]
 
-    def held_out(self, tokens: Tensor) -> Background:
+    def cross_fitted(self, tokens: Tensor) -> Background:
         """Every sentence is read from the start of the fold that it is in; tokens: (B, T) as in the contract."""
         if self.folds is None:
             return self
         text = functional.pad(tokens[:, 1:], (0, 1), value=END)
         folds = folds_along(text, END, PADDING, len(self.folds.starts) - 1)
-        held_out = copy.copy(self._all_models)
-        held_out.sentence_starts = held_out.starts[1 + folds]
-        return held_out
+        cross_fitted = copy.copy(self._all_models)
+        cross_fitted.sentence_starts = cross_fitted.starts[1 + folds]
+        return cross_fitted
 
     @cached_property
     def _all_models(self) -> AutomatonBackground:

@@ -10,8 +10,8 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
     bound = background.given(source)               the background of a batch of conditions C (source sentences)
 
 A background that depends on a condition C is first asked for the one of this batch; any other answers with itself.
-Likewise `held_out` (training on the text that the background was estimated from) and `within` (a search with a limit of
-length). A background whose masses differ from one row at few places also says `corrections` (corrections.py).
+Likewise `cross_fitted` (training on the text that it was estimated from) and `within` (a search with a limit
+of length). A background whose masses differ from one row at few places also says `corrections` (corrections.py).
 Where words have classes of their own in a context (output/context_classes.py), there are more classes than the
 vocabulary has, and which class a token is of depends on the context: ask `classes`, not `class_of`.
 A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
@@ -110,7 +110,7 @@ class Background(nn.Module):
 
     # ---- training on the text that it was estimated from, and searches with a limit ------------------------------
 
-    def held_out(self, tokens: Tensor) -> Background:
+    def cross_fitted(self, tokens: Tensor) -> Background:
         """The background for training on a batch of text: what was estimated from these sentences is left out.
 
         `tokens` (B, T), padded: the start symbol, then the text, as `previous` of a batch is. Sentences end with

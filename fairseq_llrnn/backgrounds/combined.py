@@ -81,8 +81,8 @@ class Combined(ExplicitBackground):
     def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
         return self._of_rows([part.given(source, left_out) for part in self.each()], len(source))
 
-    def held_out(self, tokens: Tensor) -> Background:
-        return self._of_rows([part.held_out(tokens) for part in self.each()], len(tokens))
+    def cross_fitted(self, tokens: Tensor) -> Background:
+        return self._of_rows([part.cross_fitted(tokens) for part in self.each()], len(tokens))
 
     def _of_rows(self, parts: list[Background], rows: int) -> Background:
         made = self.with_parts(parts)

@@ -3,8 +3,8 @@
 Sizes: U source words, V target words, F features. Ids below U (V) are those of the dictionaries. A string outside gets
 the next free id when it is first met, the same in the whole process; what stands at it is one of three things:
 
-    source id ≥ U   an unknown word that is evidence (any other unknown word is <unk>), or the *unknown twin* of a known
-                    one: the same string, read as <unk> (plugin/data/evidence_data.py trains with twins)
+    source id ≥ U   an unknown word that is evidence (any other unknown word is <unk>), or the *unknown alias* of a
+                    known one: the same string, read as <unk> (plugin/data/evidence_data.py trains with aliases)
     target id ≥ V   a string that some slot offers, or a word of a reference text that the dictionary lacks
 """
 
@@ -66,8 +66,8 @@ class EvidenceTable:
             index = self.source.open(word)
         return index
 
-    def twin_of(self, index: int) -> int | None:
-        """The id of the unknown twin of a known source word, if the twin would be evidence for a known target word."""
+    def alias_of(self, index: int) -> int | None:
+        """The id of the unknown alias of a known source word, if it would be evidence for a known target word."""
         word = self.source.symbols[index]
         evidence = self.rules.find(word, _Without(self.source.known_index, word))
         if evidence is None or evidence.words[0] not in self.target.known_index:

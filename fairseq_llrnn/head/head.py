@@ -53,7 +53,7 @@ class LogLinearHead(HeadLayers):
         if source is not None:
             background = background.given(source, left_out)
         if left_out is not None:
-            background = background.held_out(left_out)
+            background = background.cross_fitted(left_out)
         background = self._with_experts(background, source)
         return Condition(background, known, self._readable(previous, known, background, None))
 

@@ -1,8 +1,8 @@
 """Words outside the dictionary as ids, and what the open classes say of each.
 
 Sizes: V words, O open classes. Ids from V on are strings (features/open_words.py); a word of the dictionary has such an
-id as well, its *twin*, by which training reads and scores it as if the dictionary lacked it. Probabilities are of
-strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for a twin, the sum leaves itself out.
+id as well, its *alias*, by which training reads and scores it as if the dictionary lacked it. Probabilities are of
+strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for an alias, the sum leaves itself out.
 
 Ids live as long as the process.
 """
@@ -45,8 +45,8 @@ class OpenTable:
 
     def _ask(self, strings: Sequence[str]) -> np.ndarray:
         log_probs = self.vocabulary.strings.log_probs(strings)
-        twin = (np.array([string in self.words.known_index for string in strings]) & is_word(strings))[:, None]
-        outside = np.logaddexp(self.vocabulary.log_outside, np.where(twin, log_probs, -np.inf))
+        alias = (np.array([string in self.words.known_index for string in strings]) & is_word(strings))[:, None]
+        outside = np.logaddexp(self.vocabulary.log_outside, np.where(alias, log_probs, -np.inf))
         return log_probs - outside
 
     def read_as(self, ids: np.ndarray) -> np.ndarray:
@@ -57,12 +57,12 @@ class OpenTable:
         classes: np.ndarray = (self.log_probs(ids) + self.vocabulary.log_shares).argmax(1)
         return classes
 
-    def twins(self, words: np.ndarray) -> np.ndarray:
-        """The ids of the twins of some words of the dictionary: (n,) -> (n,)."""
+    def aliases(self, words: np.ndarray) -> np.ndarray:
+        """The ids of the aliases of some words of the dictionary: (n,) -> (n,)."""
         return np.array([self.words.open(self.words.symbols[word]) for word in words.tolist()], dtype=np.int64)
 
     def words_of(self, ids: np.ndarray) -> np.ndarray:
-        """The words of the dictionary whose twins these ids are, −1 for other strings: (n,) -> (n,)."""
+        """The words of the dictionary whose aliases these ids are, −1 for other strings: (n,) -> (n,)."""
         known, symbols = self.words.known_index, self.words.symbols
         return np.array([known.get(symbols[i], -1) for i in ids.tolist()], dtype=np.int64)
 

@@ -66,8 +66,8 @@ class ContextWords(Background):
         self.num_classes = self.num_below + self.source.width
         self.sparse = self.base.sparse and not self.source.width
 
-    def held_out(self, tokens: Tensor) -> Background:
-        base = self.base.held_out(self._known(tokens))
+    def cross_fitted(self, tokens: Tensor) -> Background:
+        base = self.base.cross_fitted(self._known(tokens))
         return self if base is self.base else type(self)(base, self.source)
 
     def steps_to_end(self, state: Tensor) -> Tensor:

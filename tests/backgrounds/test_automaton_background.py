@@ -163,7 +163,7 @@ def test_folds_obey_the_laws(seed: int) -> None:
     assert torch.equal(background.log_shares(all_states(alone)), alone.log_shares(all_states(alone)))
 
 
-def test_held_out_sentences_begin_in_their_folds() -> None:
+def test_cross_fitted_sentences_begin_in_their_folds() -> None:
     """Each sentence of a row is read from the start of its fold, by its own words alone."""
     automaton, root = random_automaton(3, blocks=3)
     background = background_of(automaton, root)
@@ -171,9 +171,9 @@ def test_held_out_sentences_begin_in_their_folds() -> None:
     previous = torch.randint(2, WORDS, (20, 12), generator=generator)
     previous[:, 0] = END
     previous[::2, 6] = END
-    held_out = background.held_out(previous)
-    found = torch.stack(held_out.states_along(previous), dim=1).squeeze(2)
-    assert torch.equal(held_out.start(20).squeeze(1), found[:, 0])
+    cross_fitted = background.cross_fitted(previous)
+    found = torch.stack(cross_fitted.states_along(previous), dim=1).squeeze(2)
+    assert torch.equal(cross_fitted.start(20).squeeze(1), found[:, 0])
     used = set()
     for row, words in enumerate(previous.tolist()):
         cuts = [i for i, x in enumerate(words) if x == END]
@@ -189,7 +189,7 @@ def test_held_out_sentences_begin_in_their_folds() -> None:
     assert used == {0, 1}
 
 
-def test_held_out_states_are_the_same_with_a_memory() -> None:
+def test_cross_fitted_states_are_the_same_with_a_memory() -> None:
     one, root = ngram_like(2)
     # the same model in three blocks, as folds have it
     many = Automaton(
@@ -207,13 +207,13 @@ def test_held_out_states_are_the_same_with_a_memory() -> None:
     many.check(root)
     background, single = background_of(many, root), background_of(one, root)
     previous = torch.randint(2, one.num_symbols, (9, 10), generator=torch.Generator().manual_seed(0))
-    held_out = background.held_out(previous)
-    states = held_out.flat_states(previous)
+    cross_fitted = background.cross_fitted(previous)
+    states = cross_fitted.flat_states(previous)
     assert torch.equal(states % one.num_states, single.flat_states(previous))
     assert (states >= one.num_states).all()
-    held_out.memory = None
-    assert torch.equal(states, held_out.flat_states(previous))
-    assert single.held_out(previous) is single
+    cross_fitted.memory = None
+    assert torch.equal(states, cross_fitted.flat_states(previous))
+    assert single.cross_fitted(previous) is single
 
 
 @pytest.mark.parametrize(

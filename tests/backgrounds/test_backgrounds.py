@@ -41,7 +41,7 @@ def test_corrections_by_hand() -> None:
 
 def test_a_background_that_looks_at_nothing_ends_anywhere_and_holds_nothing_out() -> None:
     background = StaticBackground(CLASS_OF, 5, torch.zeros(9))
-    assert background.held_out(torch.zeros((2, 3), dtype=torch.long)) is background
+    assert background.cross_fitted(torch.zeros((2, 3), dtype=torch.long)) is background
     assert background.within(1) is background
     assert background.steps_to_end(background.start(3)).tolist() == [1, 1, 1]
     assert background.corrections_along(torch.zeros((2, 3), dtype=torch.long)) is None

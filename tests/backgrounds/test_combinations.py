@@ -33,7 +33,7 @@ PAIRS = [*itertools.combinations(KINDS, 2), ("cache", "cache"), ("uniform", "sta
 
 def bound(background: Background, hidden: Tensor | None = None) -> Background:
     """For the sentences, in training."""
-    made = background.given(SOURCE).held_out(HISTORY)
+    made = background.given(SOURCE).cross_fitted(HISTORY)
     return made if hidden is None else made.with_hidden(hidden)
 
 

@@ -172,20 +172,20 @@ def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int
     assert bound.within(10**6) is bound
 
 
-def test_what_is_held_out_of_the_base_is_held_out_of_the_mixture() -> None:
+def test_a_cross_fitted_base_stays_so_in_the_mixture() -> None:
     _, bound, _ = make("automaton")
     previous = torch.full((5, 3), EOS)
-    assert bound.held_out(previous) is bound, "it has no folds"
+    assert bound.cross_fitted(previous) is bound, "it has no folds"
     other = AfterLastWord(CLASS_OF, NUM_CLASSES, torch.zeros(14, 14), EOS)
     seen = []
 
-    def held_out(tokens: Tensor) -> AfterLastWord:
+    def cross_fitted(tokens: Tensor) -> AfterLastWord:
         seen.append(tokens)
         return other
 
-    bound.base.held_out = held_out
+    bound.base.cross_fitted = cross_fitted
     previous[0, 1] = 99  # a string outside the dictionary is <unk> for the base
-    held = bound.held_out(previous)
+    held = bound.cross_fitted(previous)
     assert isinstance(held, EvidenceMixture) and held.base is other and held.slots is bound.slots
     assert seen[0][0].tolist() == [EOS, UNK, EOS]
 

@@ -26,7 +26,7 @@ class Telling(Background):
     def given(self, source: Tensor, left_out: Tensor | None = None) -> Telling:
         return self._with(("given", source.tolist(), None if left_out is None else left_out.tolist()))
 
-    def held_out(self, tokens: Tensor) -> Telling:
+    def cross_fitted(self, tokens: Tensor) -> Telling:
         return self._with(("held out", tokens.tolist()))
 
     def within(self, remaining: int) -> Telling:

@@ -108,7 +108,7 @@ def test_training_reads_every_sentence_in_its_fold() -> None:
     for first in range(0, 20, 2):
         two = [*text[first], EOS, *text[first + 1], EOS]
         previous, targets = torch.tensor([[EOS, *two[:-1]]]), torch.tensor([two])
-        bound = background.held_out(previous)
+        bound = background.cross_fitted(previous)
         log_probs = bound.log_share_along(previous, targets) + bound.log_mass_along(previous).gather(
             2, targets.unsqueeze(2)
         ).squeeze(2)

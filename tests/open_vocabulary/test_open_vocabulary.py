@@ -191,10 +191,10 @@ def test_ids_of_strings_say_what_the_classes_say() -> None:
     assert (ids >= len(prior.symbols)).all() and ids[0] == ids[2]
     expected = vocabulary.strings.log_probs(strings) - vocabulary.log_outside
     np.testing.assert_allclose(table.log_probs(ids), expected, rtol=1e-5)
-    twin = table.twins(np.array([prior.symbols.index("rose")]))
+    alias = table.aliases(np.array([prior.symbols.index("rose")]))
     probability = np.exp(vocabulary.strings.log_probs(["rose"]))[0]
     expected = np.log(probability / (np.exp(vocabulary.log_outside) + probability))
-    np.testing.assert_allclose(table.log_probs(twin)[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(table.log_probs(alias)[0], expected, rtol=1e-5)
     spelt = [table.words.symbols[table.spelt(o)] for o in range(len(vocabulary.names))]
     assert not set(spelt) & set(prior.symbols) and table.spelt(0) == table.spelt(0)
 

@@ -20,7 +20,7 @@ from fairseq_llrnn.prior.prior import Prior
 LINES = ["le chat voit la mer", "la rose", "la verte mer"]
 
 
-def held_out(world: World, folds: int = 3) -> Prior:
+def cross_fitted(world: World, folds: int = 3) -> Prior:
     words = load_dictionary(world.data / "dict.txt")
     made = ngram_from_text(read_sentences([world.place / "train.txt"], words), words, 3, folds)
     known = replace(Prior.load(world.prior("prior")), log_weights=made.log_weights)
@@ -32,8 +32,8 @@ def losses(setting: Setting, lines: list[str], **options: Any) -> torch.Tensor:
     return loss
 
 
-def test_training_is_held_out_and_validation_is_not(world: World) -> None:
-    prior = held_out(world)
+def test_training_is_cross_fitted_and_validation_is_not(world: World) -> None:
+    prior = cross_fitted(world)
     setting = build(world.train_args(), prior)
     assert prior.find(AutomatonPart).folds == 3
     with torch.no_grad():
@@ -48,7 +48,7 @@ def test_training_is_held_out_and_validation_is_not(world: World) -> None:
     background = setting.model.decoder.head.background
     sample = batch(setting.task.dictionary, lines)
     previous, target = sample["net_input"]["src_tokens"], sample["target"]
-    expected = background.held_out(previous)
+    expected = background.cross_fitted(previous)
     mass = expected.log_mass_along(previous)
     own = expected.log_share_along(previous, target) + mass.gather(
         2, background.class_of[target].unsqueeze(2)
@@ -133,7 +133,7 @@ def test_blocks_that_cut_sentences(world: World) -> None:
         with pytest.raises(OptionError, match="--sample-break-mode none: it cuts sentences, but .* is a grammar; say"):
             refuse_cut_sentences(with_grammar(prior), mode)
         with pytest.raises(OptionError, match="is cross-fitted n-grams, which know a training sentence by its words"):
-            refuse_cut_sentences(held_out(world), mode)
+            refuse_cut_sentences(cross_fitted(world), mode)
         refuse_cut_sentences(prior, mode)
         refuse_cut_sentences(with_bigrams(prior, {"le": {"chat": 0.5}}), mode)
     for mode in ("eos", "complete"):

@@ -1,4 +1,4 @@
-"""Dictionaries that are open, and training pairs with unknown twins."""
+"""Dictionaries that are open, and training pairs with unknown aliases."""
 
 from collections import Counter
 from dataclasses import replace
@@ -11,7 +11,7 @@ from evidence_world import KNOWN, MAPPED, EvidenceWorld, make
 from tiny_world import build
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, UnknownTwins
+from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, UnknownAliases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -39,14 +39,14 @@ def test_strings_outside_a_dictionary_have_an_id_that_says_them(task: Any) -> No
     assert target[10**6] == "<unk>"
 
 
-# ---- unknown twins --------------------------------------------------------------------------------------------------
+# ---- unknown aliases ------------------------------------------------------------------------------------------------
 
 
-def twins(evidence: EvidenceWorld, share: float, seed: int = 1, epoch: int = 1) -> tuple[Any, UnknownTwins]:
+def aliases(evidence: EvidenceWorld, share: float, seed: int = 1, epoch: int = 1) -> tuple[Any, UnknownAliases]:
     task = build([*evidence.train_args(), "--evidence-dropout", str(share), "--seed", str(seed)]).task
     task.load_dataset("train", combine=True)
     data = task.dataset("train")
-    assert isinstance(data, UnknownTwins)
+    assert isinstance(data, UnknownAliases)
     data.set_epoch(epoch)
     return task, data
 
@@ -58,7 +58,7 @@ def words(task: Any, data: Any, side: str) -> list[list[tuple[str, bool]]]:
 
 
 def test_a_share_of_what_is_copied_is_read_as_unknown(evidence: EvidenceWorld) -> None:
-    task, data = twins(evidence, 0.4)
+    task, data = aliases(evidence, 0.4)
     texts = evidence.text("train", "src"), evidence.text("train", "tgt")
     counted: Counter[bool] = Counter()
     for found, source, target in zip(words(task, data, "source"), *texts, strict=True):
@@ -74,9 +74,9 @@ def test_a_share_of_what_is_copied_is_read_as_unknown(evidence: EvidenceWorld) -
     assert kinds == set(KNOWN)
 
 
-def test_twins_depend_on_the_seed_the_epoch_and_the_sentence(evidence: EvidenceWorld) -> None:
+def test_aliases_depend_on_the_seed_the_epoch_and_the_sentence(evidence: EvidenceWorld) -> None:
     def drawn(**options: int) -> list[Any]:
-        task, data = twins(evidence, 0.5, **options)
+        task, data = aliases(evidence, 0.5, **options)
         return words(task, data, "source")
 
     first = drawn()
@@ -96,31 +96,31 @@ def test_a_target_that_needs_evidence_and_has_none(evidence: EvidenceWorld) -> N
             decoder.refuse_impossible(torch.tensor([[-torch.inf]]), torch.tensor([[5]]), torch.tensor([0]))
 
 
-def test_only_training_has_twins(evidence: EvidenceWorld, task: Any) -> None:
+def test_only_training_has_aliases(evidence: EvidenceWorld, task: Any) -> None:
     task.load_dataset("valid")
-    assert not isinstance(task.dataset("valid"), UnknownTwins)
+    assert not isinstance(task.dataset("valid"), UnknownAliases)
     task.load_dataset("valid", combine=True)  # as --combine-valid-subsets does
     assert not isinstance(task.dataset("valid"), ChangedPairs)
-    assert not isinstance(twins_of_nothing(evidence), UnknownTwins)
+    assert not isinstance(aliases_of_nothing(evidence), UnknownAliases)
 
 
-def twins_of_nothing(evidence: EvidenceWorld) -> Any:
+def aliases_of_nothing(evidence: EvidenceWorld) -> Any:
     task = build([*evidence.train_args(), "--evidence-dropout", "0"]).task
     task.load_dataset("train", combine=True)
     return task.dataset("train")
 
 
-def test_a_twin_offers_what_an_unknown_word_would(evidence: EvidenceWorld) -> None:
+def test_an_alias_offers_what_an_unknown_word_would(evidence: EvidenceWorld) -> None:
     """The same strings as the known word, as slots of an unknown one."""
-    task, data = twins(evidence, 0.99)
+    task, data = aliases(evidence, 0.99)
     table = evidence_table(task.prior)
     for word in KNOWN:
         known = task.source_dictionary.index(word)
-        twin = table.twin_of(known)
-        assert twin is not None and twin >= table.source.known and table.source.symbols[twin] == word
-        of_known, of_twin = table.offers(known), table.offers(twin)
-        assert [offer.word for offer in of_known] == [offer.word for offer in of_twin]
-        assert not any(offer.unknown for offer in of_known) and all(offer.unknown for offer in of_twin)
+        alias = table.alias_of(known)
+        assert alias is not None and alias >= table.source.known and table.source.symbols[alias] == word
+        of_known, of_alias = table.offers(known), table.offers(alias)
+        assert [offer.word for offer in of_known] == [offer.word for offer in of_alias]
+        assert not any(offer.unknown for offer in of_known) and all(offer.unknown for offer in of_alias)
     pair = data[0]
     assert pair["source"].dtype == torch.int64 and isinstance(data.sizes, np.ndarray)
     batch = data.collater([data[i] for i in range(4)])

@@ -199,7 +199,7 @@ def assert_exact(
     options: Options,
     prefix: Sequence[str] = (),
 ) -> None:
-    """The scores are those of the search by hand, and each is the score of its words (some words are twins)."""
+    """The scores are those of the search by hand, and each is the score of its words (some words are aliases)."""
     assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=2e-4)
     for one in found:
         assert one.score == pytest.approx(score_of(models, one.words, options), abs=2e-4)

@@ -13,7 +13,7 @@ import torch
 from host_commands import HostCommands
 from tiny_world import World, batch, build, randomise, read_checkpoint
 
-from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
+from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -102,18 +102,18 @@ def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> Non
     assert not torch.isclose(one[0, 1], other[0, 1]) and not torch.isclose(one[0, 2], different[0, 2])
 
 
-def test_a_text_is_held_out_by_its_own_words(setting: Any) -> None:
-    """Also where some of them are twins: backgrounds that leave a training text out know it by its words."""
+def test_a_text_is_cross_fitted_by_its_own_words(setting: Any) -> None:
+    """Also where some of them are aliases: backgrounds that leave a training text out know it by its words."""
     decoder, dictionary = setting.model.decoder, setting.task.dictionary
     line = batch(dictionary, ["le chat xyzzy voit"])["net_input"]["src_tokens"]
-    twin = line.clone()
-    twin[0, 2] = int(decoder.head.strings.table.twins(line[0, 2:3].numpy())[0])
-    assert twin[0, 2] >= len(dictionary)
+    alias = line.clone()
+    alias[0, 2] = int(decoder.head.strings.table.aliases(line[0, 2:3].numpy())[0])
+    assert alias[0, 2] >= len(dictionary)
     asked: list[torch.Tensor] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(decoder.head.background), "held_out", lambda self, tokens: asked.append(tokens) or self)
+        patch.setattr(type(decoder.head.background), "cross_fitted", lambda self, tokens: asked.append(tokens) or self)
         decoder.train()
-        decoder.extract_features(twin)
+        decoder.extract_features(alias)
         decoder.eval()
     expected = line.masked_fill(line >= len(dictionary), dictionary.unk())
     assert [tokens.tolist() for tokens in asked] == [expected.tolist()]
@@ -171,7 +171,7 @@ def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: Path
     task = build(world.train_args("open")).task
     task.load_dataset("train", combine=True)
     data = task.dataset("train")
-    assert isinstance(data, OpenTwins)
+    assert isinstance(data, RareWordAliases)
     size, pad = len(task.dictionary), task.dictionary.pad()
     met, unknown = np.zeros(size), np.zeros(size)
     for epoch in range(1, 41):
@@ -195,7 +195,7 @@ def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: Path
     same = [again.dataset("train")[i]["target"].tolist() for i in range(len(data))]
     assert same == [data[i]["target"].tolist() for i in range(len(data))]
     again.load_dataset("valid")
-    assert not isinstance(again.dataset("valid"), OpenTwins)
+    assert not isinstance(again.dataset("valid"), RareWordAliases)
 
 
 # ---- the commands ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tiny_world import World, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.evidence.background import EvidenceMixture
-from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
+from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 LINES = ["le chat xyzzy voit", "une Zoé 1999 bien", "la vache verte"]
@@ -106,7 +106,7 @@ def test_copied_words_are_no_unknown_ones_in_training(evidence: EvidenceWorld, w
     task = build([*evidence.train_args("llrnn_lstm", with_evidence), "--evidence-dropout", "0.5"]).task
     task.load_dataset("train", combine=True)
     data, table = task.dataset("train"), evidence_table(task.prior)
-    assert isinstance(data, OpenTwins)
+    assert isinstance(data, RareWordAliases)
     size, changed, kept = len(task.target_dictionary), 0, 0
     for epoch in range(1, 4):
         data.set_epoch(epoch)

@@ -3,7 +3,7 @@
     binarized_bitext.py   the bitext of fairseq-preprocess, to align its words
     evidence_data.py      copied words read as unknown ones
     invented_evidence.py  invented unknown words on both sides
-    rare_word_twins.py    rare words read and written as unknown ones
+    rare_word_aliases.py  rare words read and written as unknown ones
     evidence_warnings.py  evidence that finds no room
     zero_mass.py          targets that the background forbids
 """

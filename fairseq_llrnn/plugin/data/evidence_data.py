@@ -2,7 +2,7 @@
 
 Where all words of the training text are in the dictionaries, a model would never see what it has to do with unknown
 ones. So a share of the known source words that are copied (their string, or what it is mapped to, is in the target)
-become their *unknown twins* (evidence/table.py): read as <unk>, offered as slots of unknown words. All places of a
+become their *unknown aliases* (evidence/table.py): read as <unk>, offered as slots of unknown words. All places of a
 word go together. Which ones depends on the seed, the epoch and the sentence's number alone, so that a resumed run sees
 what an unbroken one does.
 """
@@ -30,23 +30,23 @@ class ChangedPairs(BaseWrapperDataset):
         self.epoch = epoch
 
 
-class UnknownTwins(ChangedPairs):
-    """Pairs with unknown twins in the source."""
+class UnknownAliases(ChangedPairs):
+    """Pairs with unknown aliases in the source."""
 
     def __init__(self, dataset: FairseqDataset, table: EvidenceTable, share: float, seed: int) -> None:
         super().__init__(dataset, share, seed)
-        # by source id: the unknown twin, and the target word that it is evidence for; −1 where there is none
-        self.twin = np.full(table.source.known, -1)
+        # by source id: the unknown alias, and the target word that it is evidence for; −1 where there is none
+        self.alias = np.full(table.source.known, -1)
         self.target = np.full(table.source.known, -1)
         for word in range(table.source.known):
-            twin = table.twin_of(word)
-            if twin is not None:
-                self.twin[word], self.target[word] = twin, table.offers(twin)[0].word
+            alias = table.alias_of(word)
+            if alias is not None:
+                self.alias[word], self.target[word] = alias, table.offers(alias)[0].word
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]
         source = pair["source"].numpy()
-        known = np.where(source < len(self.twin), source, 0)  # an open id has no twin, and neither has <s>
+        known = np.where(source < len(self.alias), source, 0)  # an open id has no alias, and neither has <s>
         copied = np.unique(source[np.isin(self.target[known], pair["target"].numpy()) & (self.target[known] >= 0)])
         if len(copied) == 0:
             return pair
@@ -54,4 +54,4 @@ class UnknownTwins(ChangedPairs):
         chosen = copied[draws < self.share]
         if len(chosen) == 0:
             return pair
-        return pair | {"source": torch.from_numpy(np.where(np.isin(source, chosen), self.twin[known], source))}
+        return pair | {"source": torch.from_numpy(np.where(np.isin(source, chosen), self.alias[known], source))}

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.open_dictionary import open_words
-from fairseq_llrnn.plugin.data.rare_word_twins import KnownWords, OpenTwins
+from fairseq_llrnn.plugin.data.rare_word_aliases import KnownWords, RareWordAliases
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts
@@ -59,7 +59,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
             self.check_training_data(split)
         table = open_table(self.prior)
         if training and table is not None:
-            self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.args.seed, False)
+            self.datasets[split] = RareWordAliases(self.datasets[split], self.prior, table, self.args.seed, False)
 
     def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:
         """As fairseq's: its scorer looks at the words of the dictionary, of which <unk> is one."""

@@ -20,10 +20,10 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.table import MAX_SLOTS
 from fairseq_llrnn.plugin.compat.loading import data_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import open_source, open_target, open_words
-from fairseq_llrnn.plugin.data.evidence_data import UnknownTwins
+from fairseq_llrnn.plugin.data.evidence_data import UnknownAliases
 from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
-from fairseq_llrnn.plugin.data.rare_word_twins import OpenTwins
+from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.search.ensemble import has_slots
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, criterion_name, load_task_prior, named_experts
@@ -104,7 +104,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
 
         They are known ones read as unknown (plugin/data/evidence_data.py), and invented ones
         (plugin/data/invented_evidence.py). With an open vocabulary, rare words of the target are unknown, too
-        (plugin/data/rare_word_twins.py).
+        (plugin/data/rare_word_aliases.py).
         """
         super().load_dataset(split, epoch, combine, **kwargs)
         training = combine and split == self.cfg.train_subset  # only who trains combines the parts of this one
@@ -115,12 +115,12 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             self._offer_unknown_words(split)
         table = open_table(self.prior)
         if training and table is not None:
-            self.datasets[split] = OpenTwins(self.datasets[split], self.prior, table, self.cfg.seed, True)
+            self.datasets[split] = RareWordAliases(self.datasets[split], self.prior, table, self.cfg.seed, True)
 
     def _offer_unknown_words(self, split: str) -> None:
         """Read words of the sources of a training set as unknown, and put invented ones into its pairs."""
         if self.cfg.evidence_dropout > 0:
-            self.datasets[split] = UnknownTwins(
+            self.datasets[split] = UnknownAliases(
                 self.datasets[split], evidence_table(self.prior), self.cfg.evidence_dropout, self.cfg.seed
             )
         if self.cfg.invented_evidence > 0 and self.prior.find(LexicalPart) is not None:

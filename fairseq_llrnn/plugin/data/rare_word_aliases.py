@@ -1,6 +1,6 @@
 """Training with unknown words: rare words of the dictionary that are read, and have to be written, as unknown ones.
 
-A share of a rare word's tokens (prior/open_vocabulary.py) become its twin: an id beyond the dictionary, which
+A share of a rare word's tokens (prior/open_vocabulary.py) become its alias: an id beyond the dictionary, which
 the network reads as <unk> and scores by the open classes. Which ones depends on the seed, the epoch and the sample's
 number alone, so that a resumed run sees what an unbroken one does.
 """
@@ -34,7 +34,7 @@ class KnownWords(BaseWrapperDataset):
         return pair | {side: known_words(pair[side], self.dictionary) for side in ("source", "target")}
 
 
-class OpenTwins(ChangedPairs):
+class RareWordAliases(ChangedPairs):
     """fairseq's samples with rare words as unknown ones in the target; in a language model's source as well."""
 
     def __init__(self, dataset: FairseqDataset, prior: Prior, table: OpenTable, seed: int, translates: bool) -> None:
@@ -48,9 +48,9 @@ class OpenTwins(ChangedPairs):
         shares = table.vocabulary.word_shares
         self.shares = np.append(shares, 0.0)  # the last one is of strings beyond the dictionary
         rare = np.flatnonzero(shares > 0)
-        self.twin = np.zeros(len(shares), dtype=np.int64)
-        self.twin[rare] = table.twins(rare)
-        table.log_probs(self.twin[rare])  # all of them asked at once
+        self.alias = np.zeros(len(shares), dtype=np.int64)
+        self.alias[rare] = table.aliases(rare)
+        table.log_probs(self.alias[rare])  # all of them asked at once
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]
@@ -62,7 +62,7 @@ class OpenTwins(ChangedPairs):
         if not chosen.any():
             return pair
         changed = target.copy()
-        changed[chosen] = self.twin[target[chosen]]
+        changed[chosen] = self.alias[target[chosen]]
         pair = pair | {"target": torch.from_numpy(changed)}
         if not self.translates:
             source = pair["source"].numpy().copy()
