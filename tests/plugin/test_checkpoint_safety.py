@@ -186,6 +186,22 @@ def test_other_files_are_refused(content: bytes, load: Callable, tmp_path: Path)
         load(str(path))
 
 
+def test_blocks_of_safe_loading_may_be_nested(tmp_path: Path) -> None:
+    """Each leaves behind what it found, also what the user allows."""
+    from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
+
+    path = tmp_path / "options.pt"
+    torch.save({"args": argparse.Namespace(task="translation")}, path)
+    for allowed in ([], [argparse.Namespace]):
+        with torch.serialization.safe_globals(allowed):
+            before = (torch.load, set(torch.serialization.get_safe_globals()))
+            with safe_loading():
+                with safe_loading():
+                    torch.load(path)
+                assert torch.load(path)["args"].task == "translation"
+            assert (torch.load, set(torch.serialization.get_safe_globals())) == before
+
+
 def test_plain_values_that_are_no_checkpoint_are_refused(load: Callable, tmp_path: Path) -> None:
     path = tmp_path / "list.pt"
     torch.save([1, 2], path)

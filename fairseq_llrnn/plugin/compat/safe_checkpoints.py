@@ -38,7 +38,7 @@ def safe_loading() -> Iterator[None]:
         DataError: a checkpoint that wants to run code, or is damaged.
     """
     with (
-        torch.serialization.safe_globals(list(ALLOWED)),
+        _allowed(),
         # given explicitly, it holds whatever TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is
         _replaced(torch, "load", lambda load: functools.partial(load, weights_only=True)),
         _replaced(checkpoint_utils, "load_checkpoint_to_cpu", lambda load: explain_load_errors(forget_experts(load))),
@@ -51,6 +51,18 @@ def safe_loading() -> Iterator[None]:
 def in_safe_loading() -> bool:
     """Whether such a block is being executed."""
     return hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__")
+
+
+@contextmanager
+def _allowed() -> Iterator[None]:
+    """Let torch read ALLOWED. torch's own safe_globals would end what a block around this one, or the user, allows."""
+    before = torch.serialization.get_safe_globals()
+    torch.serialization.add_safe_globals(list(ALLOWED))
+    try:
+        yield
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)
 
 
 @contextmanager
