@@ -28,7 +28,7 @@ class Environment:
         self.programs = place / "bin"
         self.packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(place), "platbase": str(place)}))
         pip = (sys.executable, "-m", "pip", "--python", self.programs / "python", "--disable-pip-version-check")
-        run_script(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel)
+        run_script(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, variables={"PYTHONPATH": ""})
         (installed,) = self.packages.glob("fairseq_llrnn-*.dist-info")
         for needed in _needs(PathDistribution(installed), set(extras)):
             self._link(needed)
