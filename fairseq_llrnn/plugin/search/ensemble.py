@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from fairseq.models import BaseFairseqModel
@@ -94,44 +95,56 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         temperature: float = 1.0,
     ) -> tuple[Tensor, Tensor | None]:
         """As fairseq's: (mean) log probabilities of the columns (N, C), mean attention (N, L) if there is any."""
-        answers: list[Step | Tensor] = []
-        attentions = []
-        for i, model in enumerate(self.models):
-            decoder, state = model.decoder, incremental_states[i]
-            if is_ours(model):
-                decoder.limit_length(state, self.session.longest)
-                encoder_out = encoder_outs[i] if encoder_outs else None
-                _, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=state)
-                answer = decoder.head.tempered(extra["step"], temperature)
-                attention = None if extra["attn"] is None else extra["attn"][0][:, -1]
-            else:
-                alone, known = EnsembleModel([model]), known_words(tokens, decoder.dictionary)
-                answer, attention = alone.forward_decoder(known, encoder_outs[i : i + 1], [state], temperature)
-            answers.append(answer)
-            attentions += [] if attention is None else [attention]
-        leading, special = answers[self.leader], None
-        assert isinstance(leading, Step)
-        if self.num_candidates is None:
-            log_probs = self._mean(answers, leading)
-            words = leading.background.columns(leading.state.states).expand(len(log_probs), -1)
-        else:
-            special = self.dictionary.nspecial
-            log_probs, words = candidates(leading, self.num_candidates, special)
-        end = None if self.session.longest is None else only_end(log_probs, self.dictionary.eos())
-        self.session.columns = StepColumns(words, leading, special, end)
+        asked = [
+            self._ask(model, tokens, encoder_outs[i : i + 1], incremental_states[i], temperature)
+            for i, model in enumerate(self.models)
+        ]
+        log_probs, columns = self._columns([answer for answer, _ in asked])
+        if self.session.longest is not None:
+            columns = replace(columns, only_end=only_end(log_probs, self.dictionary.eos()))
+        self.session.columns = columns
+        attentions = [attention for _, attention in asked if attention is not None]
         return log_probs, torch.stack(attentions).mean(0) if attentions else None
 
-    def _mean(self, answers: list[Step | Tensor], leading: Step) -> Tensor:
-        """The mean of the models' probabilities of all words and slots, as a logarithm: (N, V + J)."""
-        wide = []
-        for answer in answers:
-            log_probs = answer.word_log_probs() if isinstance(answer, Step) else answer
-            if not isinstance(answer, Step) and has_slots(self.models[self.leader]):
-                bound, states = strings_of(leading.background, leading.state.states)
-                log_probs = with_unknown_slots(log_probs, bound, bound.contexts_of(states))
-            wide.append(log_probs)
-        if len(wide) == 1:
-            return wide[0]
-        mean = torch.stack(wide).logsumexp(0) - math.log(len(wide))
-        forbidden = wide[self.leader].isneginf()
-        return mean if self.session.longest is None else mean.masked_fill(forbidden, NEGATIVE_INFINITY)
+    def _ask(
+        self,
+        model: BaseFairseqModel,
+        tokens: Tensor,
+        encoder_outs: list[EncoderOut],
+        state: IncrementalState,
+        temperature: float,
+    ) -> tuple[Step | Tensor, Tensor | None]:
+        """A model's own answer, of a stock one log probabilities (N, V), and its attention; encoder_outs: its own."""
+        decoder = model.decoder
+        if not is_ours(model):
+            known, alone = known_words(tokens, decoder.dictionary), EnsembleModel([model])
+            answer: tuple[Tensor, Tensor | None] = alone.forward_decoder(known, encoder_outs, [state], temperature)
+            return answer
+        decoder.limit_length(state, self.session.longest)
+        encoder_out = encoder_outs[0] if encoder_outs else None
+        _, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=state)
+        attention = None if extra["attn"] is None else extra["attn"][0][:, -1]
+        return decoder.head.tempered(extra["step"], temperature), attention
+
+    def _columns(self, answers: list[Step | Tensor]) -> tuple[Tensor, StepColumns]:
+        """log probabilities (N, C) of candidates, or the mean over models of all words', and what they stand for."""
+        leading = answers[self.leader]
+        assert isinstance(leading, Step)
+        if self.num_candidates is not None:
+            log_probs, words = candidates(leading, self.num_candidates, self.dictionary.nspecial)
+            return log_probs, StepColumns(words, leading, self.dictionary.nspecial)
+        wide = [self._all_words(answer, leading) for answer in answers]
+        words = leading.background.columns(leading.state.states).expand(len(wide[0]), -1)
+        mean = torch.stack(wide).logsumexp(0) - math.log(len(wide)) if len(wide) > 1 else wide[0]
+        if self.session.longest is not None:
+            mean = mean.masked_fill(wide[self.leader].isneginf(), NEGATIVE_INFINITY)
+        return mean, StepColumns(words, leading)
+
+    def _all_words(self, answer: Step | Tensor, leading: Step) -> Tensor:
+        """A model's answer in columns for all words and slots: (N, V + J)."""
+        if isinstance(answer, Step):
+            return answer.word_log_probs()
+        if not has_slots(self.models[self.leader]):
+            return answer
+        bound, states = strings_of(leading.background, leading.state.states)
+        return with_unknown_slots(answer, bound, bound.contexts_of(states))
