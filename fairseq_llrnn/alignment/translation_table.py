@@ -22,7 +22,7 @@ def is_word(symbols: Sequence[str]) -> np.ndarray:
     return np.array([symbol not in SPECIALS for symbol in symbols], dtype=bool)
 
 
-def speaks(source_symbols: Sequence[str]) -> np.ndarray:
+def is_content_word(source_symbols: Sequence[str]) -> np.ndarray:
     """(U,) bool: the source tokens that are counted in the mean over a sentence's words; <unk> is one of them."""
     return np.array([symbol not in (BOS, PAD, EOS) for symbol in source_symbols], dtype=bool)
 

@@ -1,4 +1,4 @@
-"""The background of a translation: what the words of the source sentence say, mixed with what is said anyway.
+"""The background of a translation: translations of the words of the source sentence, mixed with b₀.
 
 Sizes: B sentences of a batch, L source length, N hypotheses, T time, V target words, U source words, S signatures,
 E sparse entries of a batch, C classes asked for. For a source sentence C with n words s (all its tokens but <s>, <pad>
@@ -10,12 +10,12 @@ t' is the table t(x | s) with three additions, so that b is as normalised as b�
 
 * </s> and <unk> keep the mass that b₀ gives them, exactly: no word of the source says when a sentence ends. With m the
   mass that b₀ leaves to words, t'(x | s) = m t(x | s) for a word x and t'(x | s) = b₀(x) for </s> and <unk>.
-* A source word of which the table knows nothing (<unk>, above all) says what is said anyway: t'(x | s) = b₀(x).
+* A source word of which the table knows nothing (<unk>, above all) counts as b₀: t'(x | s) = b₀(x).
 * A word that b₀ forbids is in no table, and stays forbidden.
 
-In training, t leaves the sentence at hand out: of the links that t(x | s) was estimated from, one is taken away where
+Training is leave-one-out: of the links that t(x | s) was estimated from, one is taken away where
 x is in the target (`given(source, left_out)`). What a text was estimated from is known of no other text: a word that
-occurs once would be foretold for certain in training, never in use, and the network would learn to rely on it.
+occurs once would be predicted with certainty in training, never in use, and the network would learn to rely on it.
 
 At the beginning of training, t may also be hidden from a share of the sentences (`hidden_share`), whose background is
 then b₀: a network that has most of the answer from t need not learn where in the source to look.
@@ -44,7 +44,7 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 class LexicalBackground(StaticBackground):
     """b(C; x). By itself it is b₀; `given(source)` is the background of a batch of source sentences."""
 
-    speaks: Tensor  # (U,) bool
+    is_content_word: Tensor  # (U,) bool
     rank_of: Tensor  # (V,) the place of a word in ranked_members
     row_starts: Tensor  # (U + 1,) where the translations of a source word begin
     row_ranks: Tensor  # (entries of the table,) ranks of target words
@@ -61,7 +61,7 @@ class LexicalBackground(StaticBackground):
         log_weights: Tensor,
         table: LexicalTable,
         words: Tensor,
-        speaks: Tensor,
+        is_content_word: Tensor,
         weight: float,
         learned: bool,
     ) -> None:
@@ -69,23 +69,23 @@ class LexicalBackground(StaticBackground):
 
         Args:
             table: translations; none of them forbidden by b₀ or outside `words` (LexicalTable.check).
-            words: (V,) bool, the target words that the table may speak of; all others keep their mass.
-            speaks: (U,) bool, the source tokens that count in the mean.
+            words: (V,) bool, the target words that the table may hold; all others keep their mass.
+            is_content_word: (U,) bool, the source tokens that count in the mean.
             weight: λ, or where it starts if it is `learned`.
         """
         super().__init__(class_of, num_classes, log_weights)
         rank_of = torch.empty_like(class_of)
         rank_of[self.ranked_members] = torch.arange(len(class_of))
         exact = log_weights.double()
-        self.log_total = float(exact.logsumexp(0))  # 0, but for weights that nobody normalised
+        self.log_total = float(exact.logsumexp(0))  # 0, unless the weights are not normalised
         self._warmup_updates = 0
         self.hidden_share = 0.0  # of the sentences in training: how many of them have b₀ as their background
-        self.silent = int(speaks.logical_not().nonzero()[0])  # a source token that says nothing
+        self.silent = int(is_content_word.logical_not().nonzero()[0])  # a source token that says nothing
         share_of_all = (exact - self.log_total).exp()
         kept = (~words & (share_of_all > 0)).nonzero().squeeze(1)
         word_mass = share_of_all[words].sum()
         for name, value in (
-            ("speaks", speaks),
+            ("is_content_word", is_content_word),
             ("rank_of", rank_of),
             ("row_starts", torch.from_numpy(table.offsets.copy())),
             ("row_ranks", rank_of[torch.from_numpy(table.targets.copy())]),
@@ -129,7 +129,7 @@ class LexicalBackground(StaticBackground):
         # shape: (B, L), how many translations each token has; <s>, <pad> and </s> have none
         starts = self.row_starts[source]
         many = self.row_starts[source + 1] - starts
-        length = self.speaks[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
+        length = self.is_content_word[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
         sentence = torch.arange(batch, device=source.device)
         flat = many.flatten()
         # the translations of a token stand at starts, starts + 1, …
@@ -297,7 +297,7 @@ class LexicalMixture(Background):
 
     @cached_property
     def _best_share(self) -> Tensor:
-        """(B, S): a class' best word is the one that b₀ puts first, or one that the sentence speaks of."""
+        """(B, S): a class' best word is the one that b₀ puts first, or one that the sentence's translations name."""
         every_class = torch.arange(self.num_classes, device=self.class_of.device).unsqueeze(0)
         first, tokens = self.lexicon.best_members(self.class_of[:1], every_class, 1)
         sentence = torch.arange(self.num_sentences, device=self.class_of.device).unsqueeze(1)

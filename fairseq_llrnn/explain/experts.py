@@ -18,7 +18,7 @@ EXPERT = "Expert"  # what a word's score has from an expert, in the list of its 
 
 
 @dataclass(frozen=True)
-class Heard:
+class Contribution:
     """One expert at one position: it adds weight · value to the score of the word."""
 
     name: str
@@ -37,17 +37,19 @@ class ExpertTerms:
         self.bound, self.contexts = bound, contexts
         self._weights: list[list[float]] = hidden[:, -len(self.contexts.panel.experts) :].tolist()
 
-    def heard(self, place: int, state: Tensor, token: int, features: Mapping[str, float]) -> tuple[Heard, ...]:
-        """What each expert says of a token, the word or slot with these output features, at a place and state there."""
+    def contributions(
+        self, place: int, state: Tensor, token: int, features: Mapping[str, float]
+    ) -> tuple[Contribution, ...]:
+        """What each expert adds to a token, the word or slot with these output features, at a place and state there."""
         context = int(self.bound.contexts_of(state))
         columns = list(self.contexts.panel.columns)  # names, in the order of their numbers
         of_columns = {"": 1.0, **features}
         exceptions = dict(zip(self.contexts.exceptional[context], self.contexts.values[context], strict=True))
-        heard = []
+        found = []
         for e, name in enumerate(self.contexts.panel.names):
             value = exceptions[token][e] if token in exceptions else None
             if value is None:
                 coefficients = self.contexts.coefficients[context][e].items()
                 value = math.fsum(c * of_columns.get(columns[column], 0.0) for column, c in coefficients)
-            heard.append(Heard(name, self._weights[place][e], value))
-        return tuple(heard)
+            found.append(Contribution(name, self._weights[place][e], value))
+        return tuple(found)

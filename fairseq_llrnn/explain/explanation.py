@@ -17,7 +17,7 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.background import EvidenceMixture
 from fairseq_llrnn.experts.contexts import Contexts
-from fairseq_llrnn.explain.experts import EXPERT, ExpertTerms, Heard
+from fairseq_llrnn.explain.experts import EXPERT, Contribution, ExpertTerms
 from fairseq_llrnn.explain.slots import PLACE, OfferedSlot, SlotTerms
 from fairseq_llrnn.explain.source import SourceEvidence
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
@@ -52,7 +52,7 @@ class Explanation:
     normaliser: float  # −log Z, where Z = Σ_x b(K, x) exp(aᵀφ(x)) / Σ_x b(K, x); the same for every word
     slots: tuple[OfferedSlot, ...] | None = None  # all that the source offers; None: the prior has no evidence
     slot: OfferedSlot | None = None  # the one that the token is
-    experts: tuple[Heard, ...] | None = None  # what they say of the token; None: the model has none
+    experts: tuple[Contribution, ...] | None = None  # their parts of the score; None: the model has none
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
 
 
@@ -122,7 +122,7 @@ def explain(
         total_mass = log_mass.logsumexp(-1).item()
         log_share = background.log_share(state, tokens[t : t + 1])
         own = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
-        offered, slot, heard = None, None, None
+        offered, slot, contributions = None, None, None
         if slots is not None:
             offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
             if signature >= static:
@@ -131,8 +131,8 @@ def explain(
         if powered is not None and powered[t, here]:
             own.append((POWER, powered[t, here].item()))
         if experts is not None:
-            heard = experts.heard(t, state, token, row)
-            own += [(f"{EXPERT}:{said.name}", said.weight * said.value) for said in heard if said.value]
+            contributions = experts.contributions(t, state, token, row)
+            own += [(f"{EXPERT}:{one.name}", one.weight * one.value) for one in contributions if one.value]
         yield Explanation(
             token=names[column],
             log_prob=log_probs[column].item(),
@@ -149,7 +149,7 @@ def explain(
             normaliser=total_mass - (scores[t : t + 1] + log_mass).logsumexp(-1).item(),
             slots=offered,
             slot=slot,
-            experts=heard,
+            experts=contributions,
         )
 
 

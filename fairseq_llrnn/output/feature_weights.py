@@ -51,12 +51,12 @@ class SparseRows(nn.Module):
             include_last_offset=True,
         )
 
-    def compose_some(self, weight: Tensor, some: Tensor) -> Tensor:
-        """As `compose`, of the rows `some` (K,) alone: (F, H) -> (K, H)."""
-        starts, sizes = self.offsets[some], self.offsets[some + 1] - self.offsets[some]
+    def compose_subset(self, weight: Tensor, subset: Tensor) -> Tensor:
+        """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H)."""
+        starts, sizes = self.offsets[subset], self.offsets[subset + 1] - self.offsets[subset]
         offsets = functional.pad(sizes.cumsum(0), (1, 0))
         # the entries of row k stand at starts[k], starts[k] + 1, …
-        step = torch.arange(int(offsets[-1]), device=some.device)
+        step = torch.arange(int(offsets[-1]), device=subset.device)
         entries = step + (starts - offsets[:-1]).repeat_interleave(sizes)
         return functional.embedding_bag(
             self.indices[entries],

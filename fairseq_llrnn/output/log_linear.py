@@ -112,15 +112,15 @@ class LogLinearOutput(nn.Module):
         self.bias = nn.Parameter(torch.zeros(features.num_features))
         nn.init.uniform_(self.weight, -0.1, 0.1)
 
-    def composed(self, some: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def composed(self, subset: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """E = Φ W (S, H) and Φ c (S,): compute once per batch, hand to the methods below.
 
         Args:
-            some: the classes (K,) whose rows are wanted, (K, H) and (K,); by default all of them.
+            subset: the classes (K,) whose rows are asked for, (K, H) and (K,); by default all of them.
         """
         bias = at_least_float32(self.bias).unsqueeze(1)
-        if some is not None:
-            return self.rows.compose_some(self.weight, some), self.rows.compose_some(bias, some).squeeze(1)
+        if subset is not None:
+            return self.rows.compose_subset(self.weight, subset), self.rows.compose_subset(bias, subset).squeeze(1)
         return self.rows.compose(self.weight), self.rows.compose(bias).squeeze(1)
 
     def class_scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor] | None = None) -> Tensor:

@@ -342,8 +342,8 @@ def large(words: int = 20_000, classes: int = 4000, top: int = 10) -> LexicalBac
         sources,
         top,
     )
-    ordinary, speaks = torch.arange(words) > 3, torch.arange(sources) > 2
-    return LexicalBackground(class_of, classes, weights, translations, ordinary, speaks, 0.5, False)
+    ordinary, is_content_word = torch.arange(words) > 3, torch.arange(sources) > 2
+    return LexicalBackground(class_of, classes, weights, translations, ordinary, is_content_word, 0.5, False)
 
 
 def test_a_batch_takes_no_tensor_over_all_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,7 @@ def by_the_definition(case: Case, experts: Sequence[Expert], strings: Sequence[s
                 prefix = [] if token == EOS else [*prefix, case.word_of[token]]
             hidden = case.hidden[i, t]
             adaptor = case.output.weight @ hidden + case.output.bias
-            listening = case.experts.weight @ hidden + case.experts.bias
+            gates = case.experts.weight @ hidden + case.experts.bias
             scores: dict[str, Tensor] = {}
             for string, weight, phi in words_of(case, i, state, log_b[i], dense):
                 value = weight + phi @ adaptor
@@ -177,7 +177,7 @@ def by_the_definition(case: Case, experts: Sequence[Expert], strings: Sequence[s
                         says = firing.everywhere + sum(
                             (v * phi[features.index[g]] for g, v in firing.groups.items()), torch.tensor(0.0)
                         )
-                    value = value + listening[e] * says
+                    value = value + gates[e] * says
                 scores[string] = value
             total = torch.stack(list(scores.values())).logsumexp(0)
             none = torch.tensor(-math.inf, dtype=torch.float64)
@@ -345,7 +345,7 @@ def test_an_expert_without_weight_changes_nothing() -> None:
         torch.testing.assert_close(words, case.below.word_log_probs_along(plain, case.previous))
 
 
-def test_listening_to_the_expert_leaves_one_number() -> None:
+def test_the_gate_of_the_expert_leaves_one_number() -> None:
     """With a large weight, a number that is said is the one that the expert knows."""
     case = make("static", (Answers(),))
     with torch.no_grad():

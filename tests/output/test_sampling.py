@@ -189,11 +189,11 @@ def test_some_rows_are_composed_as_among_all() -> None:
     rows = SparseRows(FeatureTable.from_rows([{"a": 1.0}, {}, {"a": 0.5, "b": -2.0}, {"c": 3.0}]))
     weight = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
     some = torch.tensor([2, 1, 3, 2])
-    found, expected = rows.compose_some(weight, some), rows.compose(weight)[some]
+    found, expected = rows.compose_subset(weight, some), rows.compose(weight)[some]
     torch.testing.assert_close(found, expected)
     both = [torch.autograd.grad(x.square().sum(), weight)[0] for x in (found, expected)]
     torch.testing.assert_close(*both)
-    assert rows.compose_some(weight, some[:0]).shape == (0, 2)
+    assert rows.compose_subset(weight, some[:0]).shape == (0, 2)
 
 
 # ---- with an output layer -------------------------------------------------------------------------------------------

@@ -55,15 +55,15 @@ def assert_figures(setting: Setting, without: Setting, line: str, source: list[s
         assert {n: b for n, b, _ in e.expected} == pytest.approx({n: b for n, b, _ in base.expected}, abs=1e-5)
         assert e.experts is not None and base.experts is None
         prefix = [p.token for p in of_base[:place]]
-        for heard, expert in zip(e.experts, panel.experts, strict=True):
-            assert own.get(f"Expert:{heard.name}", 0.0) == pytest.approx(heard.weight * heard.value, abs=1e-6)
+        for one, expert in zip(e.experts, panel.experts, strict=True):
+            assert own.get(f"Expert:{one.name}", 0.0) == pytest.approx(one.weight * one.value, abs=1e-6)
             firing = expert.fires(source or [], prefix if expert.looks_at_prefix else [])
             features = {n: 1.0 for n in own if not n.startswith(("Expert:", "Evidence:Place"))}
             if e.slot is None:
                 features = table.row(int(prior.output.class_of[prior.symbols.index(e.token)]))
             by_groups = firing.everywhere + sum(v * features.get(n, 0.0) for n, v in firing.groups.items())
-            assert heard.name == expert.name
-            assert heard.value == pytest.approx(firing.exceptions.get(e.token, by_groups), abs=1e-6)
+            assert one.name == expert.name
+            assert one.value == pytest.approx(firing.exceptions.get(e.token, by_groups), abs=1e-6)
         if e.slots:
             listed = dict(e.predictions)
             assert all(math.exp(listed[s.string]) == pytest.approx(math.exp(s.log_prob)) for s in e.slots)
@@ -127,7 +127,7 @@ def test_explain(host: HostCommands, trained_with_expert: Path, experts: str) ->
     for word in sentence["words"]:
         terms = sum(word["features"].values()) + word["normaliser"]
         assert math.log(word["p"]) == pytest.approx(math.log(word["background"]) + terms, abs=1e-4)
-        assert [heard["name"] for heard in word["experts"]] == ["Mirror", "Said"]
+        assert [one["name"] for one in word["experts"]] == ["Mirror", "Said"]
     assert [word["experts"][0]["value"] for word in sentence["words"]] == [1.0, 2.0, 3.0, -1.0]
     table = host.run("llrnn", *args).out
     weight = sentence["words"][1]["experts"][0]["weight"]
@@ -204,6 +204,6 @@ def test_experts_of_one_name(translation: TranslationWorld, expert_file: Path) -
     """No term of a word's score is lost in the JSON."""
     setting = evaluated([*translation.train_args(), *options(expert_file, "Mirror", "Mirror")])
     for e in explained(setting, LINES[0], turned(LINES[0])):
-        assert e.experts is not None and [heard.name for heard in e.experts] == ["Mirror", "Mirror#2"]
+        assert e.experts is not None and [one.name for one in e.experts] == ["Mirror", "Mirror#2"]
         terms = e.log_background + math.fsum(dict(e.own_features).values()) + e.normaliser
         assert e.log_prob == pytest.approx(terms, abs=1e-4)

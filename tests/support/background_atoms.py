@@ -60,8 +60,8 @@ def lexical(seed: int = 0) -> Background:
     random = np.random.default_rng(seed)
     pairs = np.repeat(np.arange(4, 8), 7), np.tile(np.arange(4, 11), 4)
     table = LexicalTable.from_pairs(*pairs, random.random(28), 9, 3)
-    words, speaks = torch.arange(WORDS) >= 4, torch.arange(9) >= 3
-    made = LexicalBackground(CLASS_OF, NUM_CLASSES, root(seed), table, words, speaks, 0.3, learned=True)
+    words, counted = torch.arange(WORDS) >= 4, torch.arange(9) >= 3
+    made = LexicalBackground(CLASS_OF, NUM_CLASSES, root(seed), table, words, counted, 0.3, learned=True)
     return made.double()
 
 

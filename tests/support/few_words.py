@@ -84,9 +84,9 @@ def base(kind: str, seed: int = 0) -> Background:
     words = [i for i in range(4, 14) if i not in FORBIDDEN]
     sources = np.repeat(np.arange(4, 10), len(words))
     table = LexicalTable.from_pairs(sources, np.tile(words, 6), random.random(len(sources)), len(SOURCE_WORDS), 3)
-    speaks = torch.tensor([s not in ("<s>", "<pad>", "</s>") for s in SOURCE_WORDS])
+    counted = torch.tensor([s not in ("<s>", "<pad>", "</s>") for s in SOURCE_WORDS])
     is_word = torch.tensor([s not in SPECIALS for s in TARGET_WORDS])
-    return LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(seed), table, is_word, speaks, 0.3, True).double()
+    return LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(seed), table, is_word, counted, 0.3, True).double()
 
 
 def grammar(seed: int = 0) -> Automaton:

@@ -110,7 +110,7 @@ def as_json(
                 "strongest_words": dict(e.strongest_words),
                 **_source_facts(e, source),
                 **_slot_facts(e, source),
-                **({} if e.experts is None else {"experts": [asdict(heard) for heard in e.experts]}),
+                **({} if e.experts is None else {"experts": [asdict(one) for one in e.experts]}),
             }
             for word, e in zip([*words, None], explained, strict=True)
         ],

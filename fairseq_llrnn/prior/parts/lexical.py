@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from fairseq_llrnn.alignment.translation_table import LexicalTable, is_word, speaks
+from fairseq_llrnn.alignment.translation_table import LexicalTable, is_content_word, is_word
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
@@ -86,7 +86,8 @@ class LexicalPart(Part):
 
     def background(self, below: Background, context: BuildContext) -> Background:
         prior = context.prior
-        words, counted = torch.from_numpy(is_word(prior.symbols)), torch.from_numpy(speaks(prior.source_symbols))
+        words = torch.from_numpy(is_word(prior.symbols))
+        counted = torch.from_numpy(is_content_word(prior.source_symbols))
         return LexicalBackground(
             context.class_of, context.num_classes, context.log_weights, self.table, words, counted, self.weight,
             self.learned,
