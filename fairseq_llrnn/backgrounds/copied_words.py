@@ -77,7 +77,8 @@ class CopiedWords(BySource):
         if len(words) > MOST_WORDS and not self._said:
             self._said = True
             logger.warning(
-                f"a source has {len(words):,} different words; the first {MOST_WORDS} of each can be copied (said once)"
+                f"a source has {len(words):,} different words; the first {MOST_WORDS} of each can be copied "
+                "(one warning)"
             )
         return list(words)[:MOST_WORDS]
 

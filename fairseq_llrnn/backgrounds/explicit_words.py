@@ -7,7 +7,7 @@ Sizes: N rows (states), V words, E entries. All weights are natural logarithms.
                     −∞                               otherwise
 
 A static background has no entries, an automaton the arcs of a state and of those that it fails to, a sentence's lexical
-mixture the words that its source speaks of, a cache the last words. Products and mixtures of such are such.
+mixture the translations of its source, a cache the last words. Products and mixtures of such are such.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ evidence and ε the weight of all slots of a sentence together (where all words 
 Slots are context classes (output/context_classes.py): slot j is class S + j of its sentence and has one member, its
 string, so that every string has one class and one score (paper, §4: condition-based priming). Where a slot stands for
 an unknown word of the source, <unk> keeps only a thousandth of its weight: the slot's string is the better name of what
-nobody knows.
+is in no dictionary.
 
 Tokens are ids of the open target vocabulary: below V the dictionary's, above it strings. A string that no slot of the
 sentence offers is <unk>. Answers about all words have V + J *columns*: V words, then the slots' strings outside the

@@ -9,8 +9,8 @@ one linear form, of a state that is a little wider than h:
     [h, u(K), a_e(K)]   ·   [E_σ, column(σ), 0]         classes, also context ones
                         ·   [E_σ, 0, v(K, x)]           the exception x of former class σ
 
-Everything that works with hidden states and composed rows works with these. Weights begin at zero: at first, nobody
-listens.
+Everything that works with hidden states and composed rows works with these. Weights begin at zero: at first,
+no expert counts.
 """
 
 from __future__ import annotations

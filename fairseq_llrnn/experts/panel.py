@@ -64,7 +64,7 @@ class Panel:
         self._feature = prior.output.features.index
         self.columns: dict[str, int] = {"": 0}  # feature -> column; "" is 1 everywhere
         self._firings: dict[tuple[int, Words, Words], Firing] = {}
-        self._unheard = False
+        self._warned = False
         for expert in experts:
             try:
                 expert.open(prior)
@@ -134,11 +134,11 @@ class Panel:
                 )
 
     def _warn_once(self, expert: Expert, word: str) -> None:
-        if not self._unheard:
-            self._unheard = True
+        if not self._warned:
+            self._warned = True
             logger.warning(
                 f"expert {expert.name}: the exception {word!r} is in no dictionary, so that nothing is made of it "
-                "(said once)"
+                "(one warning)"
             )
 
 

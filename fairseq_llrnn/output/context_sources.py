@@ -30,7 +30,7 @@ class ContextClassSource:
     def words(self, contexts: Tensor) -> Tensor:
         """The word of each context class, different ones in a context: (…,) -> (…, J), NO_WORD where there are fewer.
 
-        One that nobody below knows, of a source that brings no strings, is as if it were not there.
+        A word that the background below lacks, of a source that brings no strings, counts as NO_WORD.
         """
         raise NotImplementedError
 

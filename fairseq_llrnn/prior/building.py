@@ -265,7 +265,7 @@ def _check_copies(options: PriorOptions, background: Expression) -> None:
         )
     if not (isinstance(background, Atom) and background.text.endswith(".words")):
         raise OptionError(
-            "--copy-source-words: it has no say without --background automaton:FILE.words; add that, or leave it out"
+            "--copy-source-words: it needs --background automaton:FILE.words; add that, or leave it out"
         )
 
 

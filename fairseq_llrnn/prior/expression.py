@@ -1,4 +1,4 @@
-"""How backgrounds are combined: written, as it is said aloud, in `llrnn prior --background`, and kept in prior.json.
+"""How backgrounds are combined: the expressions of `llrnn prior --background`, which prior.json keeps.
 
     automaton:g.grammar times ngram:3                       both must allow a word (Product)
     0.7 ngram:3 plus 0.3 ngram:news.arpa                    a mixture, with weights or with equal ones (Mixture)
@@ -28,7 +28,7 @@ from fairseq_llrnn.backgrounds.simplified import product, tempered
 from fairseq_llrnn.errors import OptionError
 
 WEIGHTINGS = ("fixed", "learned", "per position")
-DEEPEST = 50  # of an expression from a file: nobody writes a deeper one
+DEEPEST = 50  # of an expression from a file, which is untrusted input
 _WORDS = frozenset("times plus with weights learned per position at temperature".split())
 _NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
 _TOKEN = re.compile(r"""[()]|(?:[^\s()"']|"[^"]*"|'[^']*')+|["']""")

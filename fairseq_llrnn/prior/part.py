@@ -112,7 +112,7 @@ class Part:
         """The part that was saved so.
 
         Raises:
-            ValueError, KeyError, TypeError: it is something else, or unsound; it may come from anybody.
+            ValueError, KeyError, TypeError: it is something else, or unsound: it is untrusted input.
         """
         raise NotImplementedError
 

@@ -70,7 +70,7 @@ def test_endings_are_shared(tmp_path: Path) -> None:
     assert automaton.num_states < 60
 
 
-def test_the_door_and_the_usual_separator(tmp_path: Path) -> None:
+def test_the_entry_point_and_the_usual_separator(tmp_path: Path) -> None:
     (tmp_path / "some.words").write_text("# two words\nab\n\nb\nab\n")
     automaton = read_automaton(tmp_path / "some.words", WORDS).automaton
     assert texts(automaton) == expected({"ab", "b"}, "▁")

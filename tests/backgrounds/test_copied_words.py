@@ -90,7 +90,7 @@ def test_more_words_than_there_is_room_for(tmp_path: Path, caplog: pytest.LogCap
     for _ in range(2):
         bound = unbound.given(sources("▁".join(words)))
     assert bound.lengths.shape == (1, MOST_WORDS)
-    message = f"a source has 64 different words; the first {MOST_WORDS} of each can be copied (said once)"
+    message = f"a source has 64 different words; the first {MOST_WORDS} of each can be copied (one warning)"
     assert [record.message for record in caplog.records] == [message]
     last = [TARGET.index(c) for c in words[MOST_WORDS - 1]]
     state = bound.start(1)

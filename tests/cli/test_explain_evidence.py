@@ -52,7 +52,7 @@ def sentence_of(done: Done) -> dict[str, Any]:
 # ---- the figures ----------------------------------------------------------------------------------------------------
 
 
-def test_the_same_as_the_hosts_scorer_on_text(
+def test_the_same_as_fairseqs_scorer_on_text(
     explain: Explain, host: HostCommands, evidence: EvidenceWorld, evidence_model: Path
 ) -> None:
     scored = host.run(

@@ -90,7 +90,7 @@ def words_of(done: Done) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_same_as_the_hosts_scorer(
+def test_the_same_as_fairseqs_scorer(
     model: str, explain: Explain, host: HostCommands, translation: TranslationWorld, translators: dict[str, Path]
 ) -> None:
     scored = host.run(

@@ -208,15 +208,15 @@ ALL = "mapped, patterns, numbers, dates, codes, urls, names, copies"
         ),
         (
             ("--evidence-weight", "0.5"),
-            "--evidence-weight: it has no say without --evidence; add that, or leave it out",
+            "--evidence-weight: it needs --evidence; add that, or leave it out",
         ),
         (
             ("--unsupported", "names=0"),
-            "--unsupported: it has no say without --evidence; add that, or leave it out",
+            "--unsupported: it needs --evidence; add that, or leave it out",
         ),
         (
             ("--source-dict", "dict.en.txt"),
-            "--source-dict: it has no say without --evidence or --copy-source-words; add that, or leave it out",
+            "--source-dict: it needs --evidence or --copy-source-words; add that, or leave it out",
         ),
         (
             ("--evidence", "numbers", "--pieces", "bpe"),

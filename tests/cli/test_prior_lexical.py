@@ -191,7 +191,7 @@ def test_no_translations_to_keep(prior: Run) -> None:
 )
 def test_options_without_a_bitext(data: Path, llrnn: Llrnn, option: str, value: str) -> None:
     done = llrnn("prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior", option, value)
-    assert done.error == f"{option}: it has no say without --lexical-translation; add that, or leave it out"
+    assert done.error == f"{option}: it needs --lexical-translation; add that, or leave it out"
 
 
 def test_beside_softmax(data: Path, llrnn: Llrnn) -> None:

@@ -133,8 +133,8 @@ def assert_is_said(result: Result, said: str) -> None:
         (("--background", "model:nowhere.pt"), "expected a checkpoint behind the colon, found none there"),
         (("--background-temperature", "0"), "--background-temperature 0.0: expected a number above 0"),
         (("--model-weight", "0"), "--model-weight 0.0: expected a number above 0 and up to 1"),
-        (("--folds", "3"), "--folds: it has no say without --background ngram:N, whose"),
-        (("--background", "uniform", "--background-data", "x"), "--background-data: it has no say without"),
+        (("--folds", "3"), "--folds: it needs --background ngram:N, whose"),
+        (("--background", "uniform", "--background-data", "x"), "--background-data: it needs"),
         (("--background-data", "nowhere"), "--background-data nowhere: expected the folder of fairseq-preprocess"),
         (("--background-prior", "nowhere"), "--background-prior nowhere: expected a prior"),
     ],
@@ -190,6 +190,6 @@ def test_a_copy_that_is_no_model(host: HostCommands, world: World, built: tuple[
     )
 
 
-def test_only_the_rim_can_build_it(built: tuple[Path, str]) -> None:
+def test_only_the_plugin_can_build_it(built: tuple[Path, str]) -> None:
     with pytest.raises(PriorError, match="a model, which only fairseq can build"):
         Prior.load(built[0]).background()

@@ -204,7 +204,7 @@ def damage(directory: Path, change: Callable[[dict[str, Any]], object]) -> None:
         ({"patterns": {"a": "("}}, "the prior's --patterns: pattern 'a' is no regular expression"),
     ],
 )
-def test_a_strangers_description(saved: Path, entry: Any, says: str) -> None:
+def test_an_untrusted_description(saved: Path, entry: Any, says: str) -> None:
     damage(saved, lambda d: d["parts"][0].update(entry))
     with pytest.raises(PriorError, match=f"{says}.*; build it again with `llrnn prior`"):
         Prior.load(saved)

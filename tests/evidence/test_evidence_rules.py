@@ -228,7 +228,7 @@ def test_no_description(description: object) -> None:
         EvidenceRules.described(description)
 
 
-def test_a_strangers_pattern_is_stopped() -> None:
+def test_an_untrusted_pattern_is_stopped() -> None:
     slow = EvidenceRules.described(EVERYTHING.description() | {"patterns": {"slow": "(?:a|aa)+x"}})
     with pytest.raises(OptionError, match=r"the prior's --patterns: pattern 'slow' .* takes too long"):
         slow.find("a" * 60 + "!", KNOWN)

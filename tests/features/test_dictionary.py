@@ -23,7 +23,7 @@ def test_symbols_counts_and_kinds(tmp_path: Path) -> None:
     assert words.predictable.tolist() == [False, False, True, True, True, True, False, True]
 
 
-def test_equals_the_hosts_own_reading(tmp_path: Path) -> None:
+def test_equals_fairseqs_own_reading(tmp_path: Path) -> None:
     fairseq_data = pytest.importorskip("fairseq.data")
     path = write(tmp_path, "b 5\na 5\nb 2 #fairseq:overwrite\n</s> 3 #fairseq:overwrite\nc 0\n")
     theirs = fairseq_data.Dictionary.load(str(path))

@@ -79,7 +79,7 @@ def test_a_language_model_from_its_prior_to_its_explanation(
     assert bits["sentences"] == 1
 
 
-def test_a_background_of_n_grams_alone_foretells_better_than_a_unigram(
+def test_a_background_of_n_grams_alone_predicts_better_than_a_unigram(
     host: HostCommands, world: World, tmp_path: Path
 ) -> None:
     """The model before it has learnt anything is its background: validated after an update with no step."""

@@ -115,14 +115,14 @@ def test_a_training_sentence_with_a_word_of_neither(host: HostCommands, place: P
 def test_options_and_priors_that_do_not_go_together(host: HostCommands, place: Path, world: World) -> None:
     for options, message in (
         (("--copy-source-words", "--evidence", "copies"), "--evidence: evidence is of whole words, and --copy-source"),
-        (("--source-dict", place / "data" / "dict.src.txt"), "--source-dict: it has no say without --evidence or"),
-        (("--copy-source-words", "--background", "ngram:2"), "--copy-source-words: it has no say without --background"),
+        (("--source-dict", place / "data" / "dict.src.txt"), "--source-dict: it needs --evidence or"),
+        (("--copy-source-words", "--background", "ngram:2"), "--copy-source-words: it needs --background"),
     ):
         assert message in make_prior(host, place, "wrong", *options, code=2)
     regex = place / "some.regex"
     regex.write_text('"l" "e"', encoding="utf-8")
     found = make_prior(host, place, "wrong", "--copy-source-words", "--background", f"automaton:{regex}", code=2)
-    assert "--copy-source-words: it has no say without --background automaton:FILE.words" in found
+    assert "--copy-source-words: it needs --background automaton:FILE.words" in found
     alone = place / "alone" / "dict.txt"
     alone.parent.mkdir()
     alone.write_bytes((place / "data" / "dict.tgt.txt").read_bytes())

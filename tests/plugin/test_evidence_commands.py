@@ -307,7 +307,7 @@ def test_what_a_search_refuses(
         assert result.code != 0 and message in result.err and "Traceback" not in result.err
 
 
-def test_a_language_model_of_the_host_is_refused(
+def test_a_language_model_of_fairseq_is_refused(
     host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
     """--lm-path, where it could be loaded: fairseq wants its dictionary in the data folder."""

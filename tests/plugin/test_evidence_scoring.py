@@ -31,7 +31,7 @@ def scorer(request: pytest.FixtureRequest, evidence_models: dict[str, Path]) -> 
 
 
 @pytest.mark.parametrize("arch", MODELS)
-def test_the_same_as_the_hosts_commands_on_text(
+def test_the_same_as_fairseqs_commands_on_text(
     arch: str, host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]
 ) -> None:
     task = [*evidence.task_args(MODELS[arch], raw=True), "--path", evidence_models[arch], "--num-workers", 0]

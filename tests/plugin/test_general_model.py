@@ -73,7 +73,7 @@ def ids(symbols: tuple[str, ...], line: str) -> Tensor:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_it_says_what_the_host_says_of_that_model(
+def test_it_answers_as_fairseq_of_that_model(
     arch: str, general: dict[str, Path], world: World, tmp_path: Path
 ) -> None:
     symbols, allowed = own_words(world)

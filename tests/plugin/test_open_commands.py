@@ -264,7 +264,7 @@ def test_explain_sums_to_what_training_says(host: HostCommands, world: World, mo
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--open-floor", 3], "--open-floor: it has no say without --open-vocabulary"),
+        (["--open-floor", 3], "--open-floor: it needs --open-vocabulary"),
         (["--open-vocabulary", "characters", "--open-types", 0], "--open-types 0: expected a number of at least 1"),
         (["--open-vocabulary", "characters", "--pieces", "bpe"], "--open-vocabulary: it is of whole words"),
         (["--open-vocabulary", "characters", "--softmax"], "--softmax: a softmax takes no other option"),

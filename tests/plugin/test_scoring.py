@@ -62,7 +62,7 @@ def changed(tmp_path: Path) -> Change:
 
 
 @pytest.mark.parametrize("name", [*SIZES, *STOCK])
-def test_the_same_as_the_hosts_scorer(
+def test_the_same_as_fairseqs_scorer(
     name: str, host: HostCommands, translation: TranslationWorld, checkpoints: dict[str, Path]
 ) -> None:
     ours = name in SIZES

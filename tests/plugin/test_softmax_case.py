@@ -31,7 +31,7 @@ def gradients(model: torch.nn.Module, loss: torch.Tensor) -> dict[str, torch.Ten
 
 
 @pytest.mark.parametrize("prior", ["softmax", "prior", "separate"])
-def test_the_host_criterion_gives_our_loss_and_gradients(world: World, prior: str) -> None:
+def test_fairseqs_criterion_gives_our_loss_and_gradients(world: World, prior: str) -> None:
     """Any log-linear model is a distribution over words: cross_entropy over its V log-probabilities is our loss."""
     setting = build(world.train_args(prior))
     randomise(setting.model)

@@ -137,7 +137,7 @@ def test_alignments_are_attention(
         assert all(0 <= s < len(sources[int(number)].split()) for s, _ in pairs_of)
 
 
-def test_ensembles_with_ours_and_with_the_hosts(
+def test_ensembles_with_ours_and_with_fairseqs(
     host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]
 ) -> None:
     """Probabilities are averaged, word by word, whatever their model."""
@@ -208,7 +208,7 @@ def test_refining_a_whole_sentence_is_refused(
     assert "--iter-decode-max-iter: not supported" in result.err and "Traceback" not in result.err
 
 
-def test_fusion_with_a_language_model_of_the_host(
+def test_fusion_with_a_language_model_of_fairseq(
     host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]
 ) -> None:
     """--lm-path adds scores of all words: the search goes over all words."""

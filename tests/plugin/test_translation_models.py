@@ -59,7 +59,7 @@ def test_the_criterion_is_the_sum_over_words_and_trains_everything(translation: 
     assert all(name.endswith("k_proj.bias") for name in idle)
 
 
-def test_the_host_transformer_is_the_special_case(translation: TranslationWorld) -> None:
+def test_fairseqs_transformer_is_the_special_case(translation: TranslationWorld) -> None:
     """φ one-hot, b uniform: the stock Transformer with our rows as its output matrix gives our loss and gradients."""
     setting = make(translation, ["llrnn_transformer"], prior="softmax")
     arguments = translation.train_args("llrnn_transformer", "softmax")

@@ -62,7 +62,7 @@ def test_the_identity_is_of_contents_weight_and_temperature(files: ModelFiles, t
         ("files", {"checkpoint.pt": "1", "dict.txt": 2}, "expected names of a model's files"),
     ],
 )
-def test_a_strangers_description_is_checked(
+def test_an_untrusted_description_is_checked(
     entry: str, value: Any, said: str, files: ModelFiles, tmp_path: Path
 ) -> None:
     files.write(tmp_path)

@@ -447,7 +447,7 @@ TABLE = translating().find(LexicalPart).table
         ({"links": TABLE.links * np.float32("nan")}, "estimated from numbers of links that are none"),
     ],
 )
-def test_a_strangers_translations(translated: Path, changes: dict[str, np.ndarray], says: str) -> None:
+def test_untrusted_translations(translated: Path, changes: dict[str, np.ndarray], says: str) -> None:
     replace_arrays(translated, **{f"lexical/{name}": array for name, array in changes.items()})
     with pytest.raises(PriorError, match=f"{says}.*; build it again"):
         Prior.load(translated)
@@ -469,7 +469,7 @@ def test_a_strangers_translations(translated: Path, changes: dict[str, np.ndarra
         ({}, "expected a list of parts with their names"),
     ],
 )
-def test_a_strangers_description_of_translations(translated: Path, entry: object, says: str) -> None:
+def test_an_untrusted_description_of_translations(translated: Path, entry: object, says: str) -> None:
     [described] = json.loads((translated / "prior.json").read_text(encoding="utf-8"))["parts"]
     damage_json(translated, parts=[{**described, **entry} if isinstance(entry, dict) and entry else entry])
     with pytest.raises(PriorError, match=f"{says}.*; build it again"):

@@ -99,7 +99,7 @@ def background_options(args: argparse.Namespace) -> BackgroundOptions:
     """How the backgrounds of --background are made.
 
     Raises:
-        OptionError: a background that is none, options that have no say or do not go together.
+        OptionError: a background that is none, options that need others, or exclude each other.
     """
     expression = read_background(args.background or "unigram")
     written = [atom.text for atom in atoms(expression)]
@@ -146,4 +146,4 @@ def background_options(args: argparse.Namespace) -> BackgroundOptions:
 def _refuse(name: str, needed: str, background: str | None) -> None:
     if name == "smoothing":
         raise OptionError(f"--smoothing: only a unigram is smoothed, found --background {background}; leave one out")
-    raise OptionError(f"--{name.replace('_', '-')}: it has no say without {needed}; add that, or leave it out")
+    raise OptionError(f"--{name.replace('_', '-')}: it needs {needed}; add that, or leave it out")

@@ -35,7 +35,7 @@ def open_options(args: argparse.Namespace) -> OpenOptions | None:
         if value is None:
             continue
         if args.open_vocabulary is None:
-            raise OptionError(f"{option}: it has no say without --open-vocabulary; add that, or leave it out")
+            raise OptionError(f"{option}: it needs --open-vocabulary; add that, or leave it out")
         if value < 1:
             raise OptionError(f"{option} {value}: expected a number of at least 1")
     if args.open_vocabulary is None:

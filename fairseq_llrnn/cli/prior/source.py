@@ -104,7 +104,7 @@ def _refuse_alone(args: argparse.Namespace, names: Sequence[str], needed: str) -
     for name in names:
         if getattr(args, name) not in (None, []):
             option = "--" + name.replace("_", "-")
-            raise OptionError(f"{option}: it has no say without {needed}; add that, or leave it out")
+            raise OptionError(f"{option}: it needs {needed}; add that, or leave it out")
 
 
 def _read_bitext(args: argparse.Namespace, words: WordList) -> ParallelText:

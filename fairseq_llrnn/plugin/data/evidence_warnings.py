@@ -1,4 +1,4 @@
-"""What a data set loses of its evidence, said once, when it is loaded."""
+"""What a data set loses of its evidence: one warning when it is loaded."""
 
 from __future__ import annotations
 

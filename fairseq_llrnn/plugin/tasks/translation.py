@@ -201,7 +201,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
                 self.warned = True
                 logger.warning(
                     f"--prefix-size: {int(empty.sum())} targets of a batch are empty; their sentences are translated "
-                    "without a forced beginning (said once)"
+                    "without a forced beginning (one warning)"
                 )
             prefix_tokens = prefix_tokens.masked_fill(empty.unsqueeze(1), self.target_dictionary.pad())
         return super().inference_step(generator, models, sample, prefix_tokens, constraints)

@@ -45,7 +45,7 @@ class ModelPart(Part):
         return ["a frozen language model", f"weight {self.files.weight:g}", f"temperature {self.files.temperature:g}"]
 
     def background(self, below: Background, context: BuildContext) -> Background:
-        """Raises PriorError where nobody can build the model."""
+        """Raises PriorError if no loader of models was given."""
         if self.load is None:
             raise PriorError(
                 "the prior's background is a model, which only fairseq can build: use the prior in one of fairseq's "
