@@ -46,11 +46,10 @@ def build_prior(corpus: Path, work: Path) -> Prior:
 
 def read_sentences(text: Path, model: LogLinearGPT2) -> list[Sentence]:
     """The sentences of a text that the grammar has: `</s>`, the words, `</s>`."""
-    head, number = model.lm_head, {symbol: i for i, symbol in enumerate(model.lm_head.prior.symbols)}
-    lines = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
-    rows = [torch.tensor([*(number.get(word, head.unk) for word in line), head.eos]) for line in lines]
-    possible = head.possible(pad_sequence(rows, True, head.pad)).tolist()
-    return [{"input_ids": [head.eos, *row.tolist()]} for row, has in zip(rows, possible, strict=True) if has]
+    head, lines = model.lm_head, text.read_text(encoding="utf-8").splitlines()
+    tokens = head.encode(lines)
+    rows = tokens[head.possible(tokens)]
+    return [{"input_ids": [head.eos, *row[row != head.pad].tolist()]} for row in rows]
 
 
 def padded(sentences: list[Sentence], pad: int) -> dict[str, Tensor]:
@@ -89,13 +88,12 @@ def train(model: LogLinearGPT2, corpus: Path, work: Path, epochs: int) -> None:
     print(f"perplexity after {epochs} epochs: {math.exp(trainer.evaluate()['eval_loss']):.2f}")
 
 
-def sentences(model: LogLinearGPT2, prompt: Tensor, longest: int, **search: Any) -> list[str]:
-    """What `generate` writes behind a prompt (1, T) of words, complete within `longest` tokens."""
+def sentences(model: LogLinearGPT2, begin: str, longest: int, **search: Any) -> list[str]:
+    """What `generate` makes of the beginning of a sentence, complete within `longest` more tokens."""
     head = model.lm_head
-    begin = torch.cat([torch.full_like(prompt[:, :1], head.eos), prompt], dim=1)
-    limit = EndsInTime(head, begin, longest)
-    found = model.generate(begin, max_new_tokens=longest, logits_processor=[limit], **search)
-    return [" ".join(head.prior.symbols[x] for x in row if x not in (head.eos, head.pad)) for row in found.tolist()]
+    prompt = head.previous(head.encode([begin]))  # `</s>` and the words
+    limit = EndsInTime(head, prompt, longest)
+    return head.decode(model.generate(prompt, max_new_tokens=longest, logits_processor=[limit], **search))
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -111,10 +109,9 @@ def main(argv: list[str] | None = None) -> None:
     train(model, args.corpus, args.work, args.epochs)
     model.save_pretrained(args.work / "model")
     model = LogLinearGPT2.from_pretrained(args.work / "model")
-    begin = torch.tensor([[prior.index("les")]])
     for name, search in SEARCHES.items():
         print(f"\n{name}:")
-        print("\n".join(f"    {sentence}" for sentence in sentences(model, begin, 12, **search)))
+        print("\n".join(f"    {sentence}" for sentence in sentences(model, "les", 12, **search)))
 
 
 if __name__ == "__main__":

@@ -39,10 +39,10 @@ class LanguageModel(nn.Module):
     @torch.inference_mode()
     def write(self, sentences: int, longest: int = 30, k: int = 20) -> Tensor:
         """Write N sentences; each word is drawn from the k most probable ones: (N, ≤ longest)."""
-        token = torch.full((sentences,), self.head.eos)
+        token = self.head.encode([""] * sentences)[:, 0]  # </s>, which begins a sentence
         state, network = self.head.start(sentences), None
         written: list[Tensor] = []
-        ended = torch.zeros(sentences, dtype=torch.bool)
+        ended = torch.zeros_like(token, dtype=torch.bool)
         while len(written) < longest and not ended.all():
             hidden, network = self.hidden(token.unsqueeze(1), network)
             values, tokens = self.head.top_k(hidden[:, -1], state, k)
@@ -53,24 +53,21 @@ class LanguageModel(nn.Module):
         return torch.stack(written, dim=1)
 
 
-def read_text(path: Path, prior: Prior) -> list[Tensor]:
-    """Every line as the numbers of its words, with `</s>` behind the last."""
-    number = {symbol: i for i, symbol in enumerate(prior.symbols)}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [torch.tensor([number.get(w, number["<unk>"]) for w in line.split()] + [number["</s>"]]) for line in lines]
-
-
-def batches(sentences: list[Tensor], order: Sequence[int], pad: int, size: int = 64) -> Iterator[Tensor]:
-    """The sentences in that order, padded: (B, T)."""
+def batches(head: LogLinearHead, lines: list[str], order: Sequence[int], size: int = 64) -> Iterator[Tensor]:
+    """The sentences in that order as numbers, padded: (B, T)."""
     for i in range(0, len(order), size):
-        yield nn.utils.rnn.pad_sequence([sentences[j] for j in order[i : i + size]], True, pad)
+        yield head.encode([lines[j] for j in order[i : i + size]])
 
 
 @torch.inference_mode()
-def perplexity(model: LanguageModel, sentences: list[Tensor]) -> float:
+def perplexity(model: LanguageModel, lines: list[str]) -> float:
+    """Over all words and ends of sentences."""
     model.eval()
-    nats = sum(model.loss(batch, "sum").item() for batch in batches(sentences, range(len(sentences)), model.head.pad))
-    return math.exp(nats / sum(map(len, sentences)))
+    nats, words = 0.0, 0
+    for batch in batches(model.head, lines, range(len(lines))):
+        nats += model.loss(batch, "sum").item()
+        words += int(batch.ne(model.head.pad).sum())
+    return math.exp(nats / words)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -79,6 +76,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("work", type=Path, help="where the prior and the checkpoint are kept")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     args = parser.parse_args(argv)
     torch.manual_seed(1)
     if not (args.work / "prior").exists():
@@ -86,8 +84,8 @@ def main(argv: list[str] | None = None) -> None:
         options = PriorOptions(text=text, lexicon=lexicon, top_words=1000, shapes=True)
         Prior.build(args.corpus / "vocabulary.txt", options).save(args.work / "prior")
     prior = Prior.load(args.work / "prior")
-    train, valid = (read_text(args.corpus / name, prior) for name in ("train.txt", "valid.txt"))
-    model, epoch = LanguageModel(prior, args.width), 0
+    train, valid = ((args.corpus / name).read_text("utf-8").splitlines() for name in ("train.txt", "valid.txt"))
+    model, epoch = LanguageModel(prior, args.width).to(args.device), 0
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
     if (checkpoint := args.work / "checkpoint.pt").exists():
         saved = torch.load(checkpoint, weights_only=True)
@@ -98,7 +96,7 @@ def main(argv: list[str] | None = None) -> None:
         epoch += 1
         model.train()
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(epoch)).tolist()
-        for batch in batches(train, order, model.head.pad):
+        for batch in batches(model.head, train, order):
             optimizer.zero_grad()
             model.loss(batch).backward()
             nn.utils.clip_grad_norm_(model.parameters(), 5.0)
@@ -106,10 +104,9 @@ def main(argv: list[str] | None = None) -> None:
         print(f"epoch {epoch}: validation perplexity {perplexity(model, valid):.2f}")
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, checkpoint)
     print(f"\nperplexity {perplexity(model, valid):.2f}; the model writes:")
-    for sentence in model.write(3).tolist():
-        print("   ", " ".join(prior.symbols[x] for x in sentence if x not in (model.head.eos, model.head.pad)))
-    first = valid[0].unsqueeze(0)
-    words = model.head.explain(model.hidden(model.head.previous(first))[0], valid[0])
+    print("\n".join(f"    {sentence}" for sentence in model.head.decode(model.write(3))))
+    first = model.head.encode(valid[:1])
+    words = model.head.explain(model.hidden(model.head.previous(first))[0], first[0])
     word = max(words[:-1], key=lambda word: word.log_prob - word.log_background)
     print(f"\nwhat the network adds to the background of {word.token!r}, log b {word.log_background:.2f}:")
     for feature, value in (*word.own_features, ("normaliser", word.normaliser), ("log p", word.log_prob)):

@@ -5,6 +5,7 @@ records.py         what travels between network, head, criterion and search: Con
 class_rows.py      rows and scores of all classes
 target_terms.py    what a training criterion asks: log p of targets, label smoothing, norm of the adaptor
 expert_terms.py    what experts add to hidden states and rows
+text.py            text as numbers, and back
 zero_mass.py       targets that the background forbids
 """
 

@@ -5,6 +5,7 @@ head.py computes with them.
 """
 
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from fairseq_llrnn.evidence.slots import SlotRows
 from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
-from fairseq_llrnn.head import target_terms
+from fairseq_llrnn.head import target_terms, text
 from fairseq_llrnn.head.class_rows import rows_of_classes, rows_of_slots, widened
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
 from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
@@ -29,7 +30,7 @@ from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.learned_temperature import LearnedTemperature
 from fairseq_llrnn.output.log_linear import LogLinearOutput
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -154,6 +155,25 @@ class HeadLayers(nn.Module):
         return self.opened is not None and self.embedding is not None
 
     # ---- input ----------------------------------------------------------------------------------------------------
+
+    def encode(self, lines: Sequence[str]) -> Tensor:
+        """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, T), where the head is.
+
+        Words outside the dictionary are `<unk>`; with an open vocabulary or evidence they get numbers of their own.
+        """
+        words = self.prior.session.target
+        opens = self.strings is not None or self.slot_rows is not None
+        return text.encode(lines, words, words.index if opens else None).to(self.output.weight.device)
+
+    def encode_source(self, lines: Sequence[str]) -> Tensor:
+        """As `encode`, sentences of the source language: (B, L). Words outside its dictionary may be evidence."""
+        table = None if self.slot_rows is None else evidence_table(self.prior)
+        tokens = text.encode(lines, self.prior.session.source, None if table is None else table.source_index)
+        return tokens.to(self.output.weight.device)
+
+    def decode(self, tokens: Tensor) -> list[str]:
+        """The sentences that tokens (B, T) spell, up to `</s>`; one at the beginning of a row is left out."""
+        return text.decode(tokens, self.prior.session.target)
 
     def previous(self, targets: Tensor) -> Tensor:
         """The tokens before each target, which a network reads: `</s>`, then all but the last; (B, T) -> (B, T)."""
