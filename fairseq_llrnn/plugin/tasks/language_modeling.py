@@ -39,7 +39,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         table = open_table(task.prior)
         if table is not None:
             task.dictionary = task.output_dictionary = open_words(task.dictionary, table)
-        task.panel = open_panel(named_experts(args, from_checkpoint), task.prior, task.dictionary)
+        task.panel = open_panel(named_experts(args, from_checkpoint), task.prior)
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:

@@ -96,7 +96,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         elif opened is not None:
             task.tgt_dict = open_words(task.target_dictionary, opened)
         expert = named_experts(cfg, kwargs.get("from_checkpoint", False))
-        task.panel = open_panel(expert, task.prior, task.target_dictionary, task.source_dictionary)
+        task.panel = open_panel(expert, task.prior, task.source_dictionary)
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
