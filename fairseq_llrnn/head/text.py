@@ -25,7 +25,8 @@ def encode(lines: Sequence[str], words: OpenWords, index: Callable[[str], int | 
     index = known.get if index is None else index
     rows = [[*(known[UNK] if (i := index(word)) is None else i for word in line.split()), known[EOS]] for line in lines]
     length = max(map(len, rows), default=0)
-    return torch.tensor([row + [known[PAD]] * (length - len(row)) for row in rows], dtype=torch.long)
+    padded = [row + [known[PAD]] * (length - len(row)) for row in rows]
+    return torch.tensor(padded, dtype=torch.long).view(len(rows), length)
 
 
 def decode(tokens: Tensor, words: OpenWords) -> list[str]:

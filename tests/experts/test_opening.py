@@ -1,0 +1,62 @@
+"""Which words experts of a prior know, with evidence, an open vocabulary, and without a source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from few_words import EOS, PAD, PRIOR, SOURCE_WORDS, TARGET_WORDS
+from small_priors import SYMBOLS
+
+from fairseq_llrnn.experts.expert import Expert, Firing
+from fairseq_llrnn.experts.opening import open_experts
+from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+
+
+class Names(Expert):
+    """Singles out the words that it is asked about, and two more."""
+
+    looks_at_prefix = True
+
+    def fires(self, source: Sequence[str], prefix: Sequence[str]) -> Firing:
+        return Firing(exceptions={word: 1.0 for word in (*source, *prefix, "zèbre", "<unk>")})
+
+
+def test_words_of_the_dictionary_alone() -> None:
+    panel = open_experts([Names()], replace(PRIOR))
+    assert set(panel.ask((), ("deux",)).exceptions) == {TARGET_WORDS.index("deux"), 3}
+    assert panel.names == ("Names",) and panel.looks_at_prefix
+    assert (panel.eos, panel.pad, panel.ignored) == (EOS, PAD, frozenset())
+
+
+def test_with_a_source_any_string_may_be_evidence() -> None:
+    prior = replace(PRIOR)
+    panel = open_experts([Names()], prior, SOURCE_WORDS.__getitem__)
+    found = panel.ask(("12",), ()).exceptions
+    assert set(found) == {TARGET_WORDS.index("12"), 3, prior.session.target.index("zèbre")}
+    assert panel.ignored == {0, PAD, EOS}
+
+
+def test_unknown_words_of_an_open_vocabulary_are_many() -> None:
+    counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
+    prior = Prior.build(SYMBOLS, PriorOptions(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1)))
+    assert set(open_experts([Names()], prior).ask((), ("le",)).exceptions) == {SYMBOLS.index("le")}
+
+
+def test_a_head_with_experts_trains_and_searches() -> None:
+    prior = Prior.build(SYMBOLS, PriorOptions(counts=np.array([0, 0, 9, 1, *range(9, 1, -1)]), top_words=2))
+    head = LogLinearHead(prior, 4, experts=open_experts([Names()], prior))
+    torch.manual_seed(1)
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter)
+    targets, hidden = head.encode(["le chat la vache"]), torch.randn(1, 5, 4)
+    whole = head.eval().log_probs(hidden, previous=head.previous(targets))
+    torch.testing.assert_close(whole.exp().sum(-1), torch.ones(1, 5))
+    nats = head.loss(hidden, targets, reduction="sum").item()
+    assert abs(nats + whole[0].gather(1, targets[0].unsqueeze(1)).sum().item()) < 1e-4
+    state = head.advance(head.start(1), targets[:, :2])
+    values, tokens = head.top_k(hidden[:, 2], state, k=3)
+    torch.testing.assert_close(values[0], whole[0, 2][tokens[0]])

@@ -1,0 +1,52 @@
+"""Text as numbers, and back: known words, `<unk>`, and strings that an open vocabulary or evidence numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from few_words import PRIOR as EVIDENCE
+from few_words import SOURCE_WORDS, TARGET_WORDS
+from small_priors import SYMBOLS, make_prior
+
+from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+
+H = 3
+
+
+def test_words_of_the_dictionary_and_padding() -> None:
+    head = LogLinearHead(make_prior(), H)
+    tokens = head.encode(["le chat", "", "la zèbre maison"])
+    assert tokens.tolist() == [[4, 8, 2, 1], [2, 1, 1, 1], [5, 3, 6, 2]]
+    assert head.decode(tokens) == ["le chat", "", "la <unk> maison"]
+    assert head.decode(head.previous(tokens)) == ["le chat", "", "la <unk> maison"], "the first </s> is none of them"
+    assert head.decode(torch.tensor([[4, 8], [2, 4]])) == ["le chat", "le"], "cut off"
+    assert head.encode([]).shape == (0, 0)
+    assert head.double().encode(["le"]).dtype == torch.int64
+
+
+def test_strings_of_an_open_vocabulary_keep_their_numbers() -> None:
+    counts = [0, 0, 9, 1, *range(9, 1, -1)]
+    options = PriorOptions(counts=torch.tensor(counts).numpy(), top_words=2, open_vocabulary=OpenOptions(types=1))
+    head = LogLinearHead(Prior.build(SYMBOLS, options), H)
+    first = head.encode(["le zèbre", "zoé le zèbre"])
+    assert first.tolist() == [[4, 12, 2, 1], [13, 4, 12, 2]]
+    assert head.encode(["zoé"]).tolist() == [[13, 2]]
+    assert head.decode(first) == ["le zèbre", "zoé le zèbre"]
+    assert head.eval().loss(torch.randn(2, 4, H), first).isfinite()
+
+
+def test_source_words_are_numbered_where_they_are_evidence() -> None:
+    prior = replace(EVIDENCE)  # no string has a number yet
+    head = LogLinearHead(prior, H, source_size=2).eval()
+    source, target = head.encode_source(["dog 4071 ,", "Zoé"]), head.encode(["chien 4071", "Zoé"])
+    known = len(SOURCE_WORDS)
+    assert source[0, 0] == SOURCE_WORDS.index("dog") and source[0, 1] >= known and source[1, 0] >= known
+    assert source[0, 2] == SOURCE_WORDS.index("<unk>"), "no evidence"
+    assert target[0, 1] >= len(TARGET_WORDS) and head.decode(target) == ["chien 4071", "Zoé"]
+    state = head.start(2, source=source, source_states=torch.zeros(*source.shape, 2))
+    _, best = head.top_k(torch.zeros(2, H), state, k=len(TARGET_WORDS))
+    assert target[0, 1] in best[0] and target[1, 0] in best[1] and target[0, 1] not in best[1]
+    plain = LogLinearHead(prior, H)  # a language model has no use for them
+    assert plain.encode(["Zoé"]).tolist() == [[3, 2]]
