@@ -31,6 +31,7 @@ from fairseq_llrnn.head import expert_terms, target_terms
 from fairseq_llrnn.head.class_rows import class_scores
 from fairseq_llrnn.head.layers import HeadLayers
 from fairseq_llrnn.head.records import Batch, Condition, RowPair, State, Step, shares_and_classes
+from fairseq_llrnn.head.zero_mass import LEAVE_OUT
 from fairseq_llrnn.output.context_classes import strings_of
 from fairseq_llrnn.output.log_linear import class_log_probs
 
@@ -139,7 +140,7 @@ class LogLinearHead(HeadLayers):
         self._check_shapes(hidden, previous, targets)
         batch = self.batch(hidden, self.condition(previous, source), source_states)
         log_prob = self.target_log_probs(batch, targets)
-        self.refuse_forbidden(log_prob, targets)
+        self.refuse_forbidden(log_prob, targets, fix=LEAVE_OUT)
         real = targets.ne(self.pad)
         loss = -log_prob.masked_fill(~real, 0.0)
         if label_smoothing:
@@ -291,7 +292,7 @@ class LogLinearHead(HeadLayers):
         To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
         """
         condition = self.condition(self.previous(targets), source)
-        share = Along(condition.background, condition.previous).log_share(self._known(targets))
+        share = condition.background.log_share_along(condition.previous, self._known(targets))
         return (share.isfinite() | targets.eq(self.pad)).all(1)
 
     def _check_shapes(self, hidden: Tensor, previous: Tensor, targets: Tensor) -> None:

@@ -4,7 +4,6 @@ Sizes: B batch, T time, N hypotheses, V words, H hidden width, D embedding width
 head.py computes with them.
 """
 
-
 from collections.abc import Sequence
 from typing import Any
 
