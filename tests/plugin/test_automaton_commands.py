@@ -1,4 +1,4 @@
-"""Training, resuming, scoring and generating with n-grams and with a grammar, through the commands of the host."""
+"""Training, resuming, scoring and generating with n-grams and with a grammar, through the commands of fairseq."""
 
 import json
 import math

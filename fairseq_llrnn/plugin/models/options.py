@@ -148,7 +148,7 @@ def check_sizes(args: Namespace | FairseqDataclass, *names: str) -> None:
 def check_dropouts(args: Namespace | FairseqDataclass, *names: str) -> None:
     """Raise OptionError for what is no probability below 1."""
     for name in names:
-        probability = getattr(args, name, None)  # the host leaves out some that are not given
+        probability = getattr(args, name, None)  # fairseq leaves out some that are not given
         if probability is not None and not 0.0 <= probability < 1.0:
             raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
 

@@ -1,4 +1,4 @@
-"""Exact log-probabilities of whole sentences under any language or translation model, ours or the host's.
+"""Exact log-probabilities of whole sentences under any language or translation model, ours or fairseq's.
 
 Sizes: B batch, T time, L source length, H hidden width, V words. Teacher-forced: one pass over the sentence, no search,
 no gradient. All scores are in nats and count the end of the sentence: log p(hypothesis </s> | source). A source is
@@ -140,7 +140,7 @@ class Scorer:
             yield [number for source in sources for number in by_source[source]], self._read(sources)
 
     def _read(self, sources: Sequence[Source]) -> Encoded:
-        """Encode sources, as the host's data sets batch them."""
+        """Encode sources, as fairseq's data sets batch them."""
         dictionary = self.task.source_dictionary
         samples = [{"id": i, "source": torch.tensor(source)} for i, source in enumerate(sources)]
         batch = collate(samples, dictionary.pad(), dictionary.eos(), self.task.cfg.left_pad_source)
@@ -200,7 +200,7 @@ def _key(source: Tensor) -> Source:
 
 
 def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer:
-    """A scorer from a checkpoint of a language model or a translation model, ours or the host's.
+    """A scorer from a checkpoint of a language model or a translation model, ours or fairseq's.
 
     Raises:
         DataError: no such file; a checkpoint that is damaged, holds code, or is of another kind of model or task.

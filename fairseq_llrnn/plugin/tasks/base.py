@@ -4,7 +4,7 @@ import os
 from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Optional  # the host reads Optional[X] from its dataclasses, and not X | None
+from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 import numpy as np
 from fairseq.criterions import FairseqCriterion
@@ -105,7 +105,7 @@ class PriorTask(FairseqTask):
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
         """No: every epoch makes its own batches, from the seed and its number.
 
-        Where the host uses its first batches again, a run resumed in a later epoch sees others than one never stopped.
+        Where fairseq uses its first batches again, a run resumed in a later epoch sees others than one never stopped.
         """
         return False
 
@@ -116,7 +116,7 @@ class PriorTask(FairseqTask):
         max_positions: Any = None,
         ignore_invalid_inputs: bool = False,
     ) -> np.ndarray:
-        """As the host's, which warns of samples that are left out.
+        """As fairseq's, which warns of samples that are left out.
 
         Args:
             max_positions: the largest size, a number, or one for the source and one for the target.
@@ -142,8 +142,8 @@ class PriorTask(FairseqTask):
         kept: np.ndarray = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
         return kept
 
-    def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to the host
-        """As the host's; raises OptionError for --max-tokens that a sentence alone exceeds."""
+    def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
+        """As fairseq's; raises OptionError for --max-tokens that a sentence alone exceeds."""
         try:
             return super().get_batch_iterator(*args, **options)
         except AssertionError as error:
@@ -154,7 +154,7 @@ class PriorTask(FairseqTask):
             ) from None
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
-        """As the host's; raises OptionError for its label smoothing, which spreads over words that have no mass."""
+        """As fairseq's; raises OptionError for its label smoothing, which spreads over words that have no mass."""
         name = criterion_name(cfg)
         if name.startswith("label_smoothed"):
             raise OptionError(
@@ -172,14 +172,14 @@ class PriorTask(FairseqTask):
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
     ) -> SequenceGenerator:
-        """As the host's, but beam search goes over candidates, not over the vocabulary, where that is the same."""
+        """As fairseq's, but beam search goes over candidates, not over the vocabulary, where that is the same."""
         for name, default in NOT_AUTOREGRESSIVE.items():
             if getattr(args, name, default) != default:
                 raise OptionError(
                     f"--{name.replace('_', '-')}: not supported by {type(self).__name__}, whose models write from the "
                     "first word to the last; leave it out"
                 )
-        # of the host's extras, these two speak of words by their index
+        # of fairseq's extras, these two speak of words by their index
         by_index = any((extra_gen_cls_kwargs or {}).get(name) for name in ("lm_model", "tokens_to_suppress"))
         make = seq_gen_cls or choose_generator(models, args, prefix_allowed_tokens_fn is None and not by_index)
         generator = super().build_generator(models, args, make, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
@@ -205,7 +205,7 @@ class PriorTask(FairseqTask):
         prefix_tokens: Tensor | None = None,
         constraints: Tensor | None = None,
     ) -> list[list[dict[str, Tensor]]]:
-        """As the host's, but a prefix that the background forbids is said to be one: no search could go on from it.
+        """As fairseq's, but a prefix that the background forbids is said to be one: no search could go on from it.
 
         With an open vocabulary, unknown words are spelled (plugin/search/spell_unknown.py).
 
@@ -220,7 +220,7 @@ class PriorTask(FairseqTask):
             if sample.get("target") is not None:
                 sample = sample | {"target": known_words(sample["target"], self.target_dictionary)}
         if prefix is not None:
-            ids = sample.get("id")  # of typed sentences, the host keeps the numbers to itself
+            ids = sample.get("id")  # of typed sentences, fairseq keeps the numbers to itself
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
                 background = decoder.head.background if source is None else decoder.head.background.given(source)

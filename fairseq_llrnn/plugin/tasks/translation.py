@@ -1,4 +1,4 @@
-"""The host's translation task with a prior over the target's words."""
+"""fairseq's translation task with a prior over the target's words."""
 
 import logging
 import os
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
-    """Options of the host's task, the prior, and what concerns its evidence."""
+    """Options of fairseq's task, the prior, and what concerns its evidence."""
 
     max_slots: int = field(
         default=MAX_SLOTS,
@@ -100,7 +100,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """As the host's; where the prior has evidence, training sees unknown words, too.
+        """As fairseq's; where the prior has evidence, training sees unknown words, too.
 
         They are known ones read as unknown (plugin/data/evidence_data.py), and invented ones
         (plugin/data/invented_evidence.py). With an open vocabulary, rare words of the target are unknown, too
@@ -150,7 +150,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """As the host's; raises OptionError for a model that does not translate."""
+        """As fairseq's; raises OptionError for a model that does not translate."""
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, FairseqEncoderDecoderModel):
             raise OptionError(
@@ -166,7 +166,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         if self.prior.find(EvidencePart) is not None and not name.startswith(("log_linear", "label_smoothed")):
             raise OptionError(
                 f"--criterion {name}: expected log_linear, since the prior has evidence, of which no other knows; use "
-                "that, and for models of the host --task translation"
+                "that, and for models of fairseq --task translation"
             )
         return super().build_criterion(cfg, *from_checkpoint)
 
