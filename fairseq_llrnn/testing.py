@@ -50,7 +50,7 @@ def check_background(
     history = history.to(background.class_of.device)
     bound = _Given(background, source, hidden)
     whole = bound.of(history)
-    states = whole.states_along(history)
+    states = whole.states_per_position(history)
     for t, state in enumerate(states):
         laws = _Laws(bound.at(whole, t), state, history)
         laws.mass_is_the_sum_of_member_weights()
@@ -231,7 +231,7 @@ def _reordering_commutes(bound: _Given, history: Tensor, last: Tensor) -> None:
     after = moved.log_mass(last.index_select(0, order)).expand(len(order), -1).detach()
     _same("reordering states reorders answers", after, answers)
     again = bound.of(history[order], order)
-    replayed = bound.at(again, t, order).log_mass(again.states_along(history[order])[-1]).expand(len(order), -1)
+    replayed = bound.at(again, t, order).log_mass(again.states_per_position(history[order])[-1]).expand(len(order), -1)
     _same("advance equals start and replay", replayed.detach(), answers)
 
 
@@ -239,12 +239,12 @@ def _positions_equal_steps(bound: _Given, history: Tensor, cross_fitted: bool = 
     batch, time = history.shape
     background = bound.of(history, cross_fitted=cross_fitted)
     targets = history.roll(-1, dims=1)
-    mass = background.log_mass_along(history).expand(batch, time, -1).detach()
-    shares = background.log_shares_along(history).expand(batch, time, -1).detach()
-    share = background.log_share_along(history, targets).detach()
-    corrections = background.corrections_along(history)
+    mass = background.log_mass_per_position(history).expand(batch, time, -1).detach()
+    shares = background.log_shares_per_position(history).expand(batch, time, -1).detach()
+    share = background.log_share_per_position(history, targets).detach()
+    corrections = background.corrections_per_position(history)
     _holds("a background has corrections where it is `sparse`", (corrections is not None) == background.sparse)
-    for t, state in enumerate(background.states_along(history)):
+    for t, state in enumerate(background.states_per_position(history)):
         step = bound.at(background, t)
         law = "values of all positions at once equal those of a search step by step"
         _same(law, mass[:, t], step.log_mass(state).expand(batch, -1).detach())
@@ -263,7 +263,8 @@ def _gradients_are_finite(bound: _Given, history: Tensor) -> None:
     if not parameters:
         return
     background = bound.of(history)
-    mass, share = background.log_mass_along(history), background.log_share_along(history, history.roll(-1, dims=1))
+    mass = background.log_mass_per_position(history)
+    share = background.log_share_per_position(history, history.roll(-1, dims=1))
     answers = mass[~mass.isneginf()].sum() + share[~share.isneginf()].sum()
     if answers.requires_grad:
         found = torch.autograd.grad(answers, parameters, allow_unused=True)

@@ -47,7 +47,7 @@ from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.cache import Cache
 from fairseq_llrnn.backgrounds.mixture import Mixture
-from fairseq_llrnn.backgrounds.positions import Along
+from fairseq_llrnn.backgrounds.positions import Positions
 from fairseq_llrnn.backgrounds.product import Product
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
@@ -141,7 +141,7 @@ class LanguageModel(nn.Module):
     def loss(self, previous: Tensor, target: Tensor) -> Tensor:
         """−log p of the targets, (B, T), summed."""
         hidden, _ = self.network(self.embedding(previous, self.embedding.table()))
-        along = Along(self.background.cross_fitted(previous), previous)
+        along = Positions(self.background.cross_fitted(previous), previous)
         masses = along.masses if isinstance(along.masses, Corrections) else along.masses.flatten(0, 1)
         log_prob = self.output.target_log_prob(
             hidden.flatten(0, 1), target.flatten(), masses, along.log_share(target).flatten()

@@ -56,7 +56,10 @@ BROKEN: dict[str, tuple[str, Callable[..., object]]] = {
     "corrections": ("has corrections where", lambda self, state: None),
     "within": ("no limit changes a mass", lambda self, remaining: oracles.HashBackground(CLASS_OF, 5, seed=1)),
     "advance": ("advance equals", lambda self, state, tokens: Hash.advance(self, state, tokens).roll(1, 0)),
-    "log_mass_along": ("values of all positions", lambda self, previous: Hash.log_mass_along(self, previous).flip(1)),
+    "log_mass_per_position": (
+        "values of all positions",
+        lambda self, previous: Hash.log_mass_per_position(self, previous).flip(1),
+    ),
     "flat_states": ("flat_states are", lambda self, previous: Hash.flat_states(self, previous).flip(0)),
 }
 

@@ -22,7 +22,7 @@ from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables, log_diff
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Corrections
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, expanded
 from fairseq_llrnn.features.dictionary import PAD, SPECIALS
-from fairseq_llrnn.ngrams.folds import folds_along
+from fairseq_llrnn.ngrams.folds import folds_per_position
 
 PADDING = SPECIALS.index(PAD)
 
@@ -62,7 +62,7 @@ class AutomatonBackground(AutomatonTables):
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self.step(state.squeeze(1), tokens)[1].unsqueeze(1)
 
-    def states_along(self, previous: Tensor) -> list[Tensor]:
+    def states_per_position(self, previous: Tensor) -> list[Tensor]:
         return list(self.flat_states(previous).view(*previous.shape, 1).unbind(1))
 
     def flat_states(self, previous: Tensor) -> Tensor:
@@ -95,13 +95,13 @@ class AutomatonBackground(AutomatonTables):
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
         return self.mass(state.squeeze(1), classes)
 
-    def log_mass_along(self, previous: Tensor) -> Tensor:
+    def log_mass_per_position(self, previous: Tensor) -> Tensor:
         return self.log_mass(self.flat_states(previous)).view(*previous.shape, -1)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self.share(state.squeeze(1), tokens)
 
-    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
         return self.share(self.flat_states(previous).squeeze(1), targets.flatten()).view_as(targets)
 
     def corrections(self, state: Tensor) -> Corrections:
@@ -155,7 +155,7 @@ class AutomatonBackground(AutomatonTables):
         words = torch.arange(len(self.class_of), device=shares.device)
         return shares.masked_fill(self.out_of_reach(words, after), NEGATIVE_INFINITY)
 
-    def log_shares_along(self, previous: Tensor) -> Tensor:
+    def log_shares_per_position(self, previous: Tensor) -> Tensor:
         return self.log_shares(self.flat_states(previous)).view(*previous.shape, -1)
 
     def _whole(self, states: Tensor) -> tuple[Tensor, Tensor]:
@@ -201,7 +201,7 @@ class AutomatonBackground(AutomatonTables):
         if self.folds is None:
             return self
         text = functional.pad(tokens[:, 1:], (0, 1), value=END)
-        folds = folds_along(text, END, PADDING, len(self.folds.starts) - 1)
+        folds = folds_per_position(text, END, PADDING, len(self.folds.starts) - 1)
         cross_fitted = copy.copy(self._all_models)
         cross_fitted.sentence_starts = cross_fitted.starts[1 + folds]
         return cross_fitted

@@ -77,10 +77,10 @@ class Background(nn.Module):
 
     # ---- conditions -----------------------------------------------------------------------------------------------
 
-    def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
+    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         """The background of a batch of conditions C: `source` (B, L), source tokens padded with the source's pad.
 
-        `left_out` (B, T), in training: the tokens of each target, whose own part in what was estimated from the
+        `leave_out` (B, T), in training: the tokens of each target, whose own part in what was estimated from the
         training text is left out; else a background knows of this text what it knows of no other.
 
         What it returns lives as long as the batch, and its `start(B)` gives row i the state of sentence i. A background
@@ -139,7 +139,7 @@ class Background(nn.Module):
         """The class of one token (N,) per hypothesis: (N,)."""
         return self.class_of[tokens]
 
-    def classes_along(self, tokens: Tensor) -> Tensor:
+    def classes_per_position(self, tokens: Tensor) -> Tensor:
         """The class of every token of a batch: (B, T) -> (B, T)."""
         return self.class_of[tokens]
 
@@ -183,9 +183,9 @@ class Background(nn.Module):
         """log p of every word from log p(σ | K): (N, S) -> (N, V). −inf for forbidden words."""
         return classes[:, self.class_of] + self.log_shares(state)
 
-    def word_log_probs_along(self, classes: Tensor, previous: Tensor) -> Tensor:
+    def word_log_probs_per_position(self, classes: Tensor, previous: Tensor) -> Tensor:
         """As `word_log_probs`, for all positions of a batch: (B, T, S), (B, T) -> (B, T, V)."""
-        return classes[..., self.class_of] + self.log_shares_along(previous)
+        return classes[..., self.class_of] + self.log_shares_per_position(previous)
 
     # ---- words that it lists (explicit_words.py) --------------------------------------------------------------------
 
@@ -262,13 +262,13 @@ class Background(nn.Module):
         """The masses of `log_mass` without a tensor (N, S); None where the background is not `sparse`."""
         return None
 
-    def corrections_along(self, previous: Tensor) -> Corrections | None:
+    def corrections_per_position(self, previous: Tensor) -> Corrections | None:
         """As `corrections`, of all positions of a batch (B, T): N = B·T, row b·T + t."""
         return self.corrections(self.flat_states(previous)) if self.sparse else None
 
     # ---- a whole sequence at once (training) ----------------------------------------------------------------------
 
-    def states_along(self, previous: Tensor) -> list[Tensor]:
+    def states_per_position(self, previous: Tensor) -> list[Tensor]:
         """States before each position of a batch whose inputs are `previous` (B, T).
 
         previous[:, 0] is the start symbol, which the state machine does not read.
@@ -280,23 +280,23 @@ class Background(nn.Module):
 
     def flat_states(self, previous: Tensor) -> Tensor:
         """States before each position of a batch (B, T), in one tensor (B·T, …): position b·T + t."""
-        return torch.stack(self.states_along(previous), dim=1).flatten(0, 1)
+        return torch.stack(self.states_per_position(previous), dim=1).flatten(0, 1)
 
-    def log_mass_along(self, previous: Tensor) -> Tensor:
+    def log_mass_per_position(self, previous: Tensor) -> Tensor:
         """log B_K(σ) at every position: (B, T) -> (B, T, S), or a shape that broadcasts to it."""
         return torch.stack(
-            [self.log_mass(s).expand(previous.size(0), -1) for s in self.states_along(previous)], dim=1
+            [self.log_mass(s).expand(previous.size(0), -1) for s in self.states_per_position(previous)], dim=1
         )
 
-    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
         """log share of the target at every position: (B, T), (B, T) -> (B, T)."""
-        states = self.states_along(previous)
+        states = self.states_per_position(previous)
         return torch.stack([self.log_share(s, targets[:, t]) for t, s in enumerate(states)], dim=1)
 
-    def log_shares_along(self, previous: Tensor) -> Tensor:
+    def log_shares_per_position(self, previous: Tensor) -> Tensor:
         """log shares of all words at every position: (B, T) -> (B, T, V), or a shape that broadcasts to it."""
         return torch.stack(
-            [self.log_shares(s).expand(previous.size(0), -1) for s in self.states_along(previous)], dim=1
+            [self.log_shares(s).expand(previous.size(0), -1) for s in self.states_per_position(previous)], dim=1
         )
 
     # ---- precision --------------------------------------------------------------------------------------------------

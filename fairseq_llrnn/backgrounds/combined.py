@@ -78,8 +78,8 @@ class Combined(ExplicitBackground):
 
     # ---- conditions and limits --------------------------------------------------------------------------------------
 
-    def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
-        return self._of_rows([part.given(source, left_out) for part in self.each()], len(source))
+    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
+        return self._of_rows([part.given(source, leave_out) for part in self.each()], len(source))
 
     def cross_fitted(self, tokens: Tensor) -> Background:
         return self._of_rows([part.cross_fitted(tokens) for part in self.each()], len(tokens))
@@ -112,9 +112,9 @@ class Combined(ExplicitBackground):
         after = [part.advance(own, tokens) for part, own in self.of_parts(state)]
         return torch.cat([_packed(own) for own in after], dim=1)
 
-    def states_along(self, previous: Tensor) -> list[Tensor]:
+    def states_per_position(self, previous: Tensor) -> list[Tensor]:
         self.start(len(previous))
-        of_parts = [part.states_along(previous) for part in self.each()]
+        of_parts = [part.states_per_position(previous) for part in self.each()]
         return [torch.cat([_packed(own) for own in states], dim=1) for states in zip(*of_parts, strict=True)]
 
     def flat_states(self, previous: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ class CopiedWords(BySource):
         self.separators: frozenset[int] = frozenset(separators.tolist())
         self._said = False
 
-    def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
+    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         return OfferedWords(self.base, [self._words(row) for row in source.tolist()], self.separators)
 
     def _words(self, row: list[int]) -> list[Spelling]:

@@ -142,12 +142,12 @@ class ExplicitBackground(Background):
 
     # ---- a whole sequence at once -----------------------------------------------------------------------------------
 
-    def log_mass_along(self, previous: Tensor) -> Tensor:
+    def log_mass_per_position(self, previous: Tensor) -> Tensor:
         if self.constant:
             return self.log_mass(self.start(len(previous))).unsqueeze(1)
         return self.log_mass(self.flat_states(previous)).view(*previous.shape, -1)
 
-    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
         if self.constant:
             state, tokens = self.start(len(previous)), targets.flatten()
             rows = _rows(targets).flatten()
@@ -155,7 +155,7 @@ class ExplicitBackground(Background):
             return _share(self.log_weights_at(state, rows, tokens), mass).view_as(targets)
         return self.log_share(self.flat_states(previous), targets.flatten()).view_as(targets)
 
-    def log_shares_along(self, previous: Tensor) -> Tensor:
+    def log_shares_per_position(self, previous: Tensor) -> Tensor:
         if self.constant:
             return self.log_shares(self.start(len(previous))).unsqueeze(1)
         return self.log_shares(self.flat_states(previous)).view(*previous.shape, -1)

@@ -129,13 +129,13 @@ class ModelBackground(Background):
 
     # ---- a whole sequence at once: one call of the model ------------------------------------------------------------
 
-    def log_mass_along(self, previous: Tensor) -> Tensor:
+    def log_mass_per_position(self, previous: Tensor) -> Tensor:
         return self._masses(previous, last=False)
 
-    def log_shares_along(self, previous: Tensor) -> Tensor:
+    def log_shares_per_position(self, previous: Tensor) -> Tensor:
         return self._shares(previous, last=False)
 
-    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
         column = targets.unsqueeze(2)  # shape: (B, T, 1)
         weight = self._ask(previous, last=False).weights.gather(2, column)
         mass = self._masses(previous, last=False).gather(2, self.class_of[column])

@@ -14,7 +14,7 @@ t' is the table t(x | s) with three additions, so that b is as normalised as b�
 * A word that b₀ forbids is in no table, and stays forbidden.
 
 Training is leave-one-out: of the links that t(x | s) was estimated from, one is taken away where
-x is in the target (`given(source, left_out)`). What a text was estimated from is known of no other text: a word that
+x is in the target (`given(source, leave_out)`). What a text was estimated from is known of no other text: a word that
 occurs once would be predicted with certainty in training, never in use, and the network would learn to rely on it.
 
 At the beginning of training, t may also be hidden from a share of the sentences (`hidden_share`), whose background is
@@ -101,15 +101,15 @@ class LexicalBackground(StaticBackground):
         else:
             self.register_buffer("weight_logit", logit, persistent=False)
 
-    def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
+    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         """b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side.
 
-        In training, where there is `left_out`, each of them has b₀ instead with probability `hidden_share`.
+        In training, where there is `leave_out`, each of them has b₀ instead with probability `hidden_share`.
         """
-        if left_out is not None and self.hidden_share > 0:
+        if leave_out is not None and self.hidden_share > 0:
             hidden = torch.rand(source.size(0), 1, device=source.device) < self.hidden_share
             source = source.masked_fill(hidden, self.silent)
-        return LexicalMixture(self, source, left_out)
+        return LexicalMixture(self, source, leave_out)
 
     def warm_up(self, updates: int) -> None:
         """Hide the translations from ever fewer sentences in so many updates of training."""
@@ -123,7 +123,7 @@ class LexicalBackground(StaticBackground):
         if self._warmup_updates:
             self.hidden_share = max(0.0, 1.0 - num_updates / self._warmup_updates)
 
-    def entries(self, source: Tensor, left_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def entries(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """What the sentences say: rising keys sentence · V + rank, and weights e (E,); and their shares r (B,)."""
         batch, dtype = source.size(0), self.row_links.dtype
         # shape: (B, L), how many translations each token has; <s>, <pad> and </s> have none
@@ -138,8 +138,8 @@ class LexicalBackground(StaticBackground):
         of_words = sentence.repeat_interleave(many.sum(1))  # shape: (all translations,), which sentence each is of
         said = of_words * len(self.class_of) + self.row_ranks[where]
         links = self.row_links[where]
-        if left_out is not None:
-            of_targets = sentence.unsqueeze(1) * len(self.class_of) + self.rank_of[left_out]
+        if leave_out is not None:
+            of_targets = sentence.unsqueeze(1) * len(self.class_of) + self.rank_of[leave_out]
             links = torch.where(torch.isin(said, of_targets), (links - 1).clamp_min(0), links)
         # of every token, the links that are left; a token without any is one of which nothing is known
         token = torch.arange(flat.numel(), device=source.device).repeat_interleave(flat)
@@ -170,11 +170,11 @@ class LexicalMixture(Background):
 
     constant = True
 
-    def __init__(self, lexicon: LexicalBackground, source: Tensor, left_out: Tensor | None = None) -> None:
+    def __init__(self, lexicon: LexicalBackground, source: Tensor, leave_out: Tensor | None = None) -> None:
         super().__init__(lexicon.class_of, lexicon.num_classes)
         self.lexicon = lexicon
         self.num_sentences = source.size(0)
-        keys, weights, known = lexicon.entries(source, left_out)
+        keys, weights, known = lexicon.entries(source, leave_out)
         self.log_rest, log_weight = lexicon.log_mixture(known)  # shape: (B,) and ()
         self.entry_weights, self.log_weight = weights, log_weight
         sentence = keys // len(self.class_of)
@@ -211,13 +211,13 @@ class LexicalMixture(Background):
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
         return self.class_log_mass[state.squeeze(1), classes]
 
-    def log_mass_along(self, previous: Tensor) -> Tensor:
+    def log_mass_per_position(self, previous: Tensor) -> Tensor:
         return self.class_log_mass.unsqueeze(1)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self._share(state.squeeze(1), tokens)
 
-    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
         sentence = torch.arange(self.num_sentences, device=targets.device)
         return self._share(sentence.unsqueeze(1).expand_as(targets), targets)
 
@@ -331,7 +331,7 @@ class LexicalMixture(Background):
     def log_shares(self, state: Tensor) -> Tensor:
         return self._log_shares[state.squeeze(1)]
 
-    def log_shares_along(self, previous: Tensor) -> Tensor:
+    def log_shares_per_position(self, previous: Tensor) -> Tensor:
         return self._log_shares.unsqueeze(1)
 
     @cached_property

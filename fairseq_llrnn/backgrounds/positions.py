@@ -13,7 +13,7 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 
 
-class Along:
+class Positions:
     """What a background says at every position of a batch whose inputs are `previous` (B, T).
 
     `masses` are corrections of B·T rows where the background has them, and else log masses that broadcast to (B, T, S).
@@ -24,7 +24,7 @@ class Along:
         self.states = background.flat_states(previous) if background.sparse else None  # shape: (B·T, …)
         corrections = None if self.states is None else background.corrections(self.states)
         self.masses: Tensor | Corrections
-        self.masses = background.log_mass_along(previous) if corrections is None else corrections
+        self.masses = background.log_mass_per_position(previous) if corrections is None else corrections
 
     @cached_property
     def log_mass(self) -> Tensor:
@@ -36,9 +36,9 @@ class Along:
     def log_share(self, targets: Tensor) -> Tensor:
         """log b(K, x) − log B_K(σ(x)) of the targets: (B, T) -> (B, T)."""
         if self.states is None:
-            return self.background.log_share_along(self.previous, targets)
+            return self.background.log_share_per_position(self.previous, targets)
         return self.background.log_share(self.states, targets.flatten()).view_as(targets)
 
     def log_weights(self) -> Tensor:
         """log b(K, x) of every word: (B, T, V), or a shape that broadcasts to it."""
-        return self.log_mass[..., self.background.class_of] + self.background.log_shares_along(self.previous)
+        return self.log_mass[..., self.background.class_of] + self.background.log_shares_per_position(self.previous)

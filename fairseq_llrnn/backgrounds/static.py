@@ -101,11 +101,11 @@ class StaticBackground(Background):
     def flat_states(self, previous: Tensor) -> Tensor:
         return self.class_of.new_zeros((previous.numel(), 0))
 
-    def log_mass_along(self, previous: Tensor) -> Tensor:
+    def log_mass_per_position(self, previous: Tensor) -> Tensor:
         return self.class_log_mass.view(1, 1, -1)
 
-    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
+    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
         return self.word_log_share[targets]
 
-    def log_shares_along(self, previous: Tensor) -> Tensor:
+    def log_shares_per_position(self, previous: Tensor) -> Tensor:
         return self.word_log_share.view(1, 1, -1)

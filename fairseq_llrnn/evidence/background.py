@@ -46,9 +46,9 @@ class EvidenceBackground(BySource):
         self.table = table
         self.unk, self.source_unk = unk, source_unk
 
-    def given(self, source: Tensor, left_out: Tensor | None = None) -> Background:
+    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         known = source.masked_fill(source >= self.table.source.known, self.source_unk)
-        if left_out is not None:
-            left_out = left_out.masked_fill(left_out >= len(self.class_of), self.unk)
-        base, slots = self.base.given(known, left_out), slots_of(self.table, source)
+        if leave_out is not None:
+            leave_out = leave_out.masked_fill(leave_out >= len(self.class_of), self.unk)
+        base, slots = self.base.given(known, leave_out), slots_of(self.table, source)
         return EvidenceMixture(base, EvidenceSlots(slots, self.unk, self.table.rules.weight))

@@ -28,7 +28,7 @@ def in_batch(
     """
     assert isinstance(bound, ContextClasses) and isinstance(bound.source, Contexts)
     contexts = bound.source
-    numbers = contexts.along(previous)
+    numbers = contexts.per_position(previous)
     wide, rows = experts.widen(hidden, numbers, contexts), widen()
     if not contexts.width:
         return wide, rows, None

@@ -23,7 +23,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.positions import Along
+from fairseq_llrnn.backgrounds.positions import Positions
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.explanation import Explanation, explain
@@ -48,13 +48,13 @@ class LogLinearHead(HeadLayers):
             previous: the tokens before each position, (B, T): `</s>` first. source: (B, L), padded.
         """
         known = self._known(previous)
-        background, left_out = self.background, None
+        background, leave_out = self.background, None
         if self.training:
-            left_out = known if self.strings is None else self.strings.as_in_text(previous, known)
+            leave_out = known if self.strings is None else self.strings.as_in_text(previous, known)
         if source is not None:
-            background = background.given(source, left_out)
-        if left_out is not None:
-            background = background.cross_fitted(left_out)
+            background = background.given(source, leave_out)
+        if leave_out is not None:
+            background = background.cross_fitted(leave_out)
         background = self._with_experts(background, source)
         return Condition(background, known, self._readable(previous, known, background, None))
 
@@ -71,7 +71,7 @@ class LogLinearHead(HeadLayers):
             hidden, rows, exceptions = expert_terms.in_batch(
                 self.experts, background, hidden, condition.previous, lambda: self._widened(rows, background)
             )
-        positions = Along(background, condition.previous)
+        positions = Positions(background, condition.previous)
         masses = positions.masses
         if self.temperature is not None and isinstance(masses, Corrections):
             masses = self.temperature.applied(masses, hidden.flatten(0, 1))
@@ -96,7 +96,7 @@ class LogLinearHead(HeadLayers):
     def are_slots(self, batch: Batch, targets: Tensor) -> Tensor:
         """Which of the targets (B, T) a slot of evidence stands for: (B, T) bool."""
         words = targets if self.slot_rows is not None else targets.masked_fill(targets >= self.num_words, self.unk)
-        classes = batch.background.classes_along(words)
+        classes = batch.background.classes_per_position(words)
         static = self.output.rows.num_rows
         slots = 0 if batch.rows.slots is None else batch.rows.slots[0].size(1)
         return (classes >= static) & (classes < static + slots)
@@ -105,7 +105,7 @@ class LogLinearHead(HeadLayers):
         """log p of all words, and of strings that slots offer: (B, T, V + J₁). scores: of `class_scores`."""
         scores = self.class_scores(batch) if scores is None else scores
         classes = class_log_probs(scores, batch.log_mass)
-        return batch.background.word_log_probs_along(classes, batch.positions.previous)
+        return batch.background.word_log_probs_per_position(classes, batch.positions.previous)
 
     # ---- the same in one line -------------------------------------------------------------------------------------
 
@@ -292,7 +292,11 @@ class LogLinearHead(HeadLayers):
         To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
         """
         condition = self.condition(self.previous(targets), source)
-        share = condition.background.log_share_along(condition.previous, self._known(targets))
+<<<<<<< HEAD
+        share = condition.background.log_share_per_position(condition.previous, self._known(targets))
+=======
+        share = Positions(condition.background, condition.previous).log_share(self._known(targets))
+>>>>>>> c34b82a (Name what a background says of every position …_per_position)
         return (share.isfinite() | targets.eq(self.pad)).all(1)
 
     def _check_shapes(self, hidden: Tensor, previous: Tensor, targets: Tensor) -> None:

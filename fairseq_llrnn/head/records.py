@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.positions import Along
+from fairseq_llrnn.backgrounds.positions import Positions
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.log_linear import best_words
 from fairseq_llrnn.output.sampled_log_linear import SampledOutput
@@ -49,7 +49,7 @@ class Batch:
     """A batch that the network has read: all that a criterion needs."""
 
     hidden: Tensor  # (B, T, H')
-    positions: Along
+    positions: Positions
     masses: Tensor | Corrections  # log masses as `positions` has them, a learned temperature applied
     rows: Rows
     exceptions: RowPair | None = None  # (B, T, J − J₁, H'), (B, T, J − J₁), T = 1 where all positions share them

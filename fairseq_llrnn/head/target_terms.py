@@ -23,7 +23,7 @@ def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch
     """log p(target | K) in nats: targets (B, T) -> (B, T); −inf for a target that the background forbids."""
     masses, static, slots = batch.masses, output.rows.num_rows, None
     words = _words(strings, batch, targets)
-    classes = batch.background.classes_along(words).flatten()
+    classes = batch.background.classes_per_position(words).flatten()
     more = more_scores(batch.hidden, batch.rows.slots, batch.exceptions)
     if more is not None:
         of_slots = batch.log_mass[..., static:].expand(*targets.shape, -1)
@@ -48,10 +48,10 @@ def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch
     return flat.view(targets.shape)
 
 
-def log_class_sizes(background: Background, left_out: list[int]) -> Tensor:
-    """Log of how many words each class has that labels are smoothed towards: (S,). left_out: tokens that are not."""
+def log_class_sizes(background: Background, leave_out: list[int]) -> Tensor:
+    """Log of how many words each class has that labels are smoothed towards: (S,). leave_out: tokens that are not."""
     sizes = torch.bincount(background.class_of, minlength=background.num_classes).float()
-    sizes[background.class_of[left_out]] = 0.0
+    sizes[background.class_of[leave_out]] = 0.0
     return sizes.log()
 
 
@@ -70,7 +70,7 @@ def smoothing_gain(
     words, slots = _words(strings, batch, targets), None
     more = more_scores(batch.hidden, batch.rows.slots, batch.exceptions)
     if more is not None:
-        slots = SlotScores(more, log_q, batch.background.classes_along(words))
+        slots = SlotScores(more, log_q, batch.background.classes_per_position(words))
     if strings is not None and batch.rows.open_classes is not None:
         classes = output.class_of[words] if slots is None else slots.targets
         scores = strings.mixture.scores(batch.hidden, batch.rows.open_classes)

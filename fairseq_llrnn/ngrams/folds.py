@@ -69,7 +69,7 @@ def folds_of(sentences: Sentences, num_folds: int) -> np.ndarray:
     return _folds(before[ends] - before[ends - sentences.lengths], num_folds)
 
 
-def folds_along(text: Tensor, eos: int, pad: int, num_folds: int) -> Tensor:
+def folds_per_position(text: Tensor, eos: int, pad: int, num_folds: int) -> Tensor:
     """The fold of the sentence that every token of a batch is of: (B, T) -> (B, T) int64 from 0 to K − 1.
 
     `text` has no start symbol. </s> is of the sentence that it ends; a row may hold several. Sentences that the row

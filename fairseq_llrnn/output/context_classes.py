@@ -166,25 +166,26 @@ class ContextClasses(ContextWords):
 
     # ---- a whole sequence at once (training) ------------------------------------------------------------------------
 
-    def log_mass_along(self, previous: Tensor) -> Tensor:
-        if not self._width_along(previous):
-            return self.base.log_mass_along(previous)
+    def log_mass_per_position(self, previous: Tensor) -> Tensor:
+        if not self._width_per_position(previous):
+            return self.base.log_mass_per_position(previous)
         if self.constant:
             return self.log_mass(self.start(len(previous))).unsqueeze(1)
         return self.log_mass(self.flat_states(previous)).view(*previous.shape, -1)
 
-    def log_share_along(self, previous: Tensor, targets: Tensor) -> Tensor:
-        if not self._width_along(previous):
-            return self._reach[0].log_share_along(previous, targets)
+    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
+        if not self._width_per_position(previous):
+            return self._reach[0].log_share_per_position(previous, targets)
         return self.log_share(self.flat_states(previous), targets.flatten()).view_as(targets)
 
-    def word_log_probs_along(self, classes: Tensor, previous: Tensor) -> Tensor:
-        if not self._width_along(previous):
-            return self._reach[0].word_log_probs_along(classes, previous)
-        steps = [self.word_log_probs(classes[:, t], state) for t, state in enumerate(self.states_along(previous))]
+    def word_log_probs_per_position(self, classes: Tensor, previous: Tensor) -> Tensor:
+        if not self._width_per_position(previous):
+            return self._reach[0].word_log_probs_per_position(classes, previous)
+        states = self.states_per_position(previous)
+        steps = [self.word_log_probs(classes[:, t], state) for t, state in enumerate(states)]
         return torch.stack(steps, dim=1)
 
-    def _width_along(self, previous: Tensor) -> int:
+    def _width_per_position(self, previous: Tensor) -> int:
         """Meet all contexts of a batch: how many context classes the one has that has most."""
         if self.source.changes:
             self.flat_states(previous)

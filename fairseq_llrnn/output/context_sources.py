@@ -38,7 +38,7 @@ class ContextClassSource:
         """The contexts after these tokens: (N,), (N,) -> (N,)."""
         return contexts
 
-    def along(self, previous: Tensor) -> Tensor:
+    def per_position(self, previous: Tensor) -> Tensor:
         """The contexts before each position of a batch whose inputs are `previous`: (B, T) -> (B, T)."""
         found = [self.start(len(previous)).to(previous.device)]
         for t in range(1, previous.size(1)):

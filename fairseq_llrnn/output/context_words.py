@@ -86,13 +86,13 @@ class ContextWords(Background):
         self._grow()
         return self._joined(contexts, below)
 
-    def states_along(self, previous: Tensor) -> list[Tensor]:
+    def states_per_position(self, previous: Tensor) -> list[Tensor]:
         return list(self.flat_states(previous).unflatten(0, (len(previous), -1)).unbind(1))
 
     def flat_states(self, previous: Tensor) -> Tensor:
         read = previous[:, 1:]
         if self._flat is None or not torch.equal(self._flat[0], read):
-            contexts = self.source.along(previous)
+            contexts = self.source.per_position(previous)
             self._grow()
             self._flat = read, self._joined(contexts.flatten(), self.base.flat_states(self._known(previous)))
         return self._flat[1]
@@ -177,12 +177,12 @@ class ContextWords(Background):
         below = self.base.classes(self.below(state), self._known(tokens, state))
         return torch.where(own, self.num_below + which, below)
 
-    def classes_along(self, tokens: Tensor) -> Tensor:
+    def classes_per_position(self, tokens: Tensor) -> Tensor:
         if self.source.changes:  # the first input is not read
             states = self.flat_states(functional.pad(tokens, (1, 0))[:, :-1])
             return self.classes(states, tokens.flatten()).view_as(tokens)
         which, own = self._which(tokens, None)
-        return torch.where(own, self.num_below + which, self.base.classes_along(self._known(tokens)))
+        return torch.where(own, self.num_below + which, self.base.classes_per_position(self._known(tokens)))
 
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))

@@ -44,7 +44,7 @@ def test_a_background_that_looks_at_nothing_ends_anywhere_and_holds_nothing_out(
     assert background.cross_fitted(torch.zeros((2, 3), dtype=torch.long)) is background
     assert background.within(1) is background
     assert background.steps_to_end(background.start(3)).tolist() == [1, 1, 1]
-    assert background.corrections_along(torch.zeros((2, 3), dtype=torch.long)) is None
+    assert background.corrections_per_position(torch.zeros((2, 3), dtype=torch.long)) is None
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=9, max_size=9), st.integers(0, 100))

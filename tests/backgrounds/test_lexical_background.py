@@ -54,16 +54,16 @@ def background(weight: float = 0.3, learned: bool = False, seed: int = 0) -> Lex
     ).double()
 
 
-def row_without(translations: LexicalTable, source: int, left_out: set[int]) -> dict[int, float]:
-    """t(x | s) from the links that are left when each pair with a word of `left_out` has lost one."""
+def row_without(translations: LexicalTable, source: int, leave_out: set[int]) -> dict[int, float]:
+    """t(x | s) from the links that are left when each pair with a word of `leave_out` has lost one."""
     links = {x: p * float(translations.links[source]) for x, p in translations.row(source)}
-    left = {x: max(0.0, count - (x in left_out)) for x, count in links.items()}
+    left = {x: max(0.0, count - (x in leave_out)) for x, count in links.items()}
     total = sum(left.values())
     return {x: count / total for x, count in left.items()} if total > 0 else {}
 
 
 def plain_weights(
-    base: Tensor, translations: LexicalTable, source: list[int], weight: Tensor, left_out: set[int] = frozenset()
+    base: Tensor, translations: LexicalTable, source: list[int], weight: Tensor, leave_out: set[int] = frozenset()
 ) -> Tensor:
     """b(C; x) of all words by the formula, source word by source word: (V,)."""
     b0 = base.exp()
@@ -72,7 +72,7 @@ def plain_weights(
         return b0
     mean = torch.zeros_like(b0)
     for s in words:
-        says, row = b0 * ~WORDS, row_without(translations, s, left_out)
+        says, row = b0 * ~WORDS, row_without(translations, s, leave_out)
         for x, probability in row.items():
             says[x] = b0[WORDS].sum() * probability
         mean += (says if row else b0) / len(words)
@@ -109,8 +109,8 @@ def test_in_training_the_sentence_at_hand_is_left_out(targets: list[list[int]], 
     exact = torch.tensor(0.3, dtype=torch.float64)
     expected = torch.stack(
         [
-            plain_weights(log_weights(seed), counted, row.tolist(), exact, set(left_out))
-            for row, left_out in zip(SOURCE, targets, strict=True)
+            plain_weights(log_weights(seed), counted, row.tolist(), exact, set(leave_out))
+            for row, leave_out in zip(SOURCE, targets, strict=True)
         ]
     )
     state = bound.start(5)
@@ -122,8 +122,8 @@ def test_in_training_the_sentence_at_hand_is_left_out(targets: list[list[int]], 
 def test_a_pair_seen_once_says_nothing_of_its_own_sentence() -> None:
     once = LexicalTable.from_pairs(np.array([4, 5, 5]), np.array([6, 6, 7]), np.array([1.0, 1.0, 1.0]), NUM_SOURCES, 3)
     unbound = LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(), once, WORDS, SPEAKS, 0.5, False).double()
-    source, left_out = torch.tensor([[4, EOS], [5, EOS]]), torch.tensor([[EOS, 6], [EOS, 6]])
-    bound = unbound.given(source, left_out)
+    source, leave_out = torch.tensor([[4, EOS], [5, EOS]]), torch.tensor([[EOS, 6], [EOS, 6]])
+    bound = unbound.given(source, leave_out)
     weights = bound.log_weights(bound.start(2)).exp()
     b0 = log_weights().exp()
     torch.testing.assert_close(weights[0], b0)  # nothing is left: as if the source word were unknown
@@ -179,8 +179,8 @@ def test_equals_the_plain_formula(weight: float, learned: bool) -> None:
     torch.testing.assert_close(bound.log_mass(state), masses.log())
     torch.testing.assert_close(bound.log_shares(state), shares.log())
     every_word = torch.arange(len(CLASS_OF)).expand(5, -1)
-    torch.testing.assert_close(bound.log_share_along(every_word, every_word), shares.log())
-    assert bound.log_mass_along(every_word).shape == (5, 1, NUM_CLASSES)
+    torch.testing.assert_close(bound.log_share_per_position(every_word, every_word), shares.log())
+    assert bound.log_mass_per_position(every_word).shape == (5, 1, NUM_CLASSES)
 
 
 @given(
@@ -298,7 +298,7 @@ def test_masses_and_shares_have_the_gradient_of_the_plain_formula(logit: float) 
         del unbound.weight_logit
         unbound.weight_logit = z
         bound = unbound.given(SOURCE)
-        return bound.log_mass_along(tokens).squeeze(1)[possible], bound.log_share_along(tokens, tokens)
+        return bound.log_mass_per_position(tokens).squeeze(1)[possible], bound.log_share_per_position(tokens, tokens)
 
     def by_the_formula(z: Tensor) -> tuple[Tensor, Tensor]:
         weights = plain(torch.sigmoid(z))
@@ -352,8 +352,8 @@ def test_a_batch_takes_no_tensor_over_all_words(monkeypatch: pytest.MonkeyPatch)
     for name in ("_log_weights", "_log_shares"):
         monkeypatch.setattr(LexicalMixture, name, property(lambda self: pytest.fail("a tensor over all words")))
     bound = unbound.given(source)
-    bound.log_share_along(source, source)
-    bound.log_mass_along(source)
+    bound.log_share_per_position(source, source)
+    bound.log_mass_per_position(source)
     state = bound.start(64)
     bound.best_share(state)
     bound.best_members(state, torch.randint(0, 4000, (64, 10)), 10)

@@ -103,7 +103,7 @@ def test_every_source_is_asked_about_once_and_every_prefix_of_it() -> None:
     sources = torch.tensor([[5, 6, 2], [1, 7, 2], [5, 6, 2]])
     contexts = Contexts(panel_of(still, moving), sources)
     previous = torch.tensor([[EOS, 4, 5], [EOS, 4, 5], [EOS, 4, 6]])
-    along = contexts.along(previous)
+    along = contexts.per_position(previous)
     assert still.asked == [(("5", "6"), ()), (("7",), ())]
     assert [prefix for source, prefix in moving.asked if source == ("7",)] == [(), ("deux",), ("deux", "12")]
     assert [prefix for source, prefix in moving.asked if source == ("5", "6")] == [
@@ -115,7 +115,7 @@ def test_every_source_is_asked_about_once_and_every_prefix_of_it() -> None:
 def test_after_the_end_the_prefix_is_empty_and_padding_changes_nothing() -> None:
     expert = Says(lambda *_: Firing(), looks_at_prefix=True)
     contexts = Contexts(panel_of(expert), None)
-    along = contexts.along(torch.tensor([[EOS, 4, EOS, 5, PAD], [EOS, EOS, 4, PAD, PAD]]))
+    along = contexts.per_position(torch.tensor([[EOS, 4, EOS, 5, PAD], [EOS, EOS, 4, PAD, PAD]]))
     assert along[0, 0] == along[0, 2] == along[1, 1]
     assert along[0, 3] == along[0, 4] and along[0, 1] == along[1, 2] == along[1, 4]
     assert expert.asked == [((), ()), ((), ("deux",)), ((), ("12",))]

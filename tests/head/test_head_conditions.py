@@ -23,8 +23,8 @@ class Telling(Background):
     def _with(self, *told: tuple) -> Telling:
         return Telling(self.class_of, self.num_classes, *self.told, *told)
 
-    def given(self, source: Tensor, left_out: Tensor | None = None) -> Telling:
-        return self._with(("given", source.tolist(), None if left_out is None else left_out.tolist()))
+    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Telling:
+        return self._with(("given", source.tolist(), None if leave_out is None else leave_out.tolist()))
 
     def cross_fitted(self, tokens: Tensor) -> Telling:
         return self._with(("held out", tokens.tolist()))

@@ -13,7 +13,7 @@ from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.ngrams.background import ngram_from_text
-from fairseq_llrnn.ngrams.folds import folds_along, folds_of
+from fairseq_llrnn.ngrams.folds import folds_of, folds_per_position
 from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.sentences import Sentences
 
@@ -35,7 +35,7 @@ def test_numpy_and_torch_agree(rows: list[list[list[int]]], num_folds: int) -> N
     flat = [[token for sentence in row for token in (*sentence, EOS)] for row in rows]
     width = max(map(len, flat))
     text = torch.tensor([row + [PAD] * (width - len(row)) for row in flat])
-    along = folds_along(text, EOS, PAD, num_folds)
+    along = folds_per_position(text, EOS, PAD, num_folds)
     sentences = [sentence for row in rows for sentence in row]
     folds = iter(folds_of(Sentences.of(sentences), num_folds).tolist())
     for i, row in enumerate(rows):
@@ -109,7 +109,7 @@ def test_training_reads_every_sentence_in_its_fold() -> None:
         two = [*text[first], EOS, *text[first + 1], EOS]
         previous, targets = torch.tensor([[EOS, *two[:-1]]]), torch.tensor([two])
         bound = background.cross_fitted(previous)
-        log_probs = bound.log_share_along(previous, targets) + bound.log_mass_along(previous).gather(
+        log_probs = bound.log_share_per_position(previous, targets) + bound.log_mass_per_position(previous).gather(
             2, targets.unsqueeze(2)
         ).squeeze(2)
         expected = []

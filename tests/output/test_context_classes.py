@@ -120,7 +120,7 @@ def test_masses_and_shares_are_the_definition_in_value_and_gradient(sources: str
     table[:, :2] = -math.inf
     table.requires_grad_()
     bound = make(sources, AfterLastWord(CLASS_OF, NUM_CLASSES, table, EOS))
-    for state in bound.states_along(some_history(5)):
+    for state in bound.states_per_position(some_history(5)):
         weights = weights_of(bound, state)
         slow, fast = masses_of(bound, state, weights), bound.log_mass(state)
         real = ~slow.isneginf()
@@ -142,7 +142,7 @@ def test_masses_and_shares_are_the_definition_in_value_and_gradient(sources: str
 def test_words_taken_out_leave_the_sum_of_the_others(sources: str, kind: str) -> None:
     bound = make(sources, base(kind))
     with torch.no_grad():
-        for state in bound.states_along(some_history(1)):
+        for state in bound.states_per_position(some_history(1)):
             words = torch.tensor([5, 4, UNK, 9, 7]).expand(B, -1)
             taken = torch.tensor([True, False, False, True, True]).expand(B, -1)
             found = bound.log_mass_without(state, words, taken).exp()

@@ -28,7 +28,7 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
     hidden, extra = setting.model(**sample["net_input"], features_only=True)
     scores, _ = setting.model(**sample["net_input"])  # shape: (B, T, S + J)
     mass = extra["batch"].log_mass.expand_as(scores)
-    classes = extra["batch"].background.classes_along(words).unsqueeze(2)
+    classes = extra["batch"].background.classes_per_position(words).unsqueeze(2)
     assert (classes >= decoder.head.background.num_classes).any(), "some targets are exceptions"
     sizes = torch.ones(scores.size(-1), dtype=torch.float64)
     sizes[: len(decoder.head.log_sizes)] = decoder.head.log_sizes.exp()

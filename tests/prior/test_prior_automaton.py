@@ -127,6 +127,6 @@ def test_a_floor_lets_everything_pass_and_changes_nothing_else() -> None:
     torch.testing.assert_close(after[-1], torch.from_numpy(root).exp())
     # a sentence outside the grammar goes on in the state where all is as the root has it, and ends in the start
     background = AutomatonBackground(torch.arange(8), 8, torch.from_numpy(root), made)
-    states = torch.cat(background.states_along(torch.tensor([[END, LE, LA, CHAT, END, LE]])))
+    states = torch.cat(background.states_per_position(torch.tensor([[END, LE, LA, CHAT, END, LE]])))
     assert states.flatten().tolist() == [0, 1, GRAMMAR.num_states, GRAMMAR.num_states, 0, 1]
     assert (made.fail != NOTHING).all()

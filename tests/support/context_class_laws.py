@@ -58,15 +58,16 @@ def masses_of(background: Background, state: Tensor, weights: Weights) -> Tensor
 
 def check_context_classes(background: ContextClasses, history: Tensor) -> None:
     """Assert the law after every prefix of `history` (N, T); raises AssertionError with what is broken."""
-    states, targets = background.states_along(history), history.roll(-1, 1)
-    mass_along = background.log_mass_along(history).expand(*history.shape, -1)
-    share_along, classes_along = background.log_share_along(history, targets), background.classes_along(targets)
+    states, targets = background.states_per_position(history), history.roll(-1, 1)
+    masses = background.log_mass_per_position(history).expand(*history.shape, -1)
+    shares = background.log_share_per_position(history, targets)
+    of_targets = background.classes_per_position(targets)
     for t, state in enumerate(states):
         mass = background.log_mass(state).expand(len(state), -1)
-        torch.testing.assert_close(mass_along[:, t], mass, **TOLERANCE, msg="masses of training are those of search")
+        torch.testing.assert_close(masses[:, t], mass, **TOLERANCE, msg="masses of training are those of search")
         share, classes = background.log_share(state, targets[:, t]), background.classes(state, targets[:, t])
-        torch.testing.assert_close(share_along[:, t], share, **TOLERANCE, msg="as shares are")
-        assert torch.equal(classes_along[:, t], classes), "and classes"
+        torch.testing.assert_close(shares[:, t], share, **TOLERANCE, msg="as shares are")
+        assert torch.equal(of_targets[:, t], classes), "and classes"
         _check_state(background, state)
         order = torch.tensor([len(state) - 1, *range(len(state) - 1)])
         torch.testing.assert_close(background.log_mass(state[order]), mass[order], msg="reordering reorders")
