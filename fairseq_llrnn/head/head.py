@@ -292,11 +292,7 @@ class LogLinearHead(HeadLayers):
         To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
         """
         condition = self.condition(self.previous(targets), source)
-<<<<<<< HEAD
         share = condition.background.log_share_per_position(condition.previous, self._known(targets))
-=======
-        share = Positions(condition.background, condition.previous).log_share(self._known(targets))
->>>>>>> c34b82a (Name what a background says of every position …_per_position)
         return (share.isfinite() | targets.eq(self.pad)).all(1)
 
     def _check_shapes(self, hidden: Tensor, previous: Tensor, targets: Tensor) -> None:
