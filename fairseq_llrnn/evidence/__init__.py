@@ -3,5 +3,5 @@
     rules.py     what counts as evidence, and as which target words; kept in the prior
     features.py  the features of a string outside the vocabulary
     building.py  a prior with evidence, and with less background for words that need it
-    table.py, slots.py   the strings of a batch and their slots (backgrounds/evidence.py scores them)
+    table.py, slots.py   the strings of a batch and their slots (background.py scores them)
 """

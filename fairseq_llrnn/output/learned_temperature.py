@@ -2,7 +2,7 @@
 
 Sizes: N positions, S signatures, E entries of corrections, H hidden width. What a history K says of a signature is
 r_K(σ) = log B_K(σ)/B₀(σ) less the factor that it gives all words of which it says nothing in particular (`constant` in
-corrections.py), where B are masses and B₀ those of the static weights. The masses become
+backgrounds/sparse_mass.py), where B are masses and B₀ those of the static weights. The masses become
 
     B(σ)  ∝  B₀(σ) exp(τ(K, σ) r_K(σ)),      τ(K, σ) = 1 + wᵀh + c + v_σ      (1/τ: temperature; w, c, v begin at zero)
 
