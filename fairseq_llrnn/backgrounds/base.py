@@ -11,7 +11,7 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
 
 A background that depends on a condition C is first asked for the one of this batch; any other answers with itself.
 Likewise `cross_fitted` (training on the text that it was estimated from) and `within` (a search with a limit
-of length). A background whose masses differ from one row at few places also says `corrections` (corrections.py).
+of length). A background whose masses differ from one row at few places also says `corrections` (sparse_mass.py).
 Where words have classes of their own in a context (output/context_classes.py), there are more classes than the
 vocabulary has, and which class a token is of depends on the context: ask `classes`, not `class_of`.
 A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,

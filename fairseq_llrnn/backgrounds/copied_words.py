@@ -1,4 +1,4 @@
-"""Texts spelled in characters (automaton/characters.py) in which the words of the source can be spelled as well.
+"""Texts spelled in characters (automata/characters.py) in which the words of the source can be spelled as well.
 
 Sizes: B sentences, N hypotheses, V characters of the dictionary, U of the source's, J words of a source, L letters.
 

@@ -1,7 +1,11 @@
 """Evidence: strings of a source sentence that its translation may have to contain, each a *slot* of that sentence.
 
-    rules.py     what counts as evidence, and as which target words; kept in the prior
-    features.py  the features of a string outside the vocabulary
-    building.py  a prior with evidence, and with less background for words that need it
-    table.py, slots.py   the strings of a batch and their slots (background.py scores them)
+    rules.py            what counts as evidence, and as which target words; kept in the prior
+    mapping_file.py     a user's table: source word, target words
+    table.py            ids of strings that the dictionaries lack
+    slots.py            the slots of a batch, and their rows
+    background.py       their weight: b(C; x) = b₁(C; x) + ε/J
+    features.py         the features of a string outside the vocabulary
+    synthetic_words.py  invented unknown words, for training
+    overflow.py         evidence that finds no room in the slots
 """
