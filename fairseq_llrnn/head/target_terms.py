@@ -41,7 +41,7 @@ def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch
     else:
         log_weights = None
         if output.formula == "plain":
-            log_weights = batch.positions.log_weights().expand(*targets.shape, -1).flatten(0, 1)
+            log_weights = batch.positions.log_weights(batch.log_mass).expand(*targets.shape, -1).flatten(0, 1)
         flat = output.target_log_prob(*each, rows, share, log_weights, batch.rows.signatures, slots)
     if strings is not None and opened is not None:
         flat = strings.spelled(flat, opened, targets.flatten(), classes)
