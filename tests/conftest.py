@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from built_once import own_copy
 from evidence_world import EvidenceWorld, make_evidence_world
-from host_commands import HostCommands
 from hypothesis import settings
+from shell import Shell
 from tiny_world import World, make_world
 from translation_world import TranslationWorld, make_translation_world
 
@@ -29,7 +29,7 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 
 # Folders and files of tests that run whole examples, or the pages of the documentation, as a reader would.
 EXAMPLES = ("examples", "test_guides.py")
-# Those that import fairseq. Others start it: their tests ask for the fixture `host`.
+# Those that import fairseq. Others start it: their tests ask for the fixture `shell`.
 FAIRSEQ = ("plugin", "scripts")
 
 if importlib.util.find_spec("fairseq") is None:  # the tests of what does without it remain
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = top(item)
         if place in EXAMPLES:
             item.add_marker("example")
-        elif place in FAIRSEQ or "host" in getattr(item, "fixturenames", ()):
+        elif place in FAIRSEQ or "shell" in getattr(item, "fixturenames", ()):
             item.add_marker("fairseq")
         else:
             item.add_marker("unit")
@@ -77,27 +77,27 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def host() -> Iterator[HostCommands]:
+def shell() -> Iterator[Shell]:
     """Runs fairseq's commands, and ours, each in a process of its own."""
-    commands = HostCommands()
+    commands = Shell()
     yield commands
     commands.close()
 
 
 @pytest.fixture(scope="session")
-def world(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> World:
     """Data and priors of the tiny language."""
-    return World(own_copy(tmp_path_factory, "world", lambda place: make_world(place, host)))
+    return World(own_copy(tmp_path_factory, "world", lambda place: make_world(place, shell)))
 
 
 @pytest.fixture(scope="session")
-def translation(host: HostCommands, world: World, tmp_path_factory: pytest.TempPathFactory) -> TranslationWorld:
+def translation(shell: Shell, world: World, tmp_path_factory: pytest.TempPathFactory) -> TranslationWorld:
     """Data and priors of the tiny language, to translate into."""
-    place = own_copy(tmp_path_factory, "translation", lambda place: make_translation_world(place, world, host))
+    place = own_copy(tmp_path_factory, "translation", lambda place: make_translation_world(place, world, shell))
     return TranslationWorld(place, world)
 
 
 @pytest.fixture(scope="session")
-def evidence(host: HostCommands, world: World, tmp_path_factory: pytest.TempPathFactory) -> EvidenceWorld:
+def evidence(shell: Shell, world: World, tmp_path_factory: pytest.TempPathFactory) -> EvidenceWorld:
     """Data and priors of the tiny language with numbers, names and unknown words."""
-    return EvidenceWorld(own_copy(tmp_path_factory, "evidence", lambda place: make_evidence_world(place, world, host)))
+    return EvidenceWorld(own_copy(tmp_path_factory, "evidence", lambda place: make_evidence_world(place, world, shell)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from guide_pages import README, ROOT, Page, pages_to_run, read_page, reader_folder
-from host_commands import run_script
+from shell import run_script
 
 PAGES = pages_to_run()
 Run = Callable[[Page], tuple[Path, str]]

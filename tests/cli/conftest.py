@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
-from host_commands import HostCommands
+from shell import Shell
 from small_corpus import Corpus, Done, Llrnn
 from tiny_world import World
 
@@ -48,16 +48,16 @@ def built(prior: Llrnn, data: Path) -> Callable[..., Prior]:
 
 
 @pytest.fixture(scope="session")
-def checkpoint(host: HostCommands, world: World) -> Path:
+def checkpoint(shell: Shell, world: World) -> Path:
     """A model that fairseq-train trained in the tiny world."""
     place = world.place / "cli-model"
-    host.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
+    shell.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
     return place / "checkpoint_best.pt"
 
 
 @pytest.fixture(scope="session")
-def evidence_model(host: HostCommands, evidence: EvidenceWorld) -> Path:
+def evidence_model(shell: Shell, evidence: EvidenceWorld) -> Path:
     """A translation model, with the prior `lexical` of the world of evidence."""
     place = evidence.place / "cli-model"
-    host.run("fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place), "--max-epoch", 12)
+    shell.run("fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place), "--max-epoch", 12)
     return place / "checkpoint_last.pt"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from host_commands import HostCommands, run_script, script
+from shell import Shell, run_script, script
 from small_corpus import Done
 from tiny_world import World
 
@@ -25,11 +25,11 @@ Change = Callable[[Callable[[dict[str, Any]], None]], Path]
 
 
 @pytest.fixture
-def explain(host: HostCommands, checkpoint: Path) -> Explain:
+def explain(shell: Shell, checkpoint: Path) -> Explain:
     """Run `llrnn explain --path checkpoint …`; another --path wins."""
 
     def run(*arguments: object, stdin: str = "", path: Path = checkpoint) -> Done:
-        done = host.run("llrnn", "explain", "--path", path, *arguments, stdin=stdin, code=None)
+        done = shell.run("llrnn", "explain", "--path", path, *arguments, stdin=stdin, code=None)
         return Done(done.code, done.out, done.err)
 
     return run
@@ -58,8 +58,8 @@ def objects(done: Done) -> list[dict[str, Any]]:
 # ---- the figures ----------------------------------------------------------------------------------------------------
 
 
-def test_the_same_nats_as_fairseq_eval_lm(explain: Explain, host: HostCommands, world: World, checkpoint: Path) -> None:
-    evaluated = host.run(
+def test_the_same_nats_as_fairseq_eval_lm(explain: Explain, shell: Shell, world: World, checkpoint: Path) -> None:
+    evaluated = shell.run(
         "fairseq-eval-lm", *world.task_args(), "--path", checkpoint, "--gen-subset", "test1",
         "--sample-break-mode", "eos",
         "--max-tokens", 200,
@@ -149,8 +149,8 @@ def test_several_sentences_and_their_sum(explain: Explain) -> None:
     )
 
 
-def test_a_softmax_has_single_words_only(explain: Explain, host: HostCommands, world: World, tmp_path: Path) -> None:
-    host.run("fairseq-train", *world.train_args("softmax", tmp_path), "--max-epoch", 1)
+def test_a_softmax_has_single_words_only(explain: Explain, shell: Shell, world: World, tmp_path: Path) -> None:
+    shell.run("fairseq-train", *world.train_args("softmax", tmp_path), "--max-epoch", 1)
     path = tmp_path / "checkpoint_best.pt"
     text = explain("le chat", path=path).out
     assert "  expected" not in text
@@ -192,14 +192,14 @@ def test_escape_sequences_are_not_obeyed(explain: Explain) -> None:
 
 
 def test_a_word_that_the_background_forbids(
-    explain: Explain, host: HostCommands, world: World, changed: Change
+    explain: Explain, shell: Shell, world: World, changed: Change
 ) -> None:
     weights = world.place / "without_mer.tsv"
     prior = Prior.load(world.prior("prior"))
     rows = [f"{w}\t1\n" for w, b in zip(prior.symbols, prior.log_weights, strict=True) if b > -math.inf and w != "mer"]
     weights.write_text("".join(rows), encoding="utf-8")
     out = world.place / "without_mer"
-    host.run(
+    shell.run(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words",
         20, "--background", weights, "--out", out,
     )  # fmt: skip
@@ -383,8 +383,8 @@ def test_what_is_no_checkpoint(explain: Explain, tmp_path: Path, content: Any) -
     )
 
 
-def test_a_checkpoint_of_fairseqs_own_model(explain: Explain, host: HostCommands, world: World, tmp_path: Path) -> None:
-    host.run(
+def test_a_checkpoint_of_fairseqs_own_model(explain: Explain, shell: Shell, world: World, tmp_path: Path) -> None:
+    shell.run(
         "fairseq-train", world.data, "--task", "language_modeling", "--arch", "lstm_lm", "--decoder-embed-dim", 8,
         "--decoder-hidden-size", 8, "--decoder-out-embed-dim", 8, "--decoder-layers", 1, "--cpu", "--max-tokens", 256,
         "--sample-break-mode", "eos", "--tokens-per-sample", 64, "--optimizer", "adam", "--lr", 0.01, "--max-update", 1,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from evidence_world import EvidenceWorld
-from host_commands import HostCommands
+from shell import Shell
 from small_corpus import Done
 from tiny_world import EVERY_SENTENCE
 
@@ -33,11 +33,11 @@ Explain = Callable[..., Done]
 
 
 @pytest.fixture
-def explain(host: HostCommands, evidence_model: Path) -> Explain:
+def explain(shell: Shell, evidence_model: Path) -> Explain:
     """Run `llrnn explain --path …`."""
 
     def run(*arguments: object) -> Done:
-        done = host.run("llrnn", "explain", "--path", evidence_model, *arguments, code=None)
+        done = shell.run("llrnn", "explain", "--path", evidence_model, *arguments, code=None)
         return Done(done.code, done.out, done.err)
 
     return run
@@ -53,9 +53,9 @@ def sentence_of(done: Done) -> dict[str, Any]:
 
 
 def test_the_same_as_fairseqs_scorer_on_text(
-    explain: Explain, host: HostCommands, evidence: EvidenceWorld, evidence_model: Path
+    explain: Explain, shell: Shell, evidence: EvidenceWorld, evidence_model: Path
 ) -> None:
-    scored = host.run(
+    scored = shell.run(
         "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", evidence_model, "--gen-subset", "test",
         "--score-reference", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
     )  # fmt: skip
@@ -70,10 +70,10 @@ def test_the_same_as_fairseqs_scorer_on_text(
 
 
 def test_its_own_translation_has_the_strings(
-    explain: Explain, host: HostCommands, evidence: EvidenceWorld, evidence_model: Path
+    explain: Explain, shell: Shell, evidence: EvidenceWorld, evidence_model: Path
 ) -> None:
     sources = [*evidence.text("test", "src"), "Karim 4711", "Zoé", "88 Ngugi"]
-    typed = host.run(
+    typed = shell.run(
         "fairseq-interactive", *evidence.task_args("lexical"), "--path", evidence_model, "--beam", 5,
         stdin="".join(source + "\n" for source in sources),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from host_commands import HostCommands
+from shell import Shell
 from small_corpus import Done
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 from translation_world import TranslationWorld, pairs
@@ -36,22 +36,22 @@ Change = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def translators(host: HostCommands, translation: TranslationWorld) -> dict[str, Path]:
+def translators(shell: Shell, translation: TranslationWorld) -> dict[str, Path]:
     """Models that hardly trained."""
     found = {}
     for name, (arch, prior, options) in MODELS.items():
         place = translation.place / f"explain-{name.replace(' ', '-')}"
-        host.run("fairseq-train", *translation.train_args(arch, prior, place), *options, "--max-epoch", 2)
+        shell.run("fairseq-train", *translation.train_args(arch, prior, place), *options, "--max-epoch", 2)
         found[name] = place / "checkpoint_last.pt"
     return found
 
 
 @pytest.fixture
-def explain(host: HostCommands, translators: dict[str, Path]) -> Explain:
+def explain(shell: Shell, translators: dict[str, Path]) -> Explain:
     """Run `llrnn explain --path …` on a model of MODELS; another `path` wins."""
 
     def run(*arguments: object, model: str = "lexical", stdin: str = "", path: Path | None = None) -> Done:
-        done = host.run("llrnn", "explain", "--path", path or translators[model], *arguments, stdin=stdin, code=None)
+        done = shell.run("llrnn", "explain", "--path", path or translators[model], *arguments, stdin=stdin, code=None)
         return Done(done.code, done.out, done.err)
 
     return run
@@ -91,9 +91,9 @@ def words_of(done: Done) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_same_as_fairseqs_scorer(
-    model: str, explain: Explain, host: HostCommands, translation: TranslationWorld, translators: dict[str, Path]
+    model: str, explain: Explain, shell: Shell, translation: TranslationWorld, translators: dict[str, Path]
 ) -> None:
-    scored = host.run(
+    scored = shell.run(
         "fairseq-generate", *translation.task_args(MODELS[model][1]), "--path", translators[model], "--gen-subset",
         "test", "--score-reference", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
     )  # fmt: skip
@@ -170,9 +170,9 @@ def test_what_a_model_does_not_have_is_null(explain: Explain) -> None:
 
 @pytest.mark.parametrize("model", ["lexical", "transformer"])
 def test_its_own_translation(
-    model: str, explain: Explain, host: HostCommands, translation: TranslationWorld, translators: dict[str, Path]
+    model: str, explain: Explain, shell: Shell, translation: TranslationWorld, translators: dict[str, Path]
 ) -> None:
-    typed = host.run(
+    typed = shell.run(
         "fairseq-interactive", *translation.task_args(MODELS[model][1]), "--path", translators[model], "--beam", 5,
         stdin=SOURCE + "\n",
     )  # fmt: skip

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from host_commands import HostCommands, Result, run_script
+from shell import Result, Shell, run_script
 from tiny_world import ADJECTIVES, ARTICLES, NOUNS, World
 from translation_world import TranslationWorld
 
@@ -40,7 +40,7 @@ def write_nbest(path: Path, targets: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def folder(
-    host: HostCommands, world: World, translation: TranslationWorld, checkpoint: Path,
+    shell: Shell, world: World, translation: TranslationWorld, checkpoint: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:  # fmt: skip
     """What the examples speak of: the tiny language, and models of it that hardly learned anything."""
@@ -50,7 +50,7 @@ def folder(
         shutil.copy(world.place / name, place)
     write_treebank(place / "train.conllu")
     shutil.copy(checkpoint, place / "checkpoint_best.pt")
-    host.run(
+    shell.run(
         "llrnn", "prior", "--lexicon", place / "lexicon.tsv", "--dict", world.data / "dict.txt", "--open-vocabulary",
         "characters", "--open-floor", 1, "--open-types", 1, "--count-text", place / "train.txt", "--top-words", 20,
         "--out", world.prior("of-examples"),
@@ -59,7 +59,7 @@ def folder(
         "open": world.train_args("of-examples", save_dir=place / "open"),
         "translation": translation.train_args(save_dir=place / "translation"),
     }.items():
-        host.run("fairseq-train", *arguments, "--max-epoch", 1)
+        shell.run("fairseq-train", *arguments, "--max-epoch", 1)
         shutil.copy(place / name / "checkpoint_last.pt", place / f"{name}.pt")
     for name, split in {"dev": "valid", "test": "test"}.items():
         source, target = translation.source(split), world.text(split)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_commands import HostCommands
+from shell import Shell
 from small_corpus import Llrnn
 from tiny_world import read_checkpoint
 from translation_world import TranslationWorld
@@ -19,13 +19,13 @@ Commands = Callable[..., list[tuple[object, ...]]]
 
 
 @pytest.fixture(scope="module")
-def untold(host: HostCommands, translation: TranslationWorld) -> Path:
+def untold(shell: Shell, translation: TranslationWorld) -> Path:
     """Our translation model, trained without --source-lang and --target-lang."""
     place = translation.place / "untold"
     arguments = translation.train_args(save_dir=place)
     at = arguments.index("--source-lang")
     del arguments[at : at + 4]
-    host.run("fairseq-train", *arguments, "--max-update", 3, "--disable-validation")
+    shell.run("fairseq-train", *arguments, "--max-update", 3, "--disable-validation")
     task = read_checkpoint(place / "checkpoint_last.pt")["cfg"]["task"]
     assert (task["source_lang"], task["target_lang"]) == (None, None)
     return place / "checkpoint_last.pt"

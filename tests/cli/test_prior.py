@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from host_commands import script
+from shell import script
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.features.readers.apertium import ANALYSERS_FOLDER

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from host_commands import HostCommands
+from shell import Shell
 from small_corpus import Done, Llrnn
 
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
@@ -18,11 +18,11 @@ FRENCH = ["la maison", "le chat", "12 chats", "la maison de Bob", "vol AF447 pou
 
 
 @pytest.fixture(scope="session")
-def made(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("evidence")
     for language, lines in (("en", ENGLISH), ("fr", FRENCH)):
         (place / f"train.{language}").write_text("\n".join(lines * 3) + "\n", encoding="utf-8")
-    host.run(
+    shell.run(
         "fairseq-preprocess", "-s", "en", "-t", "fr", "--trainpref", place / "train", "--destdir", place / "data-bin"
     )
     return place / "data-bin"

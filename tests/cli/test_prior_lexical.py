@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from host_commands import HostCommands
+from shell import Shell
 from small_corpus import Done, Llrnn
 
 from fairseq_llrnn.prior.parts import LexicalPart
@@ -19,21 +19,21 @@ ENGLISH = ["the house", "the cat", "the window", "12 cats", "a window"]
 FRENCH = ["la maison", "le chat", "la fenêtre", "12 chats", "une fenêtre"]
 
 
-def preprocess(host: HostCommands, data: Path, english: list[str], french: list[str], *options: object) -> None:
+def preprocess(shell: Shell, data: Path, english: list[str], french: list[str], *options: object) -> None:
     """Write the texts beside `data`, and `data`."""
     for language, lines in (("en", english), ("fr", french)):
         (data.parent / f"train.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    host.run(
+    shell.run(
         "fairseq-preprocess", "-s", "en", "-t", "fr", "--trainpref", data.parent / "train", "--destdir", data, *options
     )
 
 
 @pytest.fixture(scope="session")
-def made(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """data-bin: en-fr, and joined: the same with one dictionary."""
     place = tmp_path_factory.mktemp("bitext")
-    preprocess(host, place / "data-bin", ENGLISH * 5, FRENCH * 5)
-    preprocess(host, place / "joined", ENGLISH * 5, FRENCH * 5, "--joined-dictionary")
+    preprocess(shell, place / "data-bin", ENGLISH * 5, FRENCH * 5)
+    preprocess(shell, place / "joined", ENGLISH * 5, FRENCH * 5, "--joined-dictionary")
     return place
 
 
@@ -131,9 +131,9 @@ def test_a_joined_dictionary_by_another_name(
     assert translations(prior, "house")[0] == "maison"
 
 
-def test_pairs_that_cannot_be_aligned_are_counted(host: HostCommands, tmp_path: Path, llrnn: Llrnn) -> None:
+def test_pairs_that_cannot_be_aligned_are_counted(shell: Shell, tmp_path: Path, llrnn: Llrnn) -> None:
     data = tmp_path / "data"
-    preprocess(host, data, ["house", ""], ["maison", ""])
+    preprocess(shell, data, ["house", ""], ["maison", ""])
     done = llrnn(
         "prior", "--dict", data / "dict.fr.txt", "--lexical-translation", data, "--aligner", "ibm1", "--top-words", 1,
         "--out", data / "prior",
@@ -244,10 +244,10 @@ def test_a_dictionary_that_is_missing(prior: Run, data: Path) -> None:
     assert prior().error.startswith(f"{data / 'dict.en.txt'}: cannot be read: No such file or directory")
 
 
-def test_sides_of_different_sizes(prior: Run, data: Path, host: HostCommands, tmp_path: Path) -> None:
+def test_sides_of_different_sizes(prior: Run, data: Path, shell: Shell, tmp_path: Path) -> None:
     less = tmp_path / "less"
     preprocess(
-        host, less, ENGLISH[:1], FRENCH[:1], "--srcdict", data / "dict.en.txt", "--tgtdict", data / "dict.fr.txt"
+        shell, less, ENGLISH[:1], FRENCH[:1], "--srcdict", data / "dict.en.txt", "--tgtdict", data / "dict.fr.txt"
     )
     for end in ("bin", "idx"):
         shutil.copy(less / f"train.en-fr.fr.{end}", data)

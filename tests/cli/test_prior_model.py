@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_commands import HostCommands, Result, assert_says
+from shell import Result, Shell, assert_says
 from tiny_world import MODEL, TRAINING, USER_DIR, World, build, read_checkpoint
 
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
@@ -19,19 +19,19 @@ from fairseq_llrnn.prior.prior import Prior
 
 
 @pytest.fixture(scope="module")
-def general(host: HostCommands, world: World) -> Path:
+def general(shell: Shell, world: World) -> Path:
     """A model over a dictionary that says `chien` for `chat` and lacks `mer`."""
     place = world.place / "general-of-priors"
     place.mkdir()
     text = (world.place / "train.txt").read_text(encoding="utf-8").replace("chat", "chien").replace("mer", "lune")
     (place / "train.txt").write_text(text, encoding="utf-8")
-    host.run(
+    shell.run(
         "fairseq-preprocess", "--only-source", "--trainpref", place / "train.txt", "--validpref", place / "train.txt",
         "--destdir", place / "data-bin", "--workers", 1,
     )  # fmt: skip
     features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-    host.run("llrnn", "prior", "--dict", place / "data-bin" / "dict.txt", *features, "--out", place / "data-bin/prior")
-    host.run(
+    shell.run("llrnn", "prior", "--dict", place / "data-bin" / "dict.txt", *features, "--out", place / "data-bin/prior")
+    shell.run(
         "fairseq-train", place / "data-bin", *MODEL, *TRAINING, "--task", "llrnn_language_modeling", "--cpu",
         "--user-dir", USER_DIR, "--save-dir", place, "--no-epoch-checkpoints", "--max-epoch", 3,
     )  # fmt: skip
@@ -47,16 +47,16 @@ def arguments(world: World, general: Path, *options: object) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def built(host: HostCommands, world: World, general: Path) -> tuple[Path, str]:
+def built(shell: Shell, world: World, general: Path) -> tuple[Path, str]:
     """A prior with that model as its background, and what was said on stderr."""
     out = world.place / "with-model"
     options = ("--model-weight", 0.9, "--background-temperature", 1.25, "--out", out)
-    result = host.run("llrnn", *arguments(world, general, *options))
+    result = shell.run("llrnn", *arguments(world, general, *options))
     return out, result.err
 
 
 def test_the_prior_is_whole_without_the_places_of_the_training(
-    host: HostCommands, world: World, built: tuple[Path, str], tmp_path: Path
+    shell: Shell, world: World, built: tuple[Path, str], tmp_path: Path
 ) -> None:
     out, said = built
     assert "note: 2 words that the background's model lacks: they share what it says of <unk>" in said
@@ -73,33 +73,33 @@ def test_the_prior_is_whole_without_the_places_of_the_training(
     # it can take its own place, and be looked into without fairseq
     prior.save(moved)
     assert Prior.load(moved).fingerprint == prior.fingerprint
-    assert "model:" in host.run("llrnn", "show", moved).out
+    assert "model:" in shell.run("llrnn", "show", moved).out
 
 
 def test_train_resume_evaluate_generate_and_explain(
-    host: HostCommands, world: World, built: tuple[Path, str], tmp_path: Path
+    shell: Shell, world: World, built: tuple[Path, str], tmp_path: Path
 ) -> None:
     prior, _ = built
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     train = [str(world.data), "--user-dir", USER_DIR, "--task", "llrnn_language_modeling", "--cpu", "--prior", prior]
     train += [*MODEL, *TRAINING, "--no-epoch-checkpoints"]
-    host.run("fairseq-train", *train, "--save-dir", whole, "--max-epoch", 2)
+    shell.run("fairseq-train", *train, "--save-dir", whole, "--max-epoch", 2)
     for epochs in (1, 2):
-        host.run("fairseq-train", *train, "--save-dir", halves, "--max-epoch", epochs)
+        shell.run("fairseq-train", *train, "--save-dir", halves, "--max-epoch", epochs)
     states = [read_checkpoint(place / "checkpoint_last.pt")["model"] for place in (whole, halves)]
     assert not any("background" in name for name in states[0])
     for name, value in states[0].items():
         torch.testing.assert_close(value, states[1][name])
     path = whole / "checkpoint_last.pt"
     ours = [str(world.data), "--user-dir", USER_DIR, "--task", "llrnn_language_modeling", "--cpu", "--path", path]
-    evaluated = host.run("fairseq-eval-lm", *ours, "--prior", prior, *TEST)
+    evaluated = shell.run("fairseq-eval-lm", *ours, "--prior", prior, *TEST)
     (bits,) = re.findall(r"Loss \(base 2\): ([\d.]+)", evaluated.out + evaluated.err)
     lines = world.text("test")
-    explained = host.run("llrnn", "explain", "--path", path, "--json", "-", stdin="\n".join(lines) + "\n")
+    explained = shell.run("llrnn", "explain", "--path", path, "--json", "-", stdin="\n".join(lines) + "\n")
     words = [word for line in explained.out.splitlines() for word in json.loads(line)["words"]]
     nats = -sum(math.log(word["p"]) for word in words) / len(words)
     assert nats == pytest.approx(float(bits) * math.log(2), abs=2e-3)
-    generated = host.run(
+    generated = shell.run(
         "fairseq-generate", *ours, "--prior", prior, "--gen-subset", "test1", "--beam", 3, "--max-len-b", 8,
         "--batch-size", 4, "--num-workers", 0, "--required-batch-size-multiple", 1, "--sample-break-mode", "eos",
     )  # fmt: skip
@@ -140,25 +140,25 @@ def assert_is_said(result: Result, said: str) -> None:
     ],
 )
 def test_bad_options(
-    options: tuple[str, ...], said: str, host: HostCommands, world: World, general: Path, tmp_path: Path
+    options: tuple[str, ...], said: str, shell: Shell, world: World, general: Path, tmp_path: Path
 ) -> None:
     given = arguments(world, general, *options, "--out", tmp_path / "prior")
-    assert_is_said(host.run("llrnn", *given, code=2), said)
+    assert_is_said(shell.run("llrnn", *given, code=2), said)
     assert not (tmp_path / "prior").exists()
 
 
 def test_another_prior_than_that_of_its_training(
-    host: HostCommands, world: World, general: Path, tmp_path: Path
+    shell: Shell, world: World, general: Path, tmp_path: Path
 ) -> None:
     given = arguments(world, general, "--background-prior", world.prior("softmax"), "--out", tmp_path / "prior")
-    assert_is_said(host.run("llrnn", *given, code=2), "made for another dictionary")
+    assert_is_said(shell.run("llrnn", *given, code=2), "made for another dictionary")
 
 
-def test_a_model_of_other_words_is_warned_of(host: HostCommands, general: Path, tmp_path: Path) -> None:
+def test_a_model_of_other_words_is_warned_of(shell: Shell, general: Path, tmp_path: Path) -> None:
     words = ["chien", "roi", *(f"word{i}" for i in range(10))]
     (tmp_path / "dict.txt").write_text("".join(f"{word} 9\n" for word in words), encoding="utf-8")
     given = ["--dict", tmp_path / "dict.txt", "--top-words", 5, "--background", f"model:{general}"]
-    said = host.run("llrnn", "prior", *given, "--out", tmp_path / "prior").err
+    said = shell.run("llrnn", "prior", *given, "--out", tmp_path / "prior").err
     assert re.search(r"warning: the background's model knows 2 of the 12 words of --dict, and \d+ others", said)
 
 
@@ -174,7 +174,7 @@ def test_a_damaged_copy(built: tuple[Path, str], tmp_path: Path) -> None:
         Prior.load(broken)
 
 
-def test_a_copy_that_is_no_model(host: HostCommands, world: World, built: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_copy_that_is_no_model(shell: Shell, world: World, built: tuple[Path, str], tmp_path: Path) -> None:
     """Of a prior whose description fits: it is found when a command builds the background."""
     broken = tmp_path / "prior"
     shutil.copytree(built[0], broken)
@@ -182,7 +182,7 @@ def test_a_copy_that_is_no_model(host: HostCommands, world: World, built: tuple[
     checkpoint.write_text("no checkpoint", encoding="utf-8")
     description["parts"][0]["files"]["checkpoint.pt"] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
     (broken / "prior.json").write_text(json.dumps(description), encoding="utf-8")
-    said = host.run("fairseq-train", *world.train_args(), "--prior", broken, "--max-update", 1, code=None)
+    said = shell.run("fairseq-train", *world.train_args(), "--prior", broken, "--max-update", 1, code=None)
     assert_says(
         said,
         "error: the model that is the prior's background: ",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host_commands import HostCommands
+from shell import Shell
 from small_corpus import Corpus, Done, Llrnn
 from tiny_world import EVERY_SENTENCE, MODEL, TRAINING, USER_DIR, every_word_once, sentences, write_lexicon
 
@@ -53,7 +53,7 @@ class PieceWorld:
 
 
 @pytest.fixture(scope="module")
-def pieces(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> PieceWorld:
+def pieces(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> PieceWorld:
     """A sentencepiece model of the tiny language, the language in its pieces, and its prior."""
     if importlib.util.find_spec("sentencepiece") is None:
         pytest.skip("sentencepiece is not installed (pip install -c constraints.txt sentencepiece)")
@@ -72,11 +72,11 @@ def pieces(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> Piec
         (place / f"{split}.pieces").write_text("\n".join(encoded) + "\n", encoding="utf-8")
     write_lexicon(place / "lexicon.tsv")
     world = PieceWorld(place, processor)
-    host.run(
+    shell.run(
         "fairseq-preprocess", "--only-source", "--trainpref", place / "train.pieces", "--validpref",
         place / "valid.pieces", "--testpref", place / "test.pieces", "--destdir", world.data,
     )  # fmt: skip
-    host.run("llrnn", "prior", *world.prior_args(), "--out", world.data / "prior")
+    shell.run("llrnn", "prior", *world.prior_args(), "--out", world.data / "prior")
     return world
 
 
@@ -123,9 +123,9 @@ def test_the_same_input_gives_the_same_bytes(pieces: PieceWorld, llrnn: Llrnn, t
         assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
 
 
-def test_train_generate_and_type_words(pieces: PieceWorld, host: HostCommands) -> None:
+def test_train_generate_and_type_words(pieces: PieceWorld, shell: Shell) -> None:
     saved = pieces.place / "trained"
-    trained = host.run(
+    trained = shell.run(
         "fairseq-train", *pieces.task_args(), *MODEL, *TRAINING, "--max-epoch", 1, "--save-dir", saved,
         "--no-epoch-checkpoints",
     )  # fmt: skip
@@ -136,7 +136,7 @@ def test_train_generate_and_type_words(pieces: PieceWorld, host: HostCommands) -
     common = ("--gen-subset", "test", "--prefix-size", 2, "--sample-break-mode", "eos", *EVERY_SENTENCE)
     encoded = [line.split() for line in pieces.text("test.pieces")]
     made = [
-        _hypotheses(host.run("fairseq-generate", *search, *common, *options).out)
+        _hypotheses(shell.run("fairseq-generate", *search, *common, *options).out)
         for options in (model, ("--remove-bpe", "sentencepiece"))
     ]
     assert made[0] == made[1]
@@ -144,7 +144,7 @@ def test_train_generate_and_type_words(pieces: PieceWorld, host: HostCommands) -
         # the first two pieces of each sentence are given; what comes out begins like the sentence itself, in words
         assert output.startswith("".join(line[:2]).replace("▁", " ").strip())
         assert "▁" not in output
-    typed = host.run("fairseq-interactive", *search, *model, stdin="le chat voit\nla rose voit\n")
+    typed = shell.run("fairseq-interactive", *search, *model, stdin="le chat voit\nla rose voit\n")
     assert [output.split()[:2] for output in _hypotheses(typed.out)] == [["le", "chat"], ["la", "rose"]]
 
 

@@ -13,7 +13,7 @@ import pytest
 import sacrebleu
 import torch
 from evidence_world import EvidenceWorld
-from host_commands import HostCommands
+from shell import Shell
 from small_corpus import Done, Llrnn
 from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 from translation_world import SIZES, TRAINING, TranslationWorld
@@ -64,18 +64,18 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.fixture(scope="session")
-def forward(host: HostCommands, translation: TranslationWorld) -> Path:
+def forward(shell: Shell, translation: TranslationWorld) -> Path:
     """Our translation model."""
     place = translation.place / "rescoring-forward"
-    host.run("fairseq-train", *translation.train_args(save_dir=place), "--max-epoch", 12)
+    shell.run("fairseq-train", *translation.train_args(save_dir=place), "--max-epoch", 12)
     return place / "checkpoint_last.pt"
 
 
 @pytest.fixture(scope="session")
-def reverse(host: HostCommands, translation: TranslationWorld) -> Path:
+def reverse(shell: Shell, translation: TranslationWorld) -> Path:
     """A softmax Transformer of fairseq, the other way round, that takes at most nine words."""
     place = translation.place / "rescoring-reverse"
-    host.run(
+    shell.run(
         "fairseq-train", translation.data, "--task", "translation", "--source-lang", "tgt", "--target-lang", "src",
         "--cpu", "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--criterion", "cross_entropy",
         "--lr", 0.003, "--max-epoch", 6, "--save-dir", place, "--no-epoch-checkpoints", "--max-target-positions", 10,
@@ -158,8 +158,8 @@ def test_other_formats(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: P
     assert forced.error.startswith(f"{nbest}, line 1: expected `id ||| hypothesis ||| … ||| total`")
 
 
-def test_stdin_and_stdout(host: HostCommands, checkpoint: Path) -> None:
-    done = host.run("llrnn", "rescore", "--path", checkpoint, "--nbest", "-", "--out", "-", stdin=MOSES)
+def test_stdin_and_stdout(shell: Shell, checkpoint: Path) -> None:
+    done = shell.run("llrnn", "rescore", "--path", checkpoint, "--nbest", "-", "--out", "-", stdin=MOSES)
     assert len(done.out.splitlines()) == 2 and done.out.endswith("un roi tient bien\n")
     assert done.err.splitlines()[0] == "score        weight  unknown words"
 
@@ -214,11 +214,11 @@ def test_the_noisy_channel(
 
 
 def test_hypotheses_with_strings_of_the_source(
-    llrnn: Llrnn, write: Write, host: HostCommands, evidence: EvidenceWorld, evidence_model: Path, tmp_path: Path
+    llrnn: Llrnn, write: Write, shell: Shell, evidence: EvidenceWorld, evidence_model: Path, tmp_path: Path
 ) -> None:
     """Scores are those of fairseq's scorer on text; strings that no slot offers count as unknown."""
     sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
-    scored = host.run(
+    scored = shell.run(
         "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", evidence_model, "--gen-subset", "test",
         "--score-reference", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
     )  # fmt: skip

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from example_modules import EXAMPLES, load
-from host_commands import HostCommands
 from sacrebleu.metrics.bleu import BLEU
+from shell import Shell
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.rules import EvidenceRules
@@ -257,17 +257,17 @@ def test_lists_of_another_form_are_refused(tmp_path: Path, world: Path, capsys: 
     assert "expected NAME=NBEST" in capsys.readouterr().err
 
 
-def test_train_generate_and_score(world: Path, host: HostCommands, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_generate_and_score(world: Path, shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     text, data, prior = world / "text", world / "data-bin", world / "data-bin" / "prior"
-    host.run(
+    shell.run(
         "fairseq-preprocess", "-s", "act", "-t", "sent", "--trainpref", text / "train", "--validpref", text / "valid",
         "--srcdict", text / "dict.act.txt", "--tgtdict", text / "dict.sent.txt", "--destdir", data,
     )  # fmt: skip
-    host.run(
+    shell.run(
         "fairseq-preprocess", "-s", "act", "-t", "sent", "--trainpref", text / "plain" / "train", "--srcdict",
         text / "dict.act.txt", "--tgtdict", text / "dict.sent.txt", "--destdir", world / "plain-bin",
     )  # fmt: skip
-    host.run(
+    shell.run(
         "llrnn", "prior", "--dict", data / "dict.sent.txt", "--count-text", text / "counted.sent",
         "--top-words", (text / "top-words").read_text().strip(), "--patterns", text / "patterns.toml",
         "--evidence", "patterns", "--evidence-map", text / "mapping.tsv", "--unsupported", "urls=0",
@@ -276,14 +276,14 @@ def test_train_generate_and_score(world: Path, host: HostCommands, capsys: pytes
     ours = ("--user-dir", "fairseq_llrnn", "--task", "llrnn_translation", "-s", "act", "-t", "sent", "--prior", prior)
     ours = (*ours, "--expert", f"{FOLDER / 'dialog_experts.py'}:Coverage")
     sizes = [f"--{part}-{what}" for part in ("encoder", "decoder") for what in ("embed-dim", "hidden-size")]
-    host.run(
+    shell.run(
         "fairseq-train", data, *ours, "--arch", "llrnn_lstm", *(word for size in sizes for word in (size, 32)),
         "--criterion", "log_linear", "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 250, "--max-epoch", 3,
         "--invented-evidence", 0,
         "--save-dir", world / "model", "--cpu", "--num-workers", 0, "--required-batch-size-multiple", 1,
         "--no-epoch-checkpoints",
     )  # fmt: skip
-    written = host.run(
+    written = shell.run(
         "fairseq-interactive", data, *ours, "--path", world / "model" / "checkpoint_best.pt", "--beam", 6, "--nbest", 6,
         "--max-len-b", 30, "--cpu", "--max-tokens", 1000, "--buffer-size", 1000, "--input", text / "test.acts",
     )  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from example_modules import EXAMPLES, load
-from host_commands import HostCommands
+from shell import Shell
 
 from fairseq_llrnn.errors import DataError
 from toy_french.bilingual import make_bitext, write_bitext
@@ -41,10 +41,10 @@ def write_multi30k(folder: Path, scratch: Path) -> None:
 
 
 class Multi30k:
-    """Runs multi30k.py in this process, its commands in those of `host`."""
+    """Runs multi30k.py in this process, its commands in those of `shell`."""
 
-    def __init__(self, place: Path, host: HostCommands) -> None:
-        self.place, self.host, self.out = place, host, place / "out"
+    def __init__(self, place: Path, shell: Shell) -> None:
+        self.place, self.shell, self.out = place, shell, place / "out"
         self.commands: list[str] = []
         write_multi30k(place / "multi30k-en-fr", place / "toy")
         (place / "ud-french-gsd-1.4").mkdir()
@@ -63,7 +63,7 @@ class Multi30k:
             printed, code = said.getvalue(), stop.value.code
             assert code == 0, command
         else:
-            printed = self.host.run(command[0], *command[1:], cwd=out).out
+            printed = self.shell.run(command[0], *command[1:], cwd=out).out
         if result is not None:
             (out / result).write_text(printed, encoding="utf-8")
 
@@ -80,9 +80,9 @@ class Multi30k:
 
 
 @pytest.fixture(scope="module")
-def world(host: HostCommands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Multi30k]:
+def world(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Multi30k]:
     """Prepared, and two models trained for five epochs."""
-    made = Multi30k(tmp_path_factory.mktemp("multi30k"), host)
+    made = Multi30k(tmp_path_factory.mktemp("multi30k"), shell)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(recipes.PIECES, "vocab_size", 300)
         for name, options in recipes.PRIORS.items():

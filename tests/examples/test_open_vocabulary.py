@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import World, sentences
 
 from fairseq_llrnn.prior.parts import OpenVocabularyPart
@@ -29,11 +29,11 @@ def text(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_systems_are_measured_in_bits_per_character(
-    host: HostCommands, world: World, text: Path, tmp_path: Path
+    shell: Shell, world: World, text: Path, tmp_path: Path
 ) -> None:
     def execute(command: Sequence[str], stdin: str) -> str:
         extra = ["--max-tokens", "256"] if command[0] == "fairseq-train" else []
-        return host.run(command[0], *command[1:], *extra, stdin=stdin).out
+        return shell.run(command[0], *command[1:], *extra, stdin=stdin).out
 
     sizes = example.Sizes(width=8, epochs=1, pieces=300, top_words=20, open_types=3)
     lexicon = ["--lexicon", str(world.place / "lexicon.tsv")]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from example_modules import run_example
-from host_commands import Result
+from shell import Result
 
 TINY = {"PAIRS": "600", "EPOCHS": "3"}
 SYSTEMS = ["softmax", "log-linear"]

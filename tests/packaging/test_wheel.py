@@ -11,8 +11,8 @@ from zipfile import ZipFile
 
 import pytest
 from guide_pages import read_page, reader_folder
-from host_commands import run_script
 from new_environment import Environment
+from shell import run_script
 from tiny_world import World
 
 import fairseq_llrnn

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from host_commands import HostCommands, assert_says
+from shell import Shell, assert_says
 from tiny_grammar import grammar, hypotheses, in_the_language
 from tiny_world import EVERY_SENTENCE, World
 from translation_world import TranslationWorld
@@ -17,10 +17,10 @@ BREAKING = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
 BACKGROUNDS = {"n-grams": "ngram:3", "grammar": "automaton:GRAMMAR"}
 
 
-def make_prior(host: HostCommands, world: World, data: Path, dictionary: str, place: Path, kind: str) -> Path:
+def make_prior(shell: Shell, world: World, data: Path, dictionary: str, place: Path, kind: str) -> Path:
     (place / "grammar.txt").write_text(grammar(), encoding="utf-8")
     out = place / "prior"
-    host.run(
+    shell.run(
         "llrnn", "prior", "--dict", data / dictionary, "--lexicon", world.place / "lexicon.tsv", "--top-words", 20,
         "--background", BACKGROUNDS[kind].replace("GRAMMAR", str(place / "grammar.txt")),
         "--count-text", world.place / "train.txt", "--out", out,
@@ -30,22 +30,22 @@ def make_prior(host: HostCommands, world: World, data: Path, dictionary: str, pl
 
 @pytest.mark.parametrize("kind", BACKGROUNDS)
 def test_a_language_model_from_its_prior_to_its_explanation(
-    host: HostCommands, world: World, tmp_path: Path, kind: str
+    shell: Shell, world: World, tmp_path: Path, kind: str
 ) -> None:
-    prior = ["--prior", make_prior(host, world, world.data, "dict.txt", tmp_path, kind)]
+    prior = ["--prior", make_prior(shell, world, world.data, "dict.txt", tmp_path, kind)]
     training = [*world.train_args("prior"), *prior, "--dropout", "0.1"]
     training.remove("--no-save")
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     saving = ["--no-epoch-checkpoints", "--save-dir"]
-    straight = host.run("fairseq-train", *training, *saving, whole, "--max-epoch", 2).json_lines("valid")
-    host.run("fairseq-train", *training, *saving, parts, "--max-epoch", 1)
-    resumed = host.run("fairseq-train", *training, *saving, parts, "--max-epoch", 2).json_lines("valid")
+    straight = shell.run("fairseq-train", *training, *saving, whole, "--max-epoch", 2).json_lines("valid")
+    shell.run("fairseq-train", *training, *saving, parts, "--max-epoch", 1)
+    resumed = shell.run("fairseq-train", *training, *saving, parts, "--max-epoch", 2).json_lines("valid")
     assert resumed[-1]["valid_nats"] == pytest.approx(straight[-1]["valid_nats"], abs=2e-4), "resumed where it stopped"
     assert straight[-1]["valid_nats"] < (2.1 if kind == "grammar" else 2.6) < math.log(50), "with the background's help"
 
     checkpoint = ["--path", whole / "checkpoint_last.pt"]
     common = [*world.task_args(), *prior, *checkpoint, "--num-workers", 0]
-    scored = host.run("fairseq-eval-lm", *common, "--gen-subset", "valid", "--max-tokens", 70, *BREAKING)
+    scored = shell.run("fairseq-eval-lm", *common, "--gen-subset", "valid", "--max-tokens", 70, *BREAKING)
     match = re.search(r"Loss \(base 2\): ([\d.]+)", scored.out)
     assert match is not None and float(match[1]) == pytest.approx(straight[-1]["valid_nats"] / math.log(2), abs=2e-3)
 
@@ -56,56 +56,56 @@ def test_a_language_model_from_its_prior_to_its_explanation(
         "long": ["--beam", 4, "--prefix-size", 2, "--max-len-b", 50, "--min-len", 9],
     }
     for name, options in searches.items():
-        found = hypotheses(host.run("fairseq-generate", *searching, *options).out)
+        found = hypotheses(shell.run("fairseq-generate", *searching, *options).out)
         assert len(found) >= 16 and all(math.isfinite(score) for score, _ in found)
         if kind == "grammar":
             assert all(in_the_language(words) for _, words in found), name
-    typed = host.run("fairseq-interactive", *common, "--beam", 3, "--max-len-b", 8, stdin="le chat\nla\n")
+    typed = shell.run("fairseq-interactive", *common, "--beam", 3, "--max-len-b", 8, stdin="le chat\nla\n")
     found = hypotheses(typed.out)
     assert [words[0] for _, words in found] == ["le", "la"]
     if kind == "grammar":
         assert all(in_the_language(words) for _, words in found)
-        short = host.run("fairseq-interactive", *common, "--max-len-b", 3, stdin="le chat\n", code=None)
+        short = shell.run("fairseq-interactive", *common, "--max-len-b", 3, stdin="le chat\n", code=None)
         assert_says(short, "expected a complete string of at most 3 words, the 2 given included, that")
 
     line = world.text("valid")[0]
-    explained = host.run("llrnn", "explain", *checkpoint, "--json", line)
+    explained = shell.run("llrnn", "explain", *checkpoint, "--json", line)
     words = [word for sentence in map(json.loads, explained.out.splitlines()) for word in sentence["words"]]
     assert all(math.isfinite(word["nats"]) for word in words)
     if kind == "grammar":
-        cut = host.run("llrnn", "explain", *checkpoint, f"{line.split()[0]} {line}")
+        cut = shell.run("llrnn", "explain", *checkpoint, f"{line.split()[0]} {line}")
         assert re.search(r"^note: word [12], '\w+', is forbidden where it stands, and nothing can", cut.err, re.M)
-    bits = json.loads(host.run("llrnn", "score", *checkpoint, "--json", stdin=line + "\n").out)
+    bits = json.loads(shell.run("llrnn", "score", *checkpoint, "--json", stdin=line + "\n").out)
     assert bits["sentences"] == 1
 
 
 def test_a_background_of_n_grams_alone_predicts_better_than_a_unigram(
-    host: HostCommands, world: World, tmp_path: Path
+    shell: Shell, world: World, tmp_path: Path
 ) -> None:
     """The model before it has learnt anything is its background: validated after an update with no step."""
-    prior = make_prior(host, world, world.data, "dict.txt", tmp_path, "n-grams")
+    prior = make_prior(shell, world, world.data, "dict.txt", tmp_path, "n-grams")
     still = ["--max-epoch", 1, "--lr", "0", "--adaptor-penalty", "0"]
     nats = [
-        host.run("fairseq-train", *world.train_args(), *options, *still).json_lines("valid")[-1]["valid_nats"]
+        shell.run("fairseq-train", *world.train_args(), *options, *still).json_lines("valid")[-1]["valid_nats"]
         for options in ([], ["--prior", prior])
     ]
     assert nats[1] < nats[0] - 0.3
 
 
-def test_translations_under_a_grammar(host: HostCommands, translation: TranslationWorld, tmp_path: Path) -> None:
-    prior = ["--prior", make_prior(host, translation.world, translation.data, "dict.tgt.txt", tmp_path, "grammar")]
+def test_translations_under_a_grammar(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
+    prior = ["--prior", make_prior(shell, translation.world, translation.data, "dict.tgt.txt", tmp_path, "grammar")]
     place = tmp_path / "model"
     arguments = translation.train_args("llrnn_transformer", save_dir=place)
-    valid = host.run("fairseq-train", *arguments, *prior, "--max-epoch", 2).json_lines("valid")
+    valid = shell.run("fairseq-train", *arguments, *prior, "--max-epoch", 2).json_lines("valid")
     assert valid[-1]["valid_nats"] < 2.1
     common = [*translation.task_args(), *prior, "--path", place / "checkpoint_last.pt"]
     searches = (["--beam", 4], ["--sampling", "--beam", 2, "--nbest", 2], ["--beam", 2, "--print-alignment"])
     for options in searches:
-        generated = host.run("fairseq-generate", *common, "--gen-subset", "test", "--batch-size", 5, *options,
+        generated = shell.run("fairseq-generate", *common, "--gen-subset", "test", "--batch-size", 5, *options,
                              "--max-len-b", 9, *EVERY_SENTENCE)  # fmt: skip
         found = hypotheses(generated.out)
         assert len(found) == (32 if "--nbest" in options else 16)
         assert all(in_the_language(words) for _, words in found)
     sources = "\n".join(translation.source("valid")[:3]) + "\n"
-    typed = hypotheses(host.run("fairseq-interactive", *common, stdin=sources).out)
+    typed = hypotheses(shell.run("fairseq-interactive", *common, stdin=sources).out)
     assert len(typed) == 3 and all(in_the_language(words) for _, words in typed)

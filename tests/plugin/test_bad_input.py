@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from host_commands import HostCommands, assert_says
+from shell import Shell, assert_says
 from tiny_world import EVERY_SENTENCE, Setting, World, build, sentences
 
 from fairseq_llrnn.errors import OptionError
@@ -35,13 +35,13 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands(name: str, host: HostCommands, world: World) -> None:
+def test_commands(name: str, shell: Shell, world: World) -> None:
     options, words = COMMANDS[name]
     arguments = world.train_args()
     if "language_modeling" in options:  # the stock task knows no prior
         where = arguments.index("--prior")
         del arguments[where : where + 2]
-    assert_says(host.run("fairseq-train", *arguments, *options, "--max-update", 1, code=None), *words)
+    assert_says(shell.run("fairseq-train", *arguments, *options, "--max-update", 1, code=None), *words)
 
 
 OPTIONS = [
@@ -94,16 +94,16 @@ def test_tied_features_that_differ(world: World) -> None:
 # ---- the prior -----------------------------------------------------------------------------------------------------
 
 
-def test_no_prior(host: HostCommands, world: World, tmp_path: Path) -> None:
-    result = host.run("fairseq-train", *world.train_args(), "--prior", tmp_path / "none", code=None)
+def test_no_prior(shell: Shell, world: World, tmp_path: Path) -> None:
+    result = shell.run("fairseq-train", *world.train_args(), "--prior", tmp_path / "none", code=None)
     assert_says(result, str(tmp_path / "none"), "expected a prior", "llrnn prior")
 
 
 @pytest.fixture(scope="module")
-def other_dictionary(host: HostCommands, world: World) -> Path:
+def other_dictionary(shell: Shell, world: World) -> Path:
     """A data-bin whose dictionary lacks the rare words."""
     place = world.place / "other-bin"
-    host.run(
+    shell.run(
         "fairseq-preprocess", "--only-source", "--trainpref", world.place / "train.txt", "--validpref",
         world.place / "valid.txt", "--thresholdsrc", 3, "--destdir", place,
     )  # fmt: skip
@@ -111,26 +111,26 @@ def other_dictionary(host: HostCommands, world: World) -> Path:
 
 
 def test_a_prior_for_another_dictionary(
-    host: HostCommands, world: World, trained: Path, other_dictionary: Path
+    shell: Shell, world: World, trained: Path, other_dictionary: Path
 ) -> None:
     arguments = [str(other_dictionary), *world.train_args()[1:]]
     words = ["another dictionary", str(other_dictionary / "dict.txt"), "sizes 56 and", "first difference at", "--dict"]
-    assert_says(host.run("fairseq-train", *arguments, code=None), *words)
+    assert_says(shell.run("fairseq-train", *arguments, code=None), *words)
     scored = [str(other_dictionary), *world.task_args()[1:], "--path", trained / "checkpoint_best.pt"]
-    assert_says(host.run("fairseq-eval-lm", *scored, "--gen-subset", "valid", code=None), *words)
+    assert_says(shell.run("fairseq-eval-lm", *scored, "--gen-subset", "valid", code=None), *words)
 
 
-def test_a_damaged_prior(host: HostCommands, world: World, tmp_path: Path) -> None:
+def test_a_damaged_prior(shell: Shell, world: World, tmp_path: Path) -> None:
     place = tmp_path / "prior"
     shutil.copytree(world.prior("prior"), place)
     (place / "arrays.npz").write_bytes((place / "arrays.npz").read_bytes()[:-100])
-    result = host.run("fairseq-train", *world.train_args(), "--prior", place, code=None)
+    result = shell.run("fairseq-train", *world.train_args(), "--prior", place, code=None)
     assert_says(result, "arrays.npz", "truncated or changed", "llrnn prior")
 
 
 @pytest.mark.parametrize("command", ["fairseq-train", "fairseq-eval-lm"])
 def test_a_checkpoint_trained_with_another_prior(
-    command: str, host: HostCommands, world: World, trained: Path, tmp_path: Path
+    command: str, shell: Shell, world: World, trained: Path, tmp_path: Path
 ) -> None:
     """`flat` has the features and sizes of `prior`: every tensor would fit, and mean something else."""
     checkpoint = trained / "checkpoint_last.pt"
@@ -138,7 +138,7 @@ def test_a_checkpoint_trained_with_another_prior(
         "fairseq-train": [*world.train_args("flat"), "--restore-file", checkpoint],
         "fairseq-eval-lm": [*world.task_args("flat"), "--path", checkpoint, "--gen-subset", "valid"],
     }[command]
-    result = host.run(command, *arguments, code=None)
+    result = shell.run(command, *arguments, code=None)
     assert_says(result, "trained with another prior", "--prior")
 
 
@@ -146,22 +146,22 @@ def test_a_checkpoint_trained_with_another_prior(
 
 
 @pytest.fixture(scope="module")
-def without_lac(host: HostCommands, world: World) -> Path:
+def without_lac(shell: Shell, world: World) -> Path:
     """A prior whose background gives the word `lac` no mass."""
     symbols = [line.rpartition(" ")[0] for line in (world.data / "dict.txt").read_text(encoding="utf-8").splitlines()]
     weights = world.place / "weights.tsv"
     kept = [s for s in [*symbols, "</s>", "<unk>"] if s != "lac" and not s.startswith("madeup")]
     weights.write_text("".join(f"{symbol}\t1\n" for symbol in kept), encoding="utf-8")
     place = world.place / "without-lac"
-    host.run(
+    shell.run(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv",
         "--top-words", 20, "--background", weights, "--out", place,
     )  # fmt: skip
     return place
 
 
-def test_a_target_without_mass_in_training(host: HostCommands, world: World, without_lac: Path, tmp_path: Path) -> None:
-    result = host.run(
+def test_a_target_without_mass_in_training(shell: Shell, world: World, without_lac: Path, tmp_path: Path) -> None:
+    result = shell.run(
         "fairseq-train", *world.train_args(), "--prior", without_lac, "--max-tokens", 5000, "--save-dir", tmp_path,
         code=None,
     )  # fmt: skip
@@ -174,7 +174,7 @@ def test_a_target_without_mass_in_training(host: HostCommands, world: World, wit
 
 
 def test_a_target_without_mass_in_evaluation(
-    host: HostCommands, world: World, without_lac: Path, tmp_path: Path
+    shell: Shell, world: World, without_lac: Path, tmp_path: Path
 ) -> None:
     """fairseq's scorer would leave such words out and call the rest the perplexity; its search would give up."""
     lines = [line for line in sentences(12, seed=9) if "lac" not in line.split()]
@@ -182,21 +182,21 @@ def test_a_target_without_mass_in_evaluation(
     lines[5] = "un roi voit le lac froid"
     (tmp_path / "valid.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     data = tmp_path / "bin"
-    host.run(
+    shell.run(
         "fairseq-preprocess", "--only-source", "--trainpref", tmp_path / "train.txt", "--validpref",
         tmp_path / "valid.txt", "--destdir", data, "--srcdict", world.data / "dict.txt",
     )  # fmt: skip
     arguments = [data, *world.train_args(save_dir=tmp_path)[1:], "--prior", without_lac]
-    host.run("fairseq-train", *arguments, "--disable-validation", "--max-epoch", 1)
+    shell.run("fairseq-train", *arguments, "--disable-validation", "--max-epoch", 1)
     common = [data, *world.task_args()[1:], "--prior", without_lac, "--path", tmp_path / "checkpoint_last.pt"]
     common += ["--max-tokens", 1000, "--num-workers", 0]
     for command, options in {
         "fairseq-validate": EVERY_SENTENCE,
         "fairseq-eval-lm": ["--gen-subset", "valid", "--sample-break-mode", "eos"],
     }.items():
-        result = host.run(command, *common, *options, code=None)
+        result = shell.run(command, *common, *options, code=None)
         assert_says(result, "'lac'", "no mass", "position 5 of sample 6, in 'un roi voit le lac froid' (1 such targets")
-    typed = host.run("fairseq-interactive", *common[:-4], "--max-len-b", 5, stdin="le chat\nle lac froid\n", code=None)
+    typed = shell.run("fairseq-interactive", *common[:-4], "--max-len-b", 5, stdin="le chat\nle lac froid\n", code=None)
     assert re.search(r"^H-0\t\S+\tle chat ", typed.out, re.MULTILINE)
     says = "but the beginning that a sentence must have has it at position 2, in 'le lac froid'; begin with other words"
     assert_says(typed, "gives word 'lac' no mass, " + says, ", or build the prior with a background that covers it")

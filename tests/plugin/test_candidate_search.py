@@ -172,8 +172,8 @@ def language_model(world: World) -> tuple[Setting, dict[str, Any]]:
 
 def check_steps(setting: Setting, sample: dict[str, Any], slots: int = 0) -> None:
     """Ours never look at all words; fairseq's over the same model do, so that the watch is seen to watch."""
-    host = ColumnGenerator if slots else SequenceGenerator
-    assert tensors_of_all_words(setting, sample, host, slots)
+    over_words = ColumnGenerator if slots else SequenceGenerator
+    assert tensors_of_all_words(setting, sample, over_words, slots)
     assert tensors_of_all_words(setting, sample, OVER_CANDIDATES, slots) == []
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_commands import ROOT, TRUSTING, HostCommands, Result, run_script, script
+from shell import ROOT, TRUSTING, Result, Shell, run_script, script
 from tiny_world import World
 
 from fairseq_llrnn.errors import DataError
@@ -88,23 +88,23 @@ COMMANDS = ["fairseq-train", "fairseq-validate", "fairseq-eval-lm", "fairseq-gen
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_refuses_a_hostile_checkpoint(
-    command: str, host: HostCommands, world: World, tmp_path: Path
+    command: str, shell: Shell, world: World, tmp_path: Path
 ) -> None:
     path = tmp_path / "hostile.pt"
     write_zip(path)
-    result = host.run(command, *commands(world, path)[command], stdin="le chat\n", code=None)
+    result = shell.run(command, *commands(world, path)[command], stdin="le chat\n", code=None)
     assert_refused(result, path, "refused", "nothing of it was executed", "mkdir")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_environment_cannot_make_our_tasks_trust_a_file(
-    command: str, host: HostCommands, world: World, tmp_path: Path
+    command: str, shell: Shell, world: World, tmp_path: Path
 ) -> None:
     """TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD, by which torch trusts whatever fairseq's own tasks load."""
     path = tmp_path / "hostile.pt"
     write_zip(path)
     arguments = commands(world, path)[command]
-    result = host.run(command, *arguments, stdin="le chat\n", code=None, variables=TRUSTING)
+    result = shell.run(command, *arguments, stdin="le chat\n", code=None, variables=TRUSTING)
     assert_refused(result, path, "nothing of it was executed", "mkdir")
 
 
@@ -121,11 +121,11 @@ def test_a_console_script_from_nothing_refuses_it_too(world: World, tmp_path: Pa
 
 
 def test_the_default_restore_file_is_read_no_less_carefully(
-    host: HostCommands, world: World, tmp_path: Path
+    shell: Shell, world: World, tmp_path: Path
 ) -> None:
     path = tmp_path / "checkpoint_last.pt"
     write_zip(path)
-    assert_refused(host.run("fairseq-train", *world.train_args(save_dir=tmp_path), code=1), path, "refused")
+    assert_refused(shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), code=1), path, "refused")
 
 
 @pytest.fixture
@@ -211,12 +211,12 @@ def test_plain_values_that_are_no_checkpoint_are_refused(load: Callable, tmp_pat
 
 @pytest.mark.parametrize("command", ["fairseq-train", "fairseq-eval-lm", "llrnn"])
 def test_commands_say_that_a_checkpoint_is_cut_short(
-    command: str, host: HostCommands, world: World, trained: Path, tmp_path: Path
+    command: str, shell: Shell, world: World, trained: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "cut.pt"
     data = (trained / "checkpoint_last.pt").read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    result = host.run(command, *commands(world, path)[command], stdin="le chat\n", code=None)
+    result = shell.run(command, *commands(world, path)[command], stdin="le chat\n", code=None)
     assert_refused(result, path, "cut short or damaged", "--restore-file")
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
-from host_commands import HostCommands
+from shell import Shell
 from tiny_grammar import grammar, hypotheses, in_the_language
 from tiny_world import EVERY_SENTENCE, World
 
@@ -22,21 +22,21 @@ MODELS = [
 
 @pytest.mark.parametrize(("background", "options"), MODELS)
 def test_language_models(
-    host: HostCommands, world: World, tmp_path: Path, background: str, options: list[str]
+    shell: Shell, world: World, tmp_path: Path, background: str, options: list[str]
 ) -> None:
     (tmp_path / "grammar.txt").write_text(grammar(), encoding="utf-8")
-    host.run(
+    shell.run(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 9,
         "--count-text", world.place / "train.txt", "--background", background, *options, "--out", tmp_path / "prior",
         cwd=tmp_path,
     )  # fmt: skip
     assert str(Prior.load(tmp_path / "prior").expression) == background
     given = ["--prior", tmp_path / "prior"]
-    done = host.run("fairseq-train", *world.train_args(save_dir=tmp_path), *given, "--max-epoch", 2)
+    done = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), *given, "--max-epoch", 2)
     losses = [line["valid_loss"] for line in done.json_lines("valid")]
     assert len(losses) == 2 and max(losses) < MOST_BITS
     model = ["--path", tmp_path / "checkpoint_last.pt", "--sample-break-mode", "eos"]
-    done = host.run(
+    done = shell.run(
         "fairseq-generate", *world.task_args(), *given, *model, "--gen-subset", "test", "--beam", 3, "--max-len-b", 20,
         "--prefix-size", 1,
     )  # fmt: skip
@@ -44,7 +44,7 @@ def test_language_models(
     assert len(found) == len(world.text("test"))
     if "automaton" in background:
         assert all(in_the_language(words) for _, words in found)
-    scored = host.run("fairseq-eval-lm", *world.task_args(), *given, *model, "--gen-subset", "valid")
+    scored = shell.run("fairseq-eval-lm", *world.task_args(), *given, *model, "--gen-subset", "valid")
     assert "Perplexity" in scored.err + scored.out
 
 
@@ -58,24 +58,24 @@ TRANSLATIONS = [
 
 @pytest.mark.parametrize(("background", "options"), TRANSLATIONS)
 def test_translations_with_evidence(
-    host: HostCommands, world: World, evidence: EvidenceWorld, tmp_path: Path, background: str, options: list[str]
+    shell: Shell, world: World, evidence: EvidenceWorld, tmp_path: Path, background: str, options: list[str]
 ) -> None:
     known = (evidence.data / "dict.tgt.txt").read_text(encoding="utf-8").split("\n")
     words = [line.rsplit(" ", 1)[0] for line in known if line and not line.startswith("madeup")]
     # any sentence of 2 to 24 words
     states = [f"{i} {i + 1} {word}" for i in range(24) for word in words] + [str(i) for i in range(2, 25)]
     (tmp_path / "words.txt").write_text("\n".join(states) + "\n", encoding="utf-8")
-    host.run(
+    shell.run(
         "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv",
         "--top-words", 20, "--count-text", evidence.place / "train.tgt", "--background", background,
         "--aligner", "ibm1", "--lexical-translation", evidence.data, "--evidence", "numbers,names,copies",
         "--evidence-map", evidence.place / "map.tsv", *options, "--out", tmp_path / "prior", cwd=tmp_path,
     )  # fmt: skip
     given = ["--prior", tmp_path / "prior"]
-    done = host.run("fairseq-train", *evidence.train_args(save_dir=tmp_path), *given, "--max-epoch", 2)
+    done = shell.run("fairseq-train", *evidence.train_args(save_dir=tmp_path), *given, "--max-epoch", 2)
     losses = [line["valid_loss"] for line in done.json_lines("valid")]
     assert len(losses) == 2 and max(losses) < MOST_BITS
-    done = host.run(
+    done = shell.run(
         "fairseq-generate", *evidence.task_args(), *given, "--path", tmp_path / "checkpoint_last.pt", "--gen-subset",
         "test", "--beam", 3, *EVERY_SENTENCE,
     )  # fmt: skip

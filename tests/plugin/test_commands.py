@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_commands import HostCommands, Result
+from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE, World, batch, build, read_checkpoint
 
 BREAKING = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
@@ -45,10 +45,10 @@ def hypotheses(result: Result) -> dict[int, list[tuple[float, str]]]:
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_train_validate_eval_lm_and_generate_agree(
-    name: str, host: HostCommands, world: World, tmp_path: Path
+    name: str, shell: Shell, world: World, tmp_path: Path
 ) -> None:
     prior, options = VARIANTS[name]
-    trained = host.run(
+    trained = shell.run(
         "fairseq-train", *world.train_args(prior, tmp_path), *options, "--max-epoch", 2, "--weight-decay", 0.0001
     )
     first, last = trained.json_lines("valid")
@@ -57,14 +57,14 @@ def test_train_validate_eval_lm_and_generate_agree(
 
     checkpoint = tmp_path / "checkpoint_last.pt"
     common = [*world.task_args(prior), "--path", checkpoint, "--num-workers", 0, "--log-format", "json"]
-    validated = host.run(
+    validated = shell.run(
         "fairseq-validate", *common, *EVERY_SENTENCE, "--max-tokens", 100, "--valid-subset", "valid"
     )
     (again,) = validated.json_lines("valid")
     assert again["valid_nats"] == pytest.approx(last["valid_nats"], abs=2e-4)
     assert again["valid_nats_NOUN"] == pytest.approx(last["valid_nats_NOUN"], abs=2e-3)
 
-    scored = host.run("fairseq-eval-lm", *common, "--gen-subset", "valid", "--max-tokens", 70, *breaking(options))
+    scored = shell.run("fairseq-eval-lm", *common, "--gen-subset", "valid", "--max-tokens", 70, *breaking(options))
     match = re.search(r"Loss \(base 2\): ([\d.]+), Perplexity: ([\d.]+)", scored.out)
     assert match is not None
     assert float(match[1]) == pytest.approx(again["valid_nats"] / math.log(2), abs=2e-4)
@@ -72,7 +72,7 @@ def test_train_validate_eval_lm_and_generate_agree(
 
     if breaking(options) != BREAKING:
         return
-    generated = host.run(
+    generated = shell.run(
         "fairseq-generate", *common, "--gen-subset", "test", "--batch-size", 5, "--beam", 3, "--nbest", 2,
         "--prefix-size", 2, "--max-len-b", 12, *BREAKING, *EVERY_SENTENCE,
     )  # fmt: skip
@@ -86,10 +86,10 @@ def test_train_validate_eval_lm_and_generate_agree(
 
 
 def test_the_scores_of_a_search_are_the_loss_of_what_it_found(
-    host: HostCommands, world: World, trained: Path
+    shell: Shell, world: World, trained: Path
 ) -> None:
     """Unnormalised, without length limits that bite: H's score is log2 p of the whole sentence."""
-    generated = host.run(
+    generated = shell.run(
         "fairseq-generate", *world.task_args(), "--path", trained / "checkpoint_best.pt", "--gen-subset", "test",
         "--batch-size", 4, "--beam", 4, "--prefix-size", 3, "--unnormalized", "--max-len-b", 40, *BREAKING,
         *EVERY_SENTENCE,
@@ -106,11 +106,11 @@ def test_the_scores_of_a_search_are_the_loss_of_what_it_found(
         assert score == pytest.approx(-loss / math.log(2), abs=1e-3), words
 
 
-def test_sampling(host: HostCommands, world: World, trained: Path) -> None:
+def test_sampling(shell: Shell, world: World, trained: Path) -> None:
     """The same seed gives the same samples; the best of one is the greedy string."""
 
     def sample(*options: object) -> list[str]:
-        result = host.run(
+        result = shell.run(
             "fairseq-generate", *world.task_args(), "--path", trained / "checkpoint_best.pt", "--gen-subset", "test1",
             "--batch-size", 8, "--prefix-size", 1, "--max-len-b", 10, *BREAKING, *options,
         )  # fmt: skip
@@ -127,17 +127,17 @@ def test_sampling(host: HostCommands, world: World, trained: Path) -> None:
     assert few != first
 
 
-def test_interactive_goes_on_from_prefixes(host: HostCommands, world: World, trained: Path) -> None:
+def test_interactive_goes_on_from_prefixes(shell: Shell, world: World, trained: Path) -> None:
     """Like fairseq-generate from the same prefixes; words outside the dictionary are read as <unk>."""
     options = ("--path", trained / "checkpoint_best.pt", "--beam", 3, "--nbest", 3, "--max-len-b", 12)
     prefixes = ["le chat", "la", "une pomme verte tient", "le zyx voit"]
-    typed = host.run("fairseq-interactive", *world.task_args(), *options, stdin="\n".join(prefixes) + "\n")
+    typed = shell.run("fairseq-interactive", *world.task_args(), *options, stdin="\n".join(prefixes) + "\n")
     found = hypotheses(typed)
     assert len(found) == 4
     for prefix, best in zip(prefixes, found.values(), strict=True):
         assert len(best) == 3
         assert all(words.startswith(prefix.replace("zyx", "<unk>")) for _, words in best)
-    buffered = host.run(
+    buffered = shell.run(
         "fairseq-interactive", *world.task_args(), *options, "--buffer-size", 4, "--batch-size", 4,
         stdin="\n".join(prefixes) + "\n",
     )  # fmt: skip
@@ -146,14 +146,14 @@ def test_interactive_goes_on_from_prefixes(host: HostCommands, world: World, tra
         assert [score for score, _ in one] == pytest.approx([score for score, _ in other], abs=1e-4)
 
 
-def test_an_ensemble_of_two_checkpoints(host: HostCommands, world: World, trained: Path, tmp_path: Path) -> None:
+def test_an_ensemble_of_two_checkpoints(shell: Shell, world: World, trained: Path, tmp_path: Path) -> None:
     other = [*world.train_args(save_dir=tmp_path), "--cell", "gru", "--decoder-layers", 1, "--tie-features"]
-    host.run("fairseq-train", *other, "--max-epoch", 1, "--seed", 2)
+    shell.run("fairseq-train", *other, "--max-epoch", 1, "--seed", 2)
     one, two = trained / "checkpoint_best.pt", tmp_path / "checkpoint_last.pt"
 
     def search(path: str) -> dict[int, list[tuple[float, str]]]:
         options = ("--beam", 4, "--prefix-size", 2, "--max-len-b", 10, "--gen-subset", "test1", *BREAKING)
-        return hypotheses(host.run("fairseq-generate", *world.task_args(), "--path", path, *options))
+        return hypotheses(shell.run("fairseq-generate", *world.task_args(), "--path", path, *options))
 
     both, alone, twice = search(f"{one}:{two}"), search(str(one)), search(f"{one}:{one}")
     assert len(both) == 8

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import EVERY_SENTENCE, World, batch, build, randomise
 
 
-def test_the_validation_log_adds_up(host: HostCommands, world: World, trained: object) -> None:
+def test_the_validation_log_adds_up(shell: Shell, world: World, trained: object) -> None:
     """nats, base 2, perplexity, ‖a‖; the loss by kind, weighted by the kinds' counts, is the whole."""
     counts = {"end": 0, "NOUN": 0, "DET": 0, "ADJ": 0, "VERB": 0, "mixed": 0}
     kinds = {}
@@ -20,7 +20,7 @@ def test_the_validation_log_adds_up(host: HostCommands, world: World, trained: o
         counts["end"] += 1
         for word in line.split():
             counts[kinds[word]] += 1
-    validated = host.run(
+    validated = shell.run(
         "fairseq-validate", *world.task_args(), "--path", f"{trained}/checkpoint_last.pt", "--max-tokens", 60,
         "--required-batch-size-multiple", 1, "--log-format", "json", "--num-workers", 0,
     )  # fmt: skip
@@ -33,9 +33,9 @@ def test_the_validation_log_adds_up(host: HostCommands, world: World, trained: o
     assert log["valid_adaptor_norm"] > 0
 
 
-def test_other_groups_and_none(host: HostCommands, world: World) -> None:
+def test_other_groups_and_none(shell: Shell, world: World) -> None:
     def kinds(*options: str) -> set[str]:
-        result = host.run("fairseq-train", *world.train_args(), "--max-update", 1, *options)
+        result = shell.run("fairseq-train", *world.train_args(), "--max-update", 1, *options)
         return {key.removeprefix("valid_nats_") for key in result.json_lines("valid")[-1] if "nats_" in key}
 
     # unknown words have a kind as well, but these texts have none
@@ -43,17 +43,17 @@ def test_other_groups_and_none(host: HostCommands, world: World) -> None:
     assert kinds("--report-group", "none") == {"other", "end"}
 
 
-def test_unknown_words_are_a_kind_of_their_own(host: HostCommands, world: World, tmp_path: Path) -> None:
+def test_unknown_words_are_a_kind_of_their_own(shell: Shell, world: World, tmp_path: Path) -> None:
     """Not `end`: in training's validation and in fairseq-validate, of a text in which every sentence has one or two."""
     lines = ["le xyzzy voit la mer", "une pomme verte tient bien le xyzzy 1999", "le roi tient quux"]
     (tmp_path / "text").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    host.run(
+    shell.run(
         "fairseq-preprocess", "--only-source", "--srcdict", world.data / "dict.txt", "--trainpref", tmp_path / "text",
         "--validpref", tmp_path / "text", "--destdir", tmp_path / "bin",
     )  # fmt: skip
     options = ["--report-group", "none", "--max-update", 1]
-    training = host.run("fairseq-train", tmp_path / "bin", *world.train_args(save_dir=tmp_path)[1:], *options)
-    validated = host.run(
+    training = shell.run("fairseq-train", tmp_path / "bin", *world.train_args(save_dir=tmp_path)[1:], *options)
+    validated = shell.run(
         "fairseq-validate", tmp_path / "bin", *world.task_args()[1:], "--path", tmp_path / "checkpoint_last.pt",
         "--max-tokens", 60, *EVERY_SENTENCE, "--log-format", "json", "--num-workers", 0,
     )  # fmt: skip
@@ -130,9 +130,9 @@ def test_the_mean_over_sentences(world: World) -> None:
     assert setting.criterion(setting.model, sample)[1] == 8
 
 
-def test_a_penalty_pulls_towards_the_background(host: HostCommands, world: World) -> None:
+def test_a_penalty_pulls_towards_the_background(shell: Shell, world: World) -> None:
     def last(*options: object) -> dict[str, float]:
-        return host.run("fairseq-train", *world.train_args(), "--max-epoch", 2, *options).json_lines("valid")[-1]
+        return shell.run("fairseq-train", *world.train_args(), "--max-epoch", 2, *options).json_lines("valid")[-1]
 
     free = last()
     assert free["valid_loss"] == free["valid_nll_loss"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from evidence_world import NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
-from host_commands import TRUSTING, HostCommands, Result
+from shell import TRUSTING, Result, Shell
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 
 EVAL_BLEU = ["--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 12}', "--eval-bleu-detok", "space"]
@@ -41,18 +41,18 @@ def positional(result: Result) -> dict[int, list[float]]:
 
 
 def generate(
-    host: HostCommands, evidence: EvidenceWorld, path: object, *options: object, raw: bool = True, code: int | None = 0
+    shell: Shell, evidence: EvidenceWorld, path: object, *options: object, raw: bool = True, code: int | None = 0
 ) -> Result:
-    return host.run(
+    return shell.run(
         "fairseq-generate", *evidence.task_args(raw=raw), "--path", path, "--gen-subset", "test", "--max-tokens", 400,
         "--max-len-b", 14, "--num-workers", 0, *EVERY_SENTENCE, *options, code=code,
     )  # fmt: skip
 
 
 def interactive(
-    host: HostCommands, evidence: EvidenceWorld, path: object, sources: Sequence[str], *options: object
+    shell: Shell, evidence: EvidenceWorld, path: object, sources: Sequence[str], *options: object
 ) -> Result:
-    return host.run(
+    return shell.run(
         "fairseq-interactive", *evidence.task_args(), "--path", path, "--max-len-b", 14, "--num-workers", 0, *options,
         stdin="\n".join(sources) + "\n",
     )  # fmt: skip
@@ -67,7 +67,7 @@ def offered(source: str) -> set[str]:
 
 
 def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
-    host: HostCommands, evidence: EvidenceWorld, tmp_path: Path
+    shell: Shell, evidence: EvidenceWorld, tmp_path: Path
 ) -> None:
     """After an epoch, inside one, and whoever loads the data: unknown words are drawn and invented the same."""
     runs = {
@@ -82,7 +82,7 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
         arguments = evidence.train_args(prior="lexical", save_dir=tmp_path / name)
         shares = ["--dropout", "0.2", "--evidence-dropout", "0.6", "--invented-evidence", "0.5"]
         for options in parts:
-            host.run("fairseq-train", *arguments, *shares, "--disable-validation", *options)
+            shell.run("fairseq-train", *arguments, *shares, "--disable-validation", *options)
         weights[name] = read_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"]
     whole = weights.pop("whole")
     without = weights.pop("no unknown words")
@@ -93,17 +93,17 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
 
 @pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "static"), ("llrnn_transformer", "lexical")])
 def test_training_on_text_and_validation(
-    host: HostCommands, evidence: EvidenceWorld, tmp_path: Path, arch: str, prior: str
+    shell: Shell, evidence: EvidenceWorld, tmp_path: Path, arch: str, prior: str
 ) -> None:
     arguments = [*evidence.train_args(arch, prior, tmp_path, raw=True), "--lr", 0.005]
-    training = host.run("fairseq-train", *arguments, "--max-epoch", 3, "--label-smoothing", 0.1, *EVAL_BLEU)
+    training = shell.run("fairseq-train", *arguments, "--max-epoch", 3, "--label-smoothing", 0.1, *EVAL_BLEU)
     losses = [row["train_loss"] for row in training.json_lines("train")]
     assert losses == sorted(losses, reverse=True) and losses[0] - losses[-1] > 0.3
     valid = training.json_lines("valid")[-1]
     assert valid["valid_bleu"] > 0 and valid["valid_nats_evidence"] < 3
     assert "WARNING" not in training.out
     common = [*evidence.task_args(prior, raw=True), "--path", tmp_path / "checkpoint_last.pt", "--num-workers", 0]
-    again = host.run("fairseq-validate", *common, "--max-tokens", 200, "--log-format", "json", *EVERY_SENTENCE)
+    again = shell.run("fairseq-validate", *common, "--max-tokens", 200, "--log-format", "json", *EVERY_SENTENCE)
     assert again.json_lines("valid")[-1]["valid_nll_loss"] == pytest.approx(valid["valid_nll_loss"], abs=2e-3)
 
 
@@ -117,8 +117,8 @@ def test_training_on_text_and_validation(
     ],
     ids=lambda options: options[0],
 )
-def test_variants_train(host: HostCommands, evidence: EvidenceWorld, options: list[str]) -> None:
-    trained = host.run("fairseq-train", *evidence.train_args(raw=True), *options, "--max-epoch", 3)
+def test_variants_train(shell: Shell, evidence: EvidenceWorld, options: list[str]) -> None:
+    trained = shell.run("fairseq-train", *evidence.train_args(raw=True), *options, "--max-epoch", 3)
     nats = [row["valid_nats"] for row in trained.json_lines("valid")]
     assert nats[-1] < 3.6
 
@@ -128,10 +128,10 @@ def test_variants_train(host: HostCommands, evidence: EvidenceWorld, options: li
 
 @pytest.mark.parametrize("name", ["lstm", "transformer"])
 def test_translations_hold_the_real_strings(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], name: str
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], name: str
 ) -> None:
     sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
-    found = generate(host, evidence, evidence_models[name], "--scoring", "sacrebleu")
+    found = generate(shell, evidence, evidence_models[name], "--scoring", "sacrebleu")
     assert "WARNING" not in found.out and "BLEU" in found.out
     assert lines(found, "S") == {i: [line] for i, line in enumerate(sources)}
     assert lines(found, "T") == {i: [line] for i, line in enumerate(targets)}
@@ -140,31 +140,31 @@ def test_translations_hold_the_real_strings(
     used = [set(words.split()) & set(UNKNOWN) for i, words in sorted(written.items())]
     assert all(words <= offered(source) for words, source in zip(used, sources, strict=True))
     assert len(set().union(*used)) >= 3
-    typed = interactive(host, evidence, evidence_models[name], sources, "--buffer-size", 7, "--batch-size", 3)
+    typed = interactive(shell, evidence, evidence_models[name], sources, "--buffer-size", 7, "--batch-size", 3)
     assert lines(typed, "S") == lines(found, "S")
     assert scores(typed) == pytest.approx(scores(found), abs=1e-3)
     assert {i: one[0][1] for i, one in hypotheses(typed).items()} == written
 
 
 def test_empty_lines_and_lines_without_a_known_word(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
 ) -> None:
     for name in ("lstm", "transformer"):
         for options in ([], ["--buffer-size", 4, "--batch-size", 4]):
-            typed = interactive(host, evidence, evidence_models[name], ["", "Wolfram 99 %§", "", "el tahc"], *options)
+            typed = interactive(shell, evidence, evidence_models[name], ["", "Wolfram 99 %§", "", "el tahc"], *options)
             assert sorted(hypotheses(typed)) == [0, 1, 2, 3]
             assert lines(typed, "S")[1] == ["Wolfram 99 <unk>"]  # %§ is no evidence
 
 
 def test_binary_data_lose_unknown_words_and_say_so_once(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
 ) -> None:
     known = {line.split()[0] for line in (evidence.data / "dict.src.txt").read_text(encoding="utf-8").splitlines()}
     lost = sum(word not in known for line in evidence.text("test", "src") for word in line.split())
-    found = generate(host, evidence, evidence_models["lstm"], raw=False)
+    found = generate(shell, evidence, evidence_models["lstm"], raw=False)
     assert found.out.count("WARNING") == 1 and f"evidence: {lost} {LOST.format('test')}" in found.out
     assert sum(words.count("<unk>") for [words] in lines(found, "S").values()) == lost
-    truncated = generate(host, evidence, evidence_models["lstm"], "--truncate-source", "--max-source-positions", 5)
+    truncated = generate(shell, evidence, evidence_models["lstm"], "--truncate-source", "--max-source-positions", 5)
     assert "WARNING" not in truncated.out  # of text, nothing is lost
     assert all(len(words.split()) <= 4 for [words] in lines(truncated, "S").values())
 
@@ -174,14 +174,14 @@ def test_binary_data_lose_unknown_words_and_say_so_once(
 
 @pytest.mark.parametrize("name", ["lstm", "transformer"])
 def test_references_have_the_score_of_the_criterion_and_of_a_forced_search(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], name: str
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], name: str
 ) -> None:
     """Among the references is one with a word that no slot offers: it is scored as <unk>, and printed as it is."""
     targets = evidence.text("test", "tgt")
     assert any(NOT_OFFERED in line for line in targets)
-    reference = generate(host, evidence, evidence_models[name], "--score-reference")
+    reference = generate(shell, evidence, evidence_models[name], "--score-reference")
     assert {i: words for i, [(_, words)] in hypotheses(reference).items()} == dict(enumerate(targets))
-    validated = host.run(
+    validated = shell.run(
         "fairseq-validate", *evidence.task_args(raw=True), "--path", evidence_models[name], "--valid-subset", "test",
         "--max-tokens", 200, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
     ).json_lines("test")[-1]  # fmt: skip
@@ -189,20 +189,20 @@ def test_references_have_the_score_of_the_criterion_and_of_a_forced_search(
     total = sum(score * lengths[i] for i, score in scores(reference).items()) / sum(lengths.values())
     assert -total == pytest.approx(validated["test_nll_loss"], abs=2e-3)
     for options in ([], ["--print-alignment"]):  # over candidates, and over all columns
-        forced = generate(host, evidence, evidence_models[name], "--prefix-size", 20, *options)
+        forced = generate(shell, evidence, evidence_models[name], "--prefix-size", 20, *options)
         assert {i: words for i, [(_, words)] in hypotheses(forced).items()} == dict(enumerate(targets))
         assert scores(forced) == pytest.approx(scores(reference), abs=1e-3)
 
 
-def test_search_options(host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
+def test_search_options(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     path, targets = evidence_models["transformer"], evidence.text("test", "tgt")
-    plain = generate(host, evidence, path, "--beam", 3, "--nbest", 3)
+    plain = generate(shell, evidence, path, "--beam", 3, "--nbest", 3)
     assert all(len(found) == 3 for found in hypotheses(plain).values())
-    forced = generate(host, evidence, path, "--beam", 3, "--prefix-size", 2)
+    forced = generate(shell, evidence, path, "--beam", 3, "--prefix-size", 2)
     for i, [(_, words)] in hypotheses(forced).items():
         assert words.split()[:2] == targets[i].split()[:2]
     # what makes fairseq look at every word, without changing what it finds
-    whole = generate(host, evidence, path, "--beam", 3, "--nbest", 3, "--print-alignment")
+    whole = generate(shell, evidence, path, "--beam", 3, "--nbest", 3, "--print-alignment")
     assert [one[0] for i in range(len(targets)) for one in hypotheses(whole)[i]] == pytest.approx(
         [one[0] for i in range(len(targets)) for one in hypotheses(plain)[i]], abs=1e-3
     )
@@ -221,32 +221,32 @@ def test_search_options(host: HostCommands, evidence: EvidenceWorld, evidence_mo
         ["--unkpen", 2, "--lenpen", 0.5, "--temperature", 0.7, "--min-len", 3],
         ["--post-process", "subword_nmt", "--max-tokens", 40],  # fairseq looks words up while it prints them
     ):
-        found = hypotheses(generate(host, evidence, path, *options))
+        found = hypotheses(generate(shell, evidence, path, *options))
         assert sorted(found) == list(range(len(targets)))
         for i, of_sentence in found.items():
             for _, words in of_sentence:
                 assert set(words.split()) & set(UNKNOWN) <= offered(sources[i]), (options, words)
     # a repeated pair of words is forbidden to slots as well
-    once = hypotheses(generate(host, evidence, path, "--no-repeat-ngram-size", 2, "--min-len", 12))
+    once = hypotheses(generate(shell, evidence, path, "--no-repeat-ngram-size", 2, "--min-len", 12))
     for [(_, text)] in once.values():
         words = text.split()
         assert len(set(zip(words, words[1:], strict=False))) == len(words) - 1
 
 
-def test_constraints(host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
+def test_constraints(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     sources = ["el tahc Zoé 12\tZoé 12\tvert", "1,000 quark\tquark"]
-    found = interactive(host, evidence, evidence_models["transformer"], sources, "--constraints", "--beam", 8)
+    found = interactive(shell, evidence, evidence_models["transformer"], sources, "--constraints", "--beam", 8)
     [(_, first)], [(_, second)] = hypotheses(found)[0], hypotheses(found)[1]
     assert "Zoé 12" in first and "vert" in first.split() and "quark" in second.split()
 
 
-def test_ensembles(host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
+def test_ensembles(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     """Probabilities are averaged, word by word; what a stock model says of <unk> is shared by unknown words."""
     alone = {
-        name: positional(generate(host, evidence, evidence_models[name], "--score-reference"))
+        name: positional(generate(shell, evidence, evidence_models[name], "--score-reference"))
         for name in ("lstm", "transformer")
     }
-    stock = host.run(
+    stock = shell.run(
         "fairseq-generate", evidence.raw, "--dataset-impl", "raw", "--task", "translation", "--path",
         evidence_models["stock"], "--gen-subset", "test", "--score-reference", "--cpu", "--source-lang", "src",
         "--target-lang", "tgt", "--max-tokens", 400, "--num-workers", 0, *EVERY_SENTENCE, variables=TRUSTING,
@@ -263,11 +263,11 @@ def test_ensembles(host: HostCommands, evidence: EvidenceWorld, evidence_models:
                 alone["stock"][number][place] = -math.inf
     for names in (("lstm", "transformer"), ("transformer", "stock"), ("stock", "lstm")):
         path = ":".join(str(evidence_models[name]) for name in names)
-        together = positional(generate(host, evidence, path, "--score-reference"))
+        together = positional(generate(shell, evidence, path, "--score-reference"))
         for i, found in together.items():
             both = zip(alone[names[0]][i], alone[names[1]][i], strict=True)
             assert found == pytest.approx([math.log2((2**a + 2**b) / 2) for a, b in both], abs=1e-3)
-        searched = hypotheses(generate(host, evidence, path, "--beam", 3, "--prefix-size", 1))
+        searched = hypotheses(generate(shell, evidence, path, "--beam", 3, "--prefix-size", 1))
         assert [searched[i][0][1].split()[0] for i in range(len(targets))] == [line.split()[0] for line in targets]
 
 
@@ -285,17 +285,17 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_training_refuses(host: HostCommands, evidence: EvidenceWorld, name: str) -> None:
+def test_what_training_refuses(shell: Shell, evidence: EvidenceWorld, name: str) -> None:
     options, message = REFUSED[name]
-    result = host.run("fairseq-train", *evidence.train_args(), *options, code=None)
+    result = shell.run("fairseq-train", *evidence.train_args(), *options, code=None)
     assert result.code != 0 and message in result.err and "Traceback" not in result.err
 
 
 def test_what_a_search_refuses(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
     ours, stock = evidence_models["lstm"], evidence_models["stock"]
-    host.run("fairseq-train", *evidence.train_args(prior="numbers", save_dir=tmp_path), "--max-update", 1)
+    shell.run("fairseq-train", *evidence.train_args(prior="numbers", save_dir=tmp_path), "--max-update", 1)
     other = tmp_path / "checkpoint_last.pt"
     cases: list[tuple[object, list[object], str]] = [
         (f"{ours}:{other}", [], f"the checkpoint was trained with another prior than {evidence.data / 'static'} "),
@@ -303,12 +303,12 @@ def test_what_a_search_refuses(
         (stock, ["--score-reference"], "found none that knows its evidence"),
     ]
     for path, options, message in cases:
-        result = generate(host, evidence, path, *options, code=None)
+        result = generate(shell, evidence, path, *options, code=None)
         assert result.code != 0 and message in result.err and "Traceback" not in result.err
 
 
 def test_a_language_model_of_fairseq_is_refused(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
     """--lm-path, where it could be loaded: fairseq wants its dictionary in the data folder."""
     from translation_world import TRAINING
@@ -318,17 +318,17 @@ def test_a_language_model_of_fairseq_is_refused(
     for place in evidence.raw.iterdir():
         (data / place.name).write_bytes(place.read_bytes())
     text = evidence.place / "train.tgt"
-    host.run(
+    shell.run(
         "fairseq-preprocess", "--only-source", "--trainpref", text, "--validpref", text, "--srcdict",
         evidence.data / "dict.tgt.txt", "--destdir", data,
     )  # fmt: skip
-    host.run(
+    shell.run(
         "fairseq-train", data, "--task", "language_modeling", "--arch", "transformer_lm", "--save-dir", tmp_path,
         "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1, "--decoder-attention-heads", 1,
         "--max-update", 1, "--cpu", *TRAINING, "--criterion", "cross_entropy", "--tokens-per-sample", 64,
     )  # fmt: skip
     arguments = [str(data), *evidence.task_args(raw=True)[1:], "--path", evidence_models["lstm"]]
     language_model = ["--lm-path", tmp_path / "checkpoint_last.pt"]
-    result = host.run("fairseq-generate", *arguments, *language_model, "--gen-subset", "test", code=None)
+    result = shell.run("fairseq-generate", *arguments, *language_model, "--gen-subset", "test", code=None)
     assert "--lm-path: not supported with a prior that has evidence" in result.err
     assert result.code != 0 and "Traceback" not in result.err

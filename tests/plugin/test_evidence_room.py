@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evidence_world import MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
-from host_commands import HostCommands, run_script, script
+from shell import Shell, run_script, script
 from tiny_world import EVERY_SENTENCE
 
 SEARCH = ["--max-slots", 1, "--max-len-b", 14, "--num-workers", 0]
@@ -32,13 +32,13 @@ def without_room(sources: Sequence[str], which: str) -> str:
 
 
 def test_one_slot_is_the_best_one(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
 ) -> None:
     """mapped before numbers before names before copies, and of one kind the first."""
     sources = evidence.text("test", "src")
     of_each = [offered(source) for source in sources]
     kept = [min(strings, key=lambda part: strings[part], default=None) for strings in of_each]
-    found = host.run(
+    found = shell.run(
         "fairseq-generate", *evidence.task_args(raw=True), "--path", evidence_models["lstm"], *SEARCH, *EVERY_SENTENCE,
         "--gen-subset", "test", "--nbest", 5, "--max-tokens", 60,
     )  # fmt: skip
@@ -50,18 +50,18 @@ def test_one_slot_is_the_best_one(
         assert set(words.split()) & set(UNKNOWN) <= {kept[int(number)]}, (words, kept[int(number)])
 
 
-def test_training_counts_in_all_of_its_data(host: HostCommands, evidence: EvidenceWorld) -> None:
-    found = host.run("fairseq-train", *evidence.train_args(raw=True), "--max-slots", 1, "--max-epoch", 2)
+def test_training_counts_in_all_of_its_data(shell: Shell, evidence: EvidenceWorld) -> None:
+    found = shell.run("fairseq-train", *evidence.train_args(raw=True), "--max-slots", 1, "--max-epoch", 2)
     assert found.out.count("find no room") == 2
     for split in ("train", "valid"):
         sources = evidence.text(split, "src")
         assert without_room(sources, f"{{}} of the {len(sources)} {split} sources") in found.out
 
 
-def test_parts_of_the_data_are_counted_once_each(host: HostCommands, evidence: EvidenceWorld) -> None:
+def test_parts_of_the_data_are_counted_once_each(shell: Shell, evidence: EvidenceWorld) -> None:
     """Every epoch loads the next of them."""
     data, *arguments = evidence.train_args(raw=True)
-    found = host.run("fairseq-train", f"{data}:{data}", *arguments, "--max-slots", 1, "--max-epoch", 3)
+    found = shell.run("fairseq-train", f"{data}:{data}", *arguments, "--max-slots", 1, "--max-epoch", 3)
     assert found.out.count("find no room") == 3
     sources = evidence.text("train", "src")
     for part in (1, 2):

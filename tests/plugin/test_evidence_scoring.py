@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from evidence_world import NOT_OFFERED, EvidenceWorld
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import EVERY_SENTENCE
 
 from fairseq_llrnn.plugin.scoring.sentences import UNKNOWN, WORDS, Scorer, load_scorer
@@ -15,12 +15,12 @@ MODELS = {"llrnn_lstm": "lexical", "llrnn_transformer": "static"}
 
 
 @pytest.fixture(scope="session")
-def evidence_models(host: HostCommands, evidence: EvidenceWorld) -> dict[str, Path]:
+def evidence_models(shell: Shell, evidence: EvidenceWorld) -> dict[str, Path]:
     """Models that hardly trained."""
     found = {}
     for arch, prior in MODELS.items():
         place = evidence.place / f"scoring-{arch}"
-        host.run("fairseq-train", *evidence.train_args(arch, prior, place), "--max-epoch", 2)
+        shell.run("fairseq-train", *evidence.train_args(arch, prior, place), "--max-epoch", 2)
         found[arch] = place / "checkpoint_last.pt"
     return found
 
@@ -32,10 +32,10 @@ def scorer(request: pytest.FixtureRequest, evidence_models: dict[str, Path]) -> 
 
 @pytest.mark.parametrize("arch", MODELS)
 def test_the_same_as_fairseqs_commands_on_text(
-    arch: str, host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path]
+    arch: str, shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
 ) -> None:
     task = [*evidence.task_args(MODELS[arch], raw=True), "--path", evidence_models[arch], "--num-workers", 0]
-    scored = host.run(
+    scored = shell.run(
         "fairseq-generate", *task, "--gen-subset", "test", "--score-reference", "--batch-size", 5, *EVERY_SENTENCE
     )
     expected = {
@@ -47,7 +47,7 @@ def test_the_same_as_fairseqs_commands_on_text(
     found = scorer.score(sources, targets)
     assert found == pytest.approx([expected[i] for i in range(len(targets))], abs=2e-3)
     # and the criterion's loss, a mean in bits over all tokens
-    validated = host.run(
+    validated = shell.run(
         "fairseq-validate", *task, "--valid-subset", "test", "--batch-size", 5, "--log-format", "json", *EVERY_SENTENCE
     )
     (logged,) = re.findall(r'"test_loss": "([0-9.]+)"', validated.out + validated.err)

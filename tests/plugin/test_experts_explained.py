@@ -12,7 +12,7 @@ import torch
 from dynamic_prior import LINES
 from evidence_world import EvidenceWorld
 from expert_models import evaluated, options
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import EVERY_SENTENCE, Setting, World
 from translation_world import TranslationWorld
 
@@ -121,22 +121,22 @@ def objects(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_explain(host: HostCommands, trained_with_expert: Path, experts: str) -> None:
+def test_explain(shell: Shell, trained_with_expert: Path, experts: str) -> None:
     args = ("explain", "--path", trained_with_expert, "--expert", experts, "--source", "el tahc tiov", "le chat voit")
-    (sentence,) = objects(host.run("llrnn", *args, "--json").out)
+    (sentence,) = objects(shell.run("llrnn", *args, "--json").out)
     for word in sentence["words"]:
         terms = sum(word["features"].values()) + word["normaliser"]
         assert math.log(word["p"]) == pytest.approx(math.log(word["background"]) + terms, abs=1e-4)
         assert [one["name"] for one in word["experts"]] == ["Mirror", "Said"]
     assert [word["experts"][0]["value"] for word in sentence["words"]] == [1.0, 2.0, 3.0, -1.0]
-    table = host.run("llrnn", *args).out
+    table = shell.run("llrnn", *args).out
     weight = sentence["words"][1]["experts"][0]["weight"]
     assert f"experts       Mirror {weight:+.2f} × 2" in table
-    host.run("llrnn", *args[:-1])  # its own translation
+    shell.run("llrnn", *args[:-1])  # its own translation
 
 
 def test_score_and_rescore(
-    host: HostCommands,
+    shell: Shell,
     world: World,
     translation: TranslationWorld,
     expert_file: Path,
@@ -145,12 +145,12 @@ def test_score_and_rescore(
     tmp_path: Path,
 ) -> None:
     said = options(expert_file, "Said")
-    host.run("fairseq-train", *world.train_args(save_dir=tmp_path / "lm"), *said, "--max-epoch", 1)
+    shell.run("fairseq-train", *world.train_args(save_dir=tmp_path / "lm"), *said, "--max-epoch", 1)
     model = tmp_path / "lm" / "checkpoint_last.pt"
     text = "".join(line + "\n" for line in world.text("valid"))
-    (facts,) = objects(host.run("llrnn", "score", "--path", model, *said, "--json", stdin=text).out)
+    (facts,) = objects(shell.run("llrnn", "score", "--path", model, *said, "--json", stdin=text).out)
     data = (*world.task_args(), "--path", model, "--gen-subset", "valid", "--sample-break-mode", "eos")
-    done = host.run("fairseq-eval-lm", *data, *said, *EVERY_SENTENCE)
+    done = shell.run("fairseq-eval-lm", *data, *said, *EVERY_SENTENCE)
     assert f"Loss (base 2): {facts['bits'] / (facts['words'] + facts['sentences']):.4f}" in done.out
 
     nbest, best = tmp_path / "nbest", tmp_path / "best"
@@ -159,23 +159,23 @@ def test_score_and_rescore(
     source.write_text(" ".join(turned(LINES[0])) + "\n", encoding="utf-8")
     args = ("rescore", "--path", trained_with_expert, "--source", source, "--nbest", nbest, "--out", best)
     lm = ("--lm-path", model, "--lm-expert", said[1])
-    host.run("llrnn", *args, "--expert", experts, *lm, "--nbest-out", tmp_path / "ranked")
+    shell.run("llrnn", *args, "--expert", experts, *lm, "--nbest-out", tmp_path / "ranked")
     ranked = (line.split(" ||| ") for line in (tmp_path / "ranked").read_text(encoding="utf-8").splitlines())
     scores = {text: float(re.findall(r"llrnn_model= (\S+)", features)[0]) for _, text, features, _ in ranked}
     scorer = load_scorer(str(trained_with_expert), 1000, Places(expert=experts))
     own = scorer.score([" ".join(turned(LINES[0]))] * len(LINES), LINES)
     assert scores == pytest.approx(dict(zip(LINES, own, strict=True)), abs=1e-4)
 
-    without = host.run("llrnn", *args, "--expert", experts, "--lm-path", model, code=None)
+    without = shell.run("llrnn", *args, "--expert", experts, "--lm-path", model, code=None)
     assert without.code == 2
     assert "error: --lm-expert: expected as many experts as" in without.err
     assert "was trained with, which are 1, found 0; give those of its training, in their order" in without.err
 
 
 def test_what_is_missing_or_too_much(
-    host: HostCommands, trained: Path, trained_with_expert: Path, experts: str, world: World, tmp_path: Path
+    shell: Shell, trained: Path, trained_with_expert: Path, experts: str, world: World, tmp_path: Path
 ) -> None:
-    done = host.run("llrnn", "explain", "--path", trained_with_expert, "--source", "el", "le", code=None)
+    done = shell.run("llrnn", "explain", "--path", trained_with_expert, "--source", "el", "le", code=None)
     assert done.code == 2 and "error: --expert: expected as many experts as " in done.err
     with pytest.raises(OptionError, match="which are 0, found 2; leave it out"):
         load_scorer(str(trained / "checkpoint_last.pt"), 100, Places(expert=experts))

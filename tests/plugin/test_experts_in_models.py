@@ -13,7 +13,7 @@ from dynamic_prior import LINES
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld
 from evidence_world import batch as evidence_batch
 from expert_models import evaluated, options
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import Setting, World, batch, build, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
@@ -95,13 +95,13 @@ def test_translation_with_evidence(evidence: EvidenceWorld, expert_file: Path, p
 
 @pytest.mark.parametrize("sampled", [False, True])
 def test_open_vocabulary(
-    host: HostCommands, world: World, translation: TranslationWorld, expert_file: Path, sampled: bool
+    shell: Shell, world: World, translation: TranslationWorld, expert_file: Path, sampled: bool
 ) -> None:
     """Experts, or samples, beside classes of unknown words."""
     if not (translation.data / "open-experts").exists():
         known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv")
         opened = ("--top-words", 20, "--open-vocabulary", "characters", "--open-types", 3)
-        host.run("llrnn", "prior", *known, *opened, "--out", translation.data / "open-experts")
+        shell.run("llrnn", "prior", *known, *opened, "--out", translation.data / "open-experts")
     more = ["--sampled-classes", "100000"] if sampled else options(expert_file, "Mirror", "Said")
     setting = evaluated([*translation.train_args(prior="open-experts"), *more])
     sample = pairs(setting.task, ["le chat xyzzy voit", "la vache verte"])
@@ -174,26 +174,26 @@ def test_experts_do_not_go_with_the_plain_formula(world: World, expert_file: Pat
 
 
 def test_training_goes_on_and_every_command_takes_the_expert(
-    host: HostCommands, translation: TranslationWorld, expert_file: Path, trained_with_expert: Path
+    shell: Shell, translation: TranslationWorld, expert_file: Path, trained_with_expert: Path
 ) -> None:
     weight = read_checkpoint(trained_with_expert)["model"]["decoder.head.experts.weight"]
     assert len(weight) == 2 and (weight.abs().sum(1) > 0).all()
     task = translation.task_args()
     expert = options(expert_file, "Mirror", "Said")
-    found = host.run("fairseq-generate", *task, *expert, "--path", trained_with_expert, "--beam", 2)
+    found = shell.run("fairseq-generate", *task, *expert, "--path", trained_with_expert, "--beam", 2)
     assert len(re.findall(r"^H-\d+", found.out, re.MULTILINE)) == 16
-    typed = host.run(
+    typed = shell.run(
         "fairseq-interactive", *task, *expert, "--path", trained_with_expert, stdin="el tahc tiov al rem\n"
     )
     assert "\nH-0\t" in typed.out
-    host.run("fairseq-validate", *task, *expert, "--path", trained_with_expert, "--max-tokens", 128)
-    without = host.run("fairseq-generate", *task, "--path", trained_with_expert, code=None)
+    shell.run("fairseq-validate", *task, *expert, "--path", trained_with_expert, "--max-tokens", 128)
+    without = shell.run("fairseq-generate", *task, "--path", trained_with_expert, code=None)
     assert without.code != 0
     assert "error: --expert: expected as many experts as the checkpoint was trained with, which are 2" in without.err
 
 
 def test_a_checkpoint_s_expert_is_never_run(
-    host: HostCommands, translation: TranslationWorld, trained_with_expert: Path, tmp_path: Path
+    shell: Shell, translation: TranslationWorld, trained_with_expert: Path, tmp_path: Path
 ) -> None:
     marker, evil = tmp_path / "marker", tmp_path / "evil.py"
     evil.write_text(f"open({str(marker)!r}, 'w').close()\n", encoding="utf-8")
@@ -206,12 +206,12 @@ def test_a_checkpoint_s_expert_is_never_run(
         "fairseq-generate": [*translation.task_args(), "--path", path],
         "llrnn": ["score", "--path", path, translation.place / "test.tgt", "--source", translation.place / "test.src"],
     }.items():
-        result = host.run(command, *args, code=None)
+        result = shell.run(command, *args, code=None)
         assert result.code != 0 and not marker.exists(), command
 
 
-def test_an_expert_that_is_not_there_is_one_line(host: HostCommands, translation: TranslationWorld) -> None:
-    result = host.run("fairseq-train", *translation.train_args(), "--expert", "nowhere.py:Mine", code=None)
+def test_an_expert_that_is_not_there_is_one_line(shell: Shell, translation: TranslationWorld) -> None:
+    result = shell.run("fairseq-train", *translation.train_args(), "--expert", "nowhere.py:Mine", code=None)
     assert result.code == 1 and "Traceback" not in result.err
     assert "error: --expert nowhere.py:Mine: expected a file of Python code, found no nowhere.py" in result.err
 
@@ -251,8 +251,8 @@ def test_a_sample_of_all_classes_is_the_exact_loss_and_validation_is_exact(
     assert abs(float(some - exact)) > 1e-3
 
 
-def test_sampled_training_learns(host: HostCommands, world: World, tmp_path: Path) -> None:
-    result = host.run(
+def test_sampled_training_learns(shell: Shell, world: World, tmp_path: Path) -> None:
+    result = shell.run(
         "fairseq-train", *world.train_args(save_dir=tmp_path), "--sampled-classes", 12, "--max-epoch", 3
     )
     nats = [float(found) for found in re.findall(r'"valid_nats": "([\d.]+)"', result.out + result.err)]

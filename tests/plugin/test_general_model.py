@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import MODEL, TRAINING, USER_DIR, World, read_checkpoint
 from torch import Tensor
 
@@ -33,23 +33,23 @@ ARCHITECTURES: dict[str, tuple[object, ...]] = {
 
 
 @pytest.fixture(scope="module")
-def general(host: HostCommands, world: World) -> dict[str, Path]:
+def general(shell: Shell, world: World) -> dict[str, Path]:
     """Language models over a dictionary that says `chien` for `chat`, and lacks `mer`."""
     place = world.place / "general"
     place.mkdir()
     text = (world.place / "train.txt").read_text(encoding="utf-8").replace("chat", "chien").replace(" mer ", " lune ")
     (place / "train.txt").write_text(text.replace(" mer\n", " lune\n"), encoding="utf-8")
     data = place / "data-bin"
-    host.run(
+    shell.run(
         "fairseq-preprocess", "--only-source", "--trainpref", place / "train.txt", "--validpref", place / "train.txt",
         "--destdir", data, "--workers", 1,
     )  # fmt: skip
     features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-    host.run("llrnn", "prior", "--dict", data / "dict.txt", *features, "--out", data / "prior")
+    shell.run("llrnn", "prior", "--dict", data / "dict.txt", *features, "--out", data / "prior")
     ours = ("--task", "llrnn_language_modeling", "--cpu", "--user-dir", USER_DIR)
     for arch, sizes in ARCHITECTURES.items():
         kind = ours if arch == "llrnn_lm" else STOCK
-        host.run(
+        shell.run(
             "fairseq-train", data, "--arch", arch, *sizes, *TRAINING, *kind, "--save-dir", place / arch,
             "--no-epoch-checkpoints", "--max-update", 8,
         )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from host_commands import HostCommands, Result, assert_says
+from shell import Result, Shell, assert_says
 from tiny_world import EVERY_SENTENCE, build, read_checkpoint
 from translation_world import TranslationWorld
 
@@ -16,16 +16,16 @@ DEEP = ["--encoder-layers", "3", "--decoder-layers", "3", "--encoder-layerdrop",
 
 
 @pytest.fixture(scope="module")
-def deep(host: HostCommands, translation: TranslationWorld) -> Path:
+def deep(shell: Shell, translation: TranslationWorld) -> Path:
     """A checkpoint of three layers on either side."""
     place = translation.place / "deep"
     arguments = translation.train_args("llrnn_transformer", save_dir=place)
-    host.run("fairseq-train", *arguments, *DEEP, "--max-update", 20, "--disable-validation")
+    shell.run("fairseq-train", *arguments, *DEEP, "--max-update", 20, "--disable-validation")
     return place / "checkpoint_last.pt"
 
 
-def generate(host: HostCommands, translation: TranslationWorld, path: Path, overrides: str, **expected: Any) -> Result:
-    return host.run(
+def generate(shell: Shell, translation: TranslationWorld, path: Path, overrides: str, **expected: Any) -> Result:
+    return shell.run(
         "fairseq-generate", *translation.task_args(), "--path", path, "--gen-subset", "test", "--max-tokens", 400,
         "--max-len-b", 6, "--beam", 2, "--num-workers", 0, *EVERY_SENTENCE, "--model-overrides", overrides, **expected,
     )  # fmt: skip
@@ -59,25 +59,25 @@ def without_layers(path: Path, encoder: list[int], decoder: list[int]) -> dict[s
     ],
 )
 def test_a_search_without_some_layers(
-    host: HostCommands, translation: TranslationWorld, deep: Path, tmp_path: Path,
+    shell: Shell, translation: TranslationWorld, deep: Path, tmp_path: Path,
     overrides: str, encoder: list[int], decoder: list[int],
 ) -> None:  # fmt: skip
     torch.save(without_layers(deep, encoder, decoder), tmp_path / "smaller.pt")
-    found = hypotheses(generate(host, translation, deep, overrides))
-    assert found == hypotheses(generate(host, translation, tmp_path / "smaller.pt", "{}"))
-    assert found != hypotheses(generate(host, translation, deep, "{}"))
+    found = hypotheses(generate(shell, translation, deep, overrides))
+    assert found == hypotheses(generate(shell, translation, tmp_path / "smaller.pt", "{}"))
+    assert found != hypotheses(generate(shell, translation, deep, "{}"))
 
 
 @pytest.mark.parametrize("begin", ["--finetune-from-model", "--restore-file"])
 def test_training_goes_on_with_some_layers(
-    host: HostCommands, translation: TranslationWorld, deep: Path, tmp_path: Path, begin: str
+    shell: Shell, translation: TranslationWorld, deep: Path, tmp_path: Path, begin: str
 ) -> None:
     """Their weights are those of the deep model, its own checkpoint needs no list, and the same command resumes it."""
     arguments = [*translation.train_args("llrnn_transformer", save_dir=tmp_path), *DEEP, "--disable-validation"]
     keep = ["--encoder-layers-to-keep", "0,2", "--decoder-layers-to-keep", "1"]
     reset = ["--reset-optimizer", "--reset-dataloader", "--reset-meters", "--reset-lr-scheduler"]
     options = [begin, deep, *(reset if begin == "--restore-file" else [])]
-    host.run("fairseq-train", *arguments, *keep, *options, "--lr", 0, "--max-update", 1)
+    shell.run("fairseq-train", *arguments, *keep, *options, "--lr", 0, "--max-update", 1)
     last = tmp_path / "checkpoint_last.pt"
     made = read_checkpoint(last)
     expected = without_layers(deep, [0, 2], [1])["model"]
@@ -87,17 +87,17 @@ def test_training_goes_on_with_some_layers(
     told = made["cfg"]["model"]
     assert (told.encoder_layers, told.decoder_layers) == (2, 1)
     assert (told.encoder_layers_to_keep, told.decoder_layers_to_keep) == (None, None)
-    assert hypotheses(generate(host, translation, last, "{}"))
+    assert hypotheses(generate(shell, translation, last, "{}"))
     if begin == "--finetune-from-model":
-        resumed = host.run("fairseq-train", *arguments, *keep, *options, "--max-update", 2)
+        resumed = shell.run("fairseq-train", *arguments, *keep, *options, "--max-update", 2)
         assert f"Loaded checkpoint {last}" in resumed.out + resumed.err
         assert read_checkpoint(last)["model"].keys() == expected.keys()
 
 
-def test_a_smaller_model_from_the_start(host: HostCommands, translation: TranslationWorld, tmp_path: Path) -> None:
+def test_a_smaller_model_from_the_start(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
     arguments = translation.train_args("llrnn_transformer", save_dir=tmp_path)
-    host.run("fairseq-train", *arguments, *DEEP, "--decoder-layers-to-keep", "0,2", "--max-update", 1)
-    result = generate(host, translation, tmp_path / "checkpoint_last.pt", "{}")
+    shell.run("fairseq-train", *arguments, *DEEP, "--decoder-layers-to-keep", "0,2", "--max-update", 1)
+    result = generate(shell, translation, tmp_path / "checkpoint_last.pt", "{}")
     assert len(hypotheses(result)) == 2 * len(translation.source("test"))
 
 
@@ -118,19 +118,19 @@ def test_lists_that_are_none(translation: TranslationWorld, kept: str) -> None:
 
 
 def test_lists_that_are_none_through_the_commands(
-    host: HostCommands, translation: TranslationWorld, deep: Path
+    shell: Shell, translation: TranslationWorld, deep: Path
 ) -> None:
     arguments = [*translation.train_args("llrnn_transformer"), *DEEP]
-    result = host.run("fairseq-train", *arguments, "--encoder-layers-to-keep", "0,a", code=None)
+    result = shell.run("fairseq-train", *arguments, "--encoder-layers-to-keep", "0,a", code=None)
     assert_says(result, "--encoder-layers-to-keep 0,a: expected numbers of layers", "found 'a'; fix the list")
-    result = generate(host, translation, deep, "{'decoder_layers_to_keep': '5'}", code=None)
+    result = generate(shell, translation, deep, "{'decoder_layers_to_keep': '5'}", code=None)
     assert_says(result, "--decoder-layers-to-keep 5: expected layers from 0 to 2, since the decoder has 3, found 5")
 
 
-def test_a_checkpoint_without_such_layers(host: HostCommands, translation: TranslationWorld, deep: Path) -> None:
+def test_a_checkpoint_without_such_layers(shell: Shell, translation: TranslationWorld, deep: Path) -> None:
     arguments = [*translation.train_args("llrnn_transformer"), *DEEP, "--encoder-layers", 9]
     options = ["--encoder-layers-to-keep", "0,7", "--finetune-from-model", deep, "--max-update", 1]
-    result = host.run("fairseq-train", *arguments, *options, code=None)
+    result = shell.run("fairseq-train", *arguments, *options, code=None)
     assert_says(
         result, "--encoder-layers-to-keep 0,7: expected layers of the checkpoint, whose encoder has 3, found 7; name "
         "some from 0 to 2",
@@ -144,8 +144,8 @@ def test_shares_of_what_is_left_out(translation: TranslationWorld, option: str, 
         build([*translation.train_args("llrnn_transformer"), f"{option}={value}"])
 
 
-def test_shares_through_the_command(host: HostCommands, translation: TranslationWorld) -> None:
-    result = host.run(
+def test_shares_through_the_command(shell: Shell, translation: TranslationWorld) -> None:
+    result = shell.run(
         "fairseq-train", *translation.train_args("llrnn_transformer"), "--decoder-layerdrop", 1.2, code=None
     )
     assert_says(result, "--decoder-layerdrop 1.2: expected a probability from 0 to below 1")

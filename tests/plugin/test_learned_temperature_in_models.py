@@ -10,7 +10,7 @@ from automaton_prior import with_bigrams, with_grammar
 from dynamic_prior import LINES
 from evidence_world import EvidenceWorld
 from expert_models import options
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import EVERY_SENTENCE, Setting, World, batch, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
@@ -132,24 +132,24 @@ def test_what_it_does_not_go_with(
         build([*world.train_args(), LEARN, *options(expert_file, "Said")], prior_of(world.prior("prior"), "n-grams"))
 
 
-def test_the_commands(host: HostCommands, world: World, tmp_path: Path) -> None:
+def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     """Trained, resumed, evaluated and explained; nothing but the training is told of it."""
     text = ("--ngram-text", world.place / "train.txt", "--background", "ngram:2", "--folds", 2, "--top-words", 20)
     known = ("--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv")
-    host.run("llrnn", "prior", *known, "--count-text", world.place / "train.txt", *text, "--out", tmp_path / "prior")
+    shell.run("llrnn", "prior", *known, "--count-text", world.place / "train.txt", *text, "--out", tmp_path / "prior")
     args = [*world.train_args(save_dir=tmp_path / "model"), "--prior", tmp_path / "prior", LEARN]
-    host.run("fairseq-train", *args, "--max-epoch", 1)
-    nats = host.run("fairseq-train", *args, "--max-epoch", 2).json_lines("valid")[-1]["valid_nats"]
+    shell.run("fairseq-train", *args, "--max-epoch", 1)
+    nats = shell.run("fairseq-train", *args, "--max-epoch", 2).json_lines("valid")[-1]["valid_nats"]
     model = ("--path", tmp_path / "model" / "checkpoint_last.pt")
     common = [*world.task_args(), "--prior", tmp_path / "prior", *model, "--gen-subset", "valid"]
-    done = host.run("fairseq-eval-lm", *common, "--sample-break-mode", "eos", *EVERY_SENTENCE)
+    done = shell.run("fairseq-eval-lm", *common, "--sample-break-mode", "eos", *EVERY_SENTENCE)
     (loss,) = re.findall(r"Loss \(base 2\): ([\d.]+)", done.out)
     assert float(loss) == pytest.approx(nats / math.log(2), abs=2e-3)
-    shown = host.run("llrnn", "explain", *model, "le chat").out
+    shown = shell.run("llrnn", "explain", *model, "le chat").out
     assert "Background:Power" in shown
 
     forgotten = [argument for argument in args if argument != LEARN]
-    refused = host.run("fairseq-train", *forgotten, "--max-epoch", 3, code=None)
+    refused = shell.run("fairseq-train", *forgotten, "--max-epoch", 3, code=None)
     assert refused.code != 0 and f"error: {LEARN}: expected this option, with which the checkpoint was" in refused.err
 
 
@@ -183,13 +183,13 @@ def test_searches_find_the_model_s_scores(translation: TranslationWorld, kind: s
 
 
 @pytest.mark.parametrize("opened", [False, True])
-def test_samples_of_all_classes_are_the_exact_loss(host: HostCommands, world: World, opened: bool) -> None:
+def test_samples_of_all_classes_are_the_exact_loss(shell: Shell, world: World, opened: bool) -> None:
     """And with an open vocabulary, whose <unk> is a class of its own kind."""
     place = world.prior("prior")
     if opened:
         place = world.data / "open-temperature"
         known = ("--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-        host.run("llrnn", "prior", *known, "--open-vocabulary", "characters", "--open-types", 3, "--out", place)
+        shell.run("llrnn", "prior", *known, "--open-vocabulary", "characters", "--open-types", 3, "--out", place)
     setting = made(world.train_args(), prior_of(place, "n-grams"))
     sample = batch(setting.task.dictionary, LINES)
     exact = setting.criterion(setting.model, sample)[0]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from dynamic_prior import LINES
 from evidence_world import EvidenceWorld
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import build
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped, pairs
 
@@ -65,14 +65,14 @@ def test_only_training_sees_less(translation: TranslationWorld, arch: str) -> No
 
 
 def test_stopped_and_resumed_is_never_stopped(
-    host: HostCommands, translation: TranslationWorld, tmp_path: Path
+    shell: Shell, translation: TranslationWorld, tmp_path: Path
 ) -> None:
     options = ["--lexical-warmup-updates", "60", "--encoder-bidirectional"]
-    checkpoint = assert_resumed_is_never_stopped(host, translation, tmp_path, options, "lexical")
+    checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, options, "lexical")
     whole = read_checkpoint(str(checkpoint))
     assert whole["cfg"]["model"].lexical_warmup_updates == 60
     assert whole["optimizer_history"][-1]["num_updates"] < 60  # all of it inside the warm-up
-    said = host.run(
+    said = shell.run(
         "fairseq-generate", *translation.task_args("lexical"), "--path", checkpoint, "--gen-subset", "test",
         "--max-tokens", 400, "--max-len-b", 12, "--num-workers", 0,
     ).out  # fmt: skip
@@ -93,19 +93,19 @@ def test_what_is_refused(translation: TranslationWorld, arch: str, prior: str, u
     assert message in str(error.value)
 
 
-def test_its_absence_is_said_over_pieces(host: HostCommands, translation: TranslationWorld, tmp_path: Path) -> None:
+def test_its_absence_is_said_over_pieces(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
     for split in ("train", "valid"):
         words = (translation.place / f"{split}.tgt").read_text(encoding="utf-8")
         (tmp_path / f"{split}.tgt").write_text(re.sub(r"(\w\w)(\w)", r"\1@@ \2", words), encoding="utf-8")
         (tmp_path / f"{split}.src").write_bytes((translation.place / f"{split}.src").read_bytes())
     data = tmp_path / "data-bin"
-    host.run(
+    shell.run(
         "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", tmp_path / "train", "--validpref",
         tmp_path / "valid", "--destdir", data,
     )  # fmt: skip
     of_pieces = ("--pieces", "bpe", "--count-text", tmp_path / "train.tgt", "--shapes")
     for name, options in {"pieces": of_pieces, "words": ()}.items():
-        host.run(
+        shell.run(
             "llrnn", "prior", "--dict", data / "dict.tgt.txt", *options, "--lexical-translation", data, "--aligner",
             "ibm1", "--top-words", 20, "--out", data / name,
         )  # fmt: skip
@@ -116,5 +116,5 @@ def test_its_absence_is_said_over_pieces(host: HostCommands, translation: Transl
         ("pieces", (), True), ("pieces", ("--lexical-warmup-updates", 1), False), ("words", (), False),
         ("pieces", stock, False),
     ):  # fmt: skip
-        training = host.run("fairseq-train", data, *arguments, "--prior", data / name, "--max-update", 1, *options)
+        training = shell.run("fairseq-train", data, *arguments, "--prior", data / name, "--max-update", 1, *options)
         assert (message in training.out + training.err) == said

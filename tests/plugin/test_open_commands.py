@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import World, batch, build, randomise, read_checkpoint
 
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
@@ -21,10 +21,10 @@ ENDS = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
 
 
 @pytest.fixture(scope="module")
-def opened(host: HostCommands, world: World) -> Path:
+def opened(shell: Shell, world: World) -> Path:
     """The tiny world's prior with open classes."""
     place = world.prior("open")
-    host.run(
+    shell.run(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv",
         "--top-words", 20, "--open-vocabulary", "characters", "--open-types", 3, "--out", place,
     )  # fmt: skip
@@ -32,10 +32,10 @@ def opened(host: HostCommands, world: World) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(host: HostCommands, world: World, opened: Path) -> Path:
+def model(shell: Shell, world: World, opened: Path) -> Path:
     """A checkpoint after two epochs."""
     place = world.place / "open-model"
-    host.run("fairseq-train", *world.train_args("open", place), "--max-epoch", 2)
+    shell.run("fairseq-train", *world.train_args("open", place), "--max-epoch", 2)
     return place / "checkpoint_last.pt"
 
 
@@ -201,36 +201,36 @@ def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: Path
 # ---- the commands ---------------------------------------------------------------------------------------------------
 
 
-def test_a_resumed_training_is_an_unbroken_one(host: HostCommands, world: World, model: Path, tmp_path: Path) -> None:
-    host.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 1)
-    host.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 2)
+def test_a_resumed_training_is_an_unbroken_one(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
+    shell.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 1)
+    shell.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 2)
     unbroken, resumed = (read_checkpoint(p)["model"] for p in (model, tmp_path / "checkpoint_last.pt"))
     for name, weights in unbroken.items():
         torch.testing.assert_close(resumed[name], weights, msg=name)
 
 
-def test_scores_of_any_text(host: HostCommands, world: World, model: Path) -> None:
+def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     """Bits of a text of known words are those of fairseq-eval-lm; unknown words are spelled, or not."""
     text = "\n".join(world.text("test")) + "\n"
-    scored = json.loads(host.run("llrnn", "score", "--path", model, "--open", "--json", stdin=text).out)
-    evaluated = host.run("fairseq-eval-lm", *world.task_args("open"), "--path", model, "--gen-subset", "test", *ENDS)
+    scored = json.loads(shell.run("llrnn", "score", "--path", model, "--open", "--json", stdin=text).out)
+    evaluated = shell.run("fairseq-eval-lm", *world.task_args("open"), "--path", model, "--gen-subset", "test", *ENDS)
     assert f"Loss (base 2): {scored['bits_per_token']:.3f}"[:-1] in evaluated.err + evaluated.out
     assert scored["characters"] == len(text) and scored["unknown_words"] == 0
     strange = "le chat xyzzy voit Zoé\n\n<unk> <s> 1999 \U0001d11e\n"
-    scored = json.loads(host.run("llrnn", "score", "--path", model, "--open", "--json", stdin=strange).out)
+    scored = json.loads(shell.run("llrnn", "score", "--path", model, "--open", "--json", stdin=strange).out)
     assert scored["unknown_words"] == 6 and scored["sentences"] == 3 and scored["spelling_bits"] > 60
     assert scored["characters"] == len(strange) and scored["unknown_characters"] == 5 + 3 + 5 + 3 + 4 + 1
     parts = [scored[f"{name}_bits"] for name in ("known", "unknown", "spelling", "end")]
     assert sum(parts) == pytest.approx(scored["bits"]) and min(parts) > 0
-    closed = host.run("llrnn", "score", "--path", model, "--json", stdin="le chat xyzzy voit Zoé\n")
+    closed = shell.run("llrnn", "score", "--path", model, "--json", stdin="le chat xyzzy voit Zoé\n")
     assert json.loads(closed.out)["spelling_bits"] == 0 and "scored as <unk>" in closed.err
-    table = host.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
+    table = shell.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
     assert "which one it is" in table and table.splitlines()[-1].startswith("bits per character")
 
 
-def test_what_score_refuses(host: HostCommands, world: World, model: Path, trained: Path) -> None:
+def test_what_score_refuses(shell: Shell, world: World, model: Path, trained: Path) -> None:
     def said(*args: object, stdin: str = "le chat\n") -> str:
-        return host.run("llrnn", "score", *args, stdin=stdin, code=2).err
+        return shell.run("llrnn", "score", *args, stdin=stdin, code=2).err
 
     closed = said("--path", trained / "checkpoint_last.pt", "--open")
     assert "--open: expected a model with an open vocabulary" in closed and "--open-vocabulary characters" in closed
@@ -238,11 +238,11 @@ def test_what_score_refuses(host: HostCommands, world: World, model: Path, train
     assert "--max-tokens 0: expected a number of at least 1" in said("--path", model, "--max-tokens", 0)
 
 
-def test_searches_spell_unknown_words(host: HostCommands, world: World, model: Path) -> None:
+def test_searches_spell_unknown_words(shell: Shell, world: World, model: Path) -> None:
     """<unk> is no word of the output any more: beams and samples show strings that the dictionary lacks."""
     symbols = set(Prior.load(world.prior("open")).symbols)
     for options in (["--beam", 12, "--nbest", 12], ["--sampling", "--beam", 12, "--nbest", 12]):
-        found = host.run(
+        found = shell.run(
             "fairseq-interactive", *world.task_args("open"), "--path", model, "--max-len-b", 8, *options,
             "--unkpen", -4, "--log-format", "none", stdin="le xyzzy\n",
         )  # fmt: skip
@@ -252,9 +252,9 @@ def test_searches_spell_unknown_words(host: HostCommands, world: World, model: P
         assert new and "<unk>" not in " ".join(map(" ".join, texts))
 
 
-def test_explain_sums_to_what_training_says(host: HostCommands, world: World, model: Path) -> None:
-    explained = json.loads(host.run("llrnn", "explain", "--path", model, "--json", "le chat xyzzy voit").out)
-    scored = json.loads(host.run("llrnn", "score", "--path", model, "--json", stdin="le chat xyzzy voit\n").out)
+def test_explain_sums_to_what_training_says(shell: Shell, world: World, model: Path) -> None:
+    explained = json.loads(shell.run("llrnn", "explain", "--path", model, "--json", "le chat xyzzy voit").out)
+    scored = json.loads(shell.run("llrnn", "score", "--path", model, "--json", stdin="le chat xyzzy voit\n").out)
     nats = sum(word["nats"] for word in explained["words"])
     assert nats / math.log(2) == pytest.approx(scored["bits"], rel=1e-4)
     unknown = explained["words"][2]
@@ -271,10 +271,10 @@ def test_explain_sums_to_what_training_says(host: HostCommands, world: World, mo
     ],
 )
 def test_options_that_do_not_go_together(
-    options: list[object], message: str, host: HostCommands, world: World, tmp_path: Path
+    options: list[object], message: str, shell: Shell, world: World, tmp_path: Path
 ) -> None:
     command = ("llrnn", "prior", "--dict", world.data / "dict.txt", "--out", tmp_path / "prior")
-    assert message in host.run(*command, *options, code=2).err
+    assert message in shell.run(*command, *options, code=2).err
 
 
 def test_the_plain_formula_is_refused(world: World, opened: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from evidence_world import EvidenceWorld
 from fairseq.dataclass.configs import GenerationConfig
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import World, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
@@ -20,19 +20,19 @@ OPEN = ["--open-vocabulary", "characters", "--open-types", 3]
 
 
 @pytest.fixture(scope="module")
-def opened(host: HostCommands, world: World, translation: TranslationWorld) -> str:
+def opened(shell: Shell, world: World, translation: TranslationWorld) -> str:
     """A prior with open classes in the translation world."""
     known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-    host.run("llrnn", "prior", *known, *OPEN, "--out", translation.data / "open")
+    shell.run("llrnn", "prior", *known, *OPEN, "--out", translation.data / "open")
     return "open"
 
 
 @pytest.fixture(scope="module")
-def with_evidence(host: HostCommands, world: World, evidence: EvidenceWorld) -> str:
+def with_evidence(shell: Shell, world: World, evidence: EvidenceWorld) -> str:
     """A prior with open classes and evidence."""
     known = ("--dict", evidence.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
     found = ("--evidence", "numbers,names,copies", "--suffixes", 2, "--shapes", "--open-floor", 100)
-    host.run("llrnn", "prior", *known, *found, *OPEN, "--out", evidence.data / "open")
+    shell.run("llrnn", "prior", *known, *found, *OPEN, "--out", evidence.data / "open")
     return "open"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from host_commands import HostCommands, Result, assert_says
+from shell import Result, Shell, assert_says
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 from tiny_world import TRAINING as TRAINING_LM
 from translation_world import SIZES, TRAINING, TranslationWorld
@@ -34,14 +34,14 @@ def words(dictionary: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def folders(host: HostCommands, translation: TranslationWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folders(shell: Shell, translation: TranslationWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data folders `src` and `tgt`, each with another order of the words of that language."""
     place = tmp_path_factory.mktemp("others")
     for side in ("src", "tgt"):
         files = {name: translation.data / f"dict.{name}.txt" for name in ("src", "tgt")}
         files[side] = permuted(files[side], place / f"{side}.txt")
         prefix = translation.place / "valid"
-        host.run(
+        shell.run(
             "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", prefix, "--validpref", prefix, "--srcdict",
             files["src"], "--tgtdict", files["tgt"], "--destdir", place / side,
         )  # fmt: skip
@@ -49,24 +49,24 @@ def folders(host: HostCommands, translation: TranslationWorld, tmp_path_factory:
 
 
 @pytest.fixture(scope="module")
-def models(host: HostCommands, translation: TranslationWorld, folders: Path) -> dict[str, Path]:
+def models(shell: Shell, translation: TranslationWorld, folders: Path) -> dict[str, Path]:
     """Ours and fairseq's of the ordinary data; fairseq's of others, whose training was not told the languages; and
     ours of other source words."""
     place = translation.place / "other-dictionaries"
     arguments = translation.train_args("llrnn_transformer", save_dir=place / "ours")
-    host.run("fairseq-train", *arguments, "--max-update", 1, "--disable-validation")
+    shell.run("fairseq-train", *arguments, "--max-update", 1, "--disable-validation")
     arguments = translation.train_args("llrnn_transformer", save_dir=place / "ours of src")
     arguments[0] = str(folders / "src")
-    host.run("fairseq-train", *arguments, "--max-update", 1, "--disable-validation")
+    shell.run("fairseq-train", *arguments, "--max-update", 1, "--disable-validation")
     for name, data in {"stock": translation.data, "src": folders / "src", "tgt": folders / "tgt"}.items():
-        host.run("fairseq-train", data, *STOCK, "--save-dir", place / name)
+        shell.run("fairseq-train", data, *STOCK, "--save-dir", place / name)
     return {path.parent.name: path for path in place.glob("*/checkpoint_last.pt")}
 
 
 @pytest.fixture
-def generate(host: HostCommands, translation: TranslationWorld) -> Generate:
+def generate(shell: Shell, translation: TranslationWorld) -> Generate:
     def run(*paths: Path, options: tuple[object, ...] = (), code: int | None = 0, **given: Any) -> Result:
-        return host.run(
+        return shell.run(
             "fairseq-generate", *translation.task_args(), "--path", ":".join(map(str, paths)), "--gen-subset", "test",
             "--score-reference", "--max-tokens", 400, "--num-workers", 0, *EVERY_SENTENCE, *options, code=code, **given,
         )  # fmt: skip
@@ -123,9 +123,9 @@ def test_the_same_words_are_not(generate: Generate, models: dict[str, Path], tmp
     assert "P-0\t" in told.out
 
 
-def test_interactive_looks_too(host: HostCommands, models: dict[str, Path], translation: TranslationWorld) -> None:
+def test_interactive_looks_too(shell: Shell, models: dict[str, Path], translation: TranslationWorld) -> None:
     path = f"{models['ours']}:{models['tgt']}"
-    result = host.run("fairseq-interactive", *translation.task_args(), "--path", path, stdin="el tahc\n", code=None)
+    result = shell.run("fairseq-interactive", *translation.task_args(), "--path", path, stdin="el tahc\n", code=None)
     assert_says(result, f"{models['tgt']}: expected a model over the words of the data at hand")
 
 
@@ -179,24 +179,24 @@ def test_a_checkpoint_that_is_missing(generate: Generate, models: dict[str, Path
     assert result.code != 0 and f"Model file not found: {tmp_path}/absent.pt" in result.err
 
 
-def test_language_models(host: HostCommands, translation: TranslationWorld, tmp_path: Path) -> None:
+def test_language_models(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
     world = translation.world
     other = permuted(world.data / "dict.txt", tmp_path / "dict.txt")
-    host.run(
+    shell.run(
         "fairseq-preprocess", "--only-source", "--trainpref", world.place / "valid.txt", "--srcdict", other,
         "--destdir", tmp_path / "data",
     )  # fmt: skip
     options = ("--cpu", "--user-dir", str(Path(__file__).parents[2] / "fairseq_llrnn"))
     ours = ("--task", "llrnn_language_modeling", "--prior", world.prior("prior"))
     for data in (tmp_path / "data", world.data):
-        host.run(
+        shell.run(
             "fairseq-train", data, *options, "--task", "language_modeling", "--arch", "transformer_lm",
             "--decoder-embed-dim", 8, "--max-update", 1, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1,
             "--decoder-attention-heads", 1, "--save-dir", tmp_path, *TRAINING_LM, "--criterion", "cross_entropy",
             "--disable-validation", "--no-epoch-checkpoints",
         )  # fmt: skip
         path = tmp_path / "checkpoint_last.pt"
-        result = host.run(
+        result = shell.run(
             "fairseq-eval-lm", world.data, *options, *ours, "--path", path, "--max-tokens", 400, "--gen-subset",
             "valid", "--sample-break-mode", "eos", code=None,
         )  # fmt: skip

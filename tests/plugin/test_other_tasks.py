@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_commands import ROOT, HostCommands, run_script, script
+from shell import ROOT, Shell, run_script, script
 from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 
 # fairseq's transformer_lm is one of its few models whose checkpoints torch reads without being told to trust them
@@ -68,10 +68,10 @@ print("nothing changed")
 
 
 @pytest.fixture(scope="module")
-def stock(host: HostCommands, world: World) -> Path:
+def stock(shell: Shell, world: World) -> Path:
     """A model of fairseq's own."""
     place = world.place / "transformer_lm"
-    host.run(
+    shell.run(
         "fairseq-train", world.data, "--task", "language_modeling", "--arch", "transformer_lm", *SIZES, "--criterion",
         "cross_entropy", "--sample-break-mode", "eos", "--tokens-per-sample", 64, "--max-tokens", 128, "--optimizer",
         "adam", "--cpu", "--save-dir", place, "--no-epoch-checkpoints", "--max-update", 1, "--num-workers", 0,
@@ -120,9 +120,9 @@ def test_a_command_with_a_task_of_fairseq_is_as_without_us(world: World, stock: 
 
 @pytest.mark.parametrize("command", ["fairseq-validate", "fairseq-generate", "fairseq-eval-lm"])
 def test_a_command_with_our_task_runs_nothing_of_a_checkpoint_of_another(
-    command: str, host: HostCommands, world: World, hostile: Path
+    command: str, shell: Shell, world: World, hostile: Path
 ) -> None:
-    result = host.run(command, *world.task_args(), "--path", hostile, "--max-tokens", 100, code=1)
+    result = shell.run(command, *world.task_args(), "--path", hostile, "--max-tokens", 100, code=1)
     assert not (hostile.parent / "touched").exists()
     last = result.err.strip().splitlines()[-1]
     assert last.startswith("fairseq_llrnn: error: option value \"__import__('os').mkdir(") and "not run" in last

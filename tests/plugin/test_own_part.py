@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 import torch
 from dynamic_prior import by_definition
-from host_commands import HostCommands, assert_says
+from shell import Shell, assert_says
 from tiny_world import USER_DIR, World, build, randomise
 
 from fairseq_llrnn.errors import PriorError
@@ -118,17 +118,17 @@ def test_a_damaged_one_is_refused(mine: ModuleType, world: World, tmp_path: Path
 
 
 def test_the_commands_find_it_in_a_user_dir(
-    mine: ModuleType, folder: Path, host: HostCommands, world: World, tmp_path: Path
+    mine: ModuleType, folder: Path, shell: Shell, world: World, tmp_path: Path
 ) -> None:
     Prior.load(world.prior("prior")).with_part(mine.RecentPart(3, 2.0)).save(tmp_path / "prior")
     given = ["--prior", tmp_path / "prior", "--user-dir", folder]
     model = tmp_path / "model"
-    host.run("fairseq-train", *world.train_args(save_dir=model), *given, "--max-update", 4)
-    found = host.run(
+    shell.run("fairseq-train", *world.train_args(save_dir=model), *given, "--max-update", 4)
+    found = shell.run(
         "fairseq-generate", *world.task_args(), *given, "--gen-subset", "test", "--path", model / "checkpoint_last.pt",
         "--beam", 3, "--sample-break-mode", "eos", "--max-len-b", 12,
     )  # fmt: skip
     assert found.out.count("\nH-") >= 16
     without = ["--prior", tmp_path / "prior", "--user-dir", USER_DIR]
-    said = host.run("fairseq-train", *world.train_args(), *without, code=None)
+    said = shell.run("fairseq-train", *world.train_args(), *without, code=None)
     assert_says(said, "the prior has a part 'recent', expected one of automaton,", "register_part('recent')")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import World, batch, build, randomise, read_checkpoint
 
 DTYPES = [torch.bfloat16, torch.float16]
@@ -81,14 +81,14 @@ def test_very_rare_words_keep_their_probability(world: World, dtype: torch.dtype
     ],
     ids=lambda options: options[0],
 )
-def test_training_and_scoring(options: list[str], host: HostCommands, world: World, tmp_path: Path) -> None:
-    trained = host.run("fairseq-train", *world.train_args(save_dir=tmp_path), *options, "--max-epoch", 2)
+def test_training_and_scoring(options: list[str], shell: Shell, world: World, tmp_path: Path) -> None:
+    trained = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), *options, "--max-epoch", 2)
     if "--store-ema" in options:  # the average of the weights, too, remembers its prior
         extra = read_checkpoint(tmp_path / "checkpoint_last.pt")["extra_state"]
         build(world.train_args()).model.load_state_dict(extra["ema"])
     first, last = trained.json_lines("valid")
     assert last["valid_nats"] < first["valid_nats"] < 3.7
-    scored = host.run(
+    scored = shell.run(
         "fairseq-eval-lm", *world.task_args(), "--path", tmp_path / "checkpoint_last.pt", "--gen-subset", "valid",
         "--sample-break-mode", "eos", *(["--fp16"] if "fp16" in options[0] else []),
     )  # fmt: skip
@@ -98,8 +98,8 @@ def test_training_and_scoring(options: list[str], host: HostCommands, world: Wor
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: fairseq's --fp16 alone asks for one")
-def test_fp16_on_a_gpu(host: HostCommands, world: World, tmp_path: Path) -> None:
+def test_fp16_on_a_gpu(shell: Shell, world: World, tmp_path: Path) -> None:
     arguments = [a for a in world.train_args(save_dir=tmp_path) if a != "--cpu"]
     for options in (["--fp16"], ["--amp"], ["--bf16-products"], []):
-        trained = host.run("fairseq-train", *arguments, *options, "--max-epoch", 2, "--reset-optimizer")
+        trained = shell.run("fairseq-train", *arguments, *options, "--max-epoch", 2, "--reset-optimizer")
         assert trained.json_lines("valid")[-1]["valid_nats"] < 3.7

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from host_commands import ROOT, Result, run_script, script
+from shell import ROOT, Result, run_script, script
 from tiny_world import World
 
 ALONE = {"PYTHONPATH": ""}  # whatever a developer has in it

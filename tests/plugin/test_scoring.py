@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import LanguagePairDataset
-from host_commands import TRUSTING, HostCommands
+from shell import TRUSTING, Shell
 from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 from translation_world import SIZES, TRAINING, TranslationWorld
 
@@ -29,15 +29,15 @@ Change = Callable[[Path, Callable[[dict[str, Any]], None]], Path]
 
 
 @pytest.fixture(scope="session")
-def checkpoints(host: HostCommands, translation: TranslationWorld) -> dict[str, Path]:
+def checkpoints(shell: Shell, translation: TranslationWorld) -> dict[str, Path]:
     """Translation models, ours and fairseq's, barely trained."""
     found = {}
     for arch in SIZES:
         found[arch] = translation.place / f"scoring-{arch}"
-        host.run("fairseq-train", *translation.train_args(arch, save_dir=found[arch]), "--max-epoch", 1)
+        shell.run("fairseq-train", *translation.train_args(arch, save_dir=found[arch]), "--max-epoch", 1)
     for arch, options in STOCK.items():
         found[arch] = translation.place / f"scoring-stock-{arch}"
-        host.run(
+        shell.run(
             "fairseq-train", translation.data, "--task", "translation", "--source-lang", "src", "--target-lang", "tgt",
             "--cpu", "--arch", arch, *options, *TRAINING, "--save-dir", found[arch], "--no-epoch-checkpoints",
             "--criterion", "cross_entropy", "--max-epoch", 1, "--skip-invalid-size-inputs-valid-test",
@@ -63,11 +63,11 @@ def changed(tmp_path: Path) -> Change:
 
 @pytest.mark.parametrize("name", [*SIZES, *STOCK])
 def test_the_same_as_fairseqs_scorer(
-    name: str, host: HostCommands, translation: TranslationWorld, checkpoints: dict[str, Path]
+    name: str, shell: Shell, translation: TranslationWorld, checkpoints: dict[str, Path]
 ) -> None:
     ours = name in SIZES
     task = translation.task_args() if ours else [str(translation.data), "--task", "translation", "--cpu"]
-    scored = host.run(
+    scored = shell.run(
         "fairseq-generate", *task, "--path", checkpoints[name], "--gen-subset", "test", "--score-reference",
         "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE, variables=TRUSTING,
     )  # fmt: skip
@@ -147,8 +147,8 @@ def test_a_language_model_scores_as_explain_does(trained: Path, max_tokens: int)
     assert scorer.notes == {WORDS: 2 * sum(len(line.split()) for line in LINES), UNKNOWN: 0, TOO_LONG: 0}
 
 
-def test_a_stock_language_model(host: HostCommands, world: World, tmp_path: Path) -> None:
-    host.run(
+def test_a_stock_language_model(shell: Shell, world: World, tmp_path: Path) -> None:
+    shell.run(
         "fairseq-train", world.data, "--task", "language_modeling", "--arch", "transformer_lm",
         "--decoder-embed-dim", 16, "--decoder-ffn-embed-dim", 16, "--decoder-attention-heads", 2,
         "--decoder-layers", 1, *TRAINING, "--cpu",
@@ -156,7 +156,7 @@ def test_a_stock_language_model(host: HostCommands, world: World, tmp_path: Path
         "--save-dir", tmp_path, "--no-epoch-checkpoints",
     )  # fmt: skip
     path = tmp_path / "checkpoint_last.pt"
-    evaluated = host.run(
+    evaluated = shell.run(
         "fairseq-eval-lm", world.data, "--path", path, "--gen-subset", "test1", "--sample-break-mode", "eos", "--cpu",
         "--max-tokens", 100,
     )  # fmt: skip
@@ -190,13 +190,13 @@ def test_sentences_that_are_too_long(checkpoints: dict[str, Path], source: int, 
 
 
 def test_words_that_the_background_forbids(
-    host: HostCommands, world: World, trained: Path, changed: Change, tmp_path: Path
+    shell: Shell, world: World, trained: Path, changed: Change, tmp_path: Path
 ) -> None:
     prior = Prior.load(world.prior("prior"))
     rows = [f"{w}\t1\n" for w, b in zip(prior.symbols, prior.log_weights, strict=True) if b > -math.inf and w != "mer"]
     (tmp_path / "weights.tsv").write_text("".join(rows), encoding="utf-8")
     out = tmp_path / "without_mer"
-    host.run(
+    shell.run(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words",
         20, "--background", tmp_path / "weights.tsv", "--out", out,
     )  # fmt: skip

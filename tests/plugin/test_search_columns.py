@@ -15,7 +15,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.head.records import Step
 from fairseq_llrnn.plugin.search.columns import StepColumns, candidates, only_end
 from fairseq_llrnn.plugin.search.generator import ColumnGenerator
-from fairseq_llrnn.prior.prior import load_prior
+from fairseq_llrnn.prior.prior import Prior
 
 SPECIAL = 4  # <s>, <pad>, </s>, <unk>
 
@@ -87,7 +87,7 @@ def test_only_the_end_is_given_back() -> None:
 
 def test_a_search_knows_nothing_of_the_one_before(world: World) -> None:
     """Not its limit, its columns nor its hypotheses."""
-    setting = build(world.train_args(), with_grammar(load_prior(world.prior("prior"))))
+    setting = build(world.train_args(), with_grammar(Prior.load(world.prior("prior"))))
     randomise(setting.model)
     setting.model.eval()
     dictionary = setting.task.dictionary

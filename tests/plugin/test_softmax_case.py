@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import Setting, World, batch, build, randomise, read_checkpoint
 
 LINES = ["le chat voit la mer", "une pomme verte tient bien", "le roi", "la tour froide rend un petit pont"]
@@ -91,12 +91,12 @@ def test_the_stock_lstm_with_the_same_weights_gives_our_loss_and_gradients(softm
 
 
 def test_training_under_either_criterion_gives_the_same_weights(
-    host: HostCommands, world: World, tmp_path: Path
+    shell: Shell, world: World, tmp_path: Path
 ) -> None:
     models = {}
     for criterion in ("log_linear", "cross_entropy"):
         place = tmp_path / criterion
-        host.run(
+        shell.run(
             "fairseq-train", *world.train_args("softmax", place), "--criterion", criterion, "--optimizer", "sgd",
             "--lr", 0.5, "--max-update", 5,
         )  # fmt: skip

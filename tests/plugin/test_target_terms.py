@@ -3,18 +3,18 @@
 from pathlib import Path
 
 import torch
-from host_commands import HostCommands
 from mirror_expert import MIRROR
+from shell import Shell
 from tiny_world import World, build, randomise
 from translation_world import TranslationWorld, pairs
 
 
 def test_terms_with_experts_and_strings_outside_the_dictionary(
-    host: HostCommands, world: World, translation: TranslationWorld, tmp_path: Path
+    shell: Shell, world: World, translation: TranslationWorld, tmp_path: Path
 ) -> None:
     known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
     opened = ("--open-vocabulary", "characters", "--open-types", 3, "--out", translation.data / "open-terms")
-    host.run("llrnn", "prior", *known, *opened)
+    shell.run("llrnn", "prior", *known, *opened)
     (tmp_path / "mine.py").write_text(MIRROR, encoding="utf-8")
     expert = ["--expert", f"{tmp_path / 'mine.py'}:Mirror", "--label-smoothing", "0.1"]
     setting = build([*translation.train_args(prior="open-terms"), *expert], double=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from host_commands import HostCommands, run_script, script
+from shell import Shell, run_script, script
 from tiny_world import World, read_checkpoint
 
 # Sizes that differ from batch to batch, an odd number of batches, and everything that draws random numbers.
@@ -49,10 +49,10 @@ def assert_same_training(one: Path, other: Path, exact: bool = True) -> None:
 # ---- accumulated -----------------------------------------------------------------------------------------------------
 
 
-def test_two_halves_accumulated_equal_the_whole_batch(host: HostCommands, world: World, tmp_path: Path) -> None:
+def test_two_halves_accumulated_equal_the_whole_batch(shell: Shell, world: World, tmp_path: Path) -> None:
     """test1 has eight sentences of unequal lengths: the mean must be over words, not over batches."""
     for name, options in {"halves": ["--batch-size", 4, "--update-freq", 2], "whole": ["--batch-size", 8]}.items():
-        host.run(
+        shell.run(
             "fairseq-train", *world.train_args(save_dir=tmp_path / name), "--train-subset", "test1", *options,
             "--max-epoch", 4, "--disable-validation", "--adaptor-penalty", 0.01,
         )  # fmt: skip
@@ -73,14 +73,14 @@ def torchrun(*args: object) -> None:
     run_script(script("torchrun"), "--nproc_per_node", 2, "--standalone", "--no-python", "sh", "-c", line)
 
 
-def test_two_processes_equal_one_that_accumulates(host: HostCommands, world: World, tmp_path: Path) -> None:
+def test_two_processes_equal_one_that_accumulates(shell: Shell, world: World, tmp_path: Path) -> None:
     """Up to float error, and going on from a checkpoint, which the first process reads and shares."""
     alone, both = tmp_path / "alone", tmp_path / "both"
     accumulating = [*world.train_args(save_dir=alone), "--max-tokens", 70, "--update-freq", 2]
-    host.run("fairseq-train", *accumulating, "--max-epoch", 1)
+    shell.run("fairseq-train", *accumulating, "--max-epoch", 1)
     both.mkdir()
     shutil.copy(alone / "checkpoint_last.pt", both)
-    host.run("fairseq-train", *accumulating, "--max-epoch", 2)
+    shell.run("fairseq-train", *accumulating, "--max-epoch", 2)
     torchrun(*world.train_args(save_dir=both), "--max-tokens", 70, "--max-epoch", 2)
     assert_same_training(both / "checkpoint_last.pt", alone / "checkpoint_last.pt", exact=False)
 
@@ -89,22 +89,22 @@ def test_two_processes_equal_one_that_accumulates(host: HostCommands, world: Wor
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(host: HostCommands, world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def uninterrupted(shell: Shell, world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("uninterrupted")
-    host.run("fairseq-train", *world.train_args(save_dir=place), *LIVELY, "--max-epoch", 2)
+    shell.run("fairseq-train", *world.train_args(save_dir=place), *LIVELY, "--max-epoch", 2)
     return place / "checkpoint_last.pt"
 
 
 @pytest.mark.parametrize(("stop", "epoch"), [(5, 1), (16, 2)])
 def test_stopped_in_mid_epoch_and_resumed(
-    stop: int, epoch: int, host: HostCommands, world: World, uninterrupted: Path, tmp_path: Path
+    stop: int, epoch: int, shell: Shell, world: World, uninterrupted: Path, tmp_path: Path
 ) -> None:
     arguments = ["fairseq-train", *world.train_args(save_dir=tmp_path), *LIVELY, "--max-epoch", 2]
-    host.run(*arguments, "--max-update", stop)
+    shell.run(*arguments, "--max-update", stop)
     stopped = read_checkpoint(tmp_path / "checkpoint_last.pt")
     assert stopped["extra_state"]["train_iterator"]["epoch"] == epoch
     assert stopped["extra_state"]["train_iterator"]["iterations_in_epoch"] > 1
-    host.run(*arguments)
+    shell.run(*arguments)
     assert_same_training(tmp_path / "checkpoint_last.pt", uninterrupted)
 
 
@@ -121,7 +121,7 @@ cli_main()
 """
 
 
-def test_killed_in_mid_epoch_and_resumed(host: HostCommands, world: World, uninterrupted: Path, tmp_path: Path) -> None:
+def test_killed_in_mid_epoch_and_resumed(shell: Shell, world: World, uninterrupted: Path, tmp_path: Path) -> None:
     """SIGKILL as soon as a checkpoint of the middle of an epoch is saved; what it left is enough to go on."""
     arguments = [
         *world.train_args(save_dir=tmp_path), *LIVELY, "--max-epoch", 2, "--save-interval-updates", 6,
@@ -130,7 +130,7 @@ def test_killed_in_mid_epoch_and_resumed(host: HostCommands, world: World, unint
     checkpoint = tmp_path / "checkpoint_last.pt"
     run_script(sys.executable, "-c", KILLED, *arguments, code=-signal.SIGKILL)
     assert updates(checkpoint) < updates(uninterrupted)
-    host.run("fairseq-train", *arguments)
+    shell.run("fairseq-train", *arguments)
     assert_same_training(checkpoint, uninterrupted)
 
 

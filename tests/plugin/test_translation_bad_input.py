@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
-from host_commands import HostCommands, Result, assert_says
+from shell import Result, Shell, assert_says
 from tiny_world import EVERY_SENTENCE
 from translation_world import SIZES, TRAINING, TranslationWorld
 
@@ -19,12 +19,12 @@ def numbers(result: Result) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def short(host: HostCommands, evidence: EvidenceWorld) -> Path:
+def short(shell: Shell, evidence: EvidenceWorld) -> Path:
     """A Transformer for sentences of up to eight words."""
     place = evidence.place / "short"
     arguments = evidence.train_args("llrnn_transformer", save_dir=place)
     limits = ["--max-source-positions", 9, "--max-target-positions", 9, SKIP]
-    host.run("fairseq-train", *arguments, *limits, "--max-update", 5, "--disable-validation")
+    shell.run("fairseq-train", *arguments, *limits, "--max-update", 5, "--disable-validation")
     return place / "checkpoint_last.pt"
 
 
@@ -33,59 +33,59 @@ def too_long(evidence: EvidenceWorld, split: str) -> list[int]:
     return [i for i, pair in enumerate(both) if any(len(line.split()) > 8 for line in pair)]
 
 
-def generate(host: HostCommands, evidence: EvidenceWorld, path: object, *options: object) -> Result:
-    return host.run(
+def generate(shell: Shell, evidence: EvidenceWorld, path: object, *options: object) -> Result:
+    return shell.run(
         "fairseq-generate", *evidence.task_args(raw=True), "--path", path, "--gen-subset", "test", "--max-tokens", 400,
         "--max-len-b", 8, "--beam", 2, "--num-workers", 0, *EVERY_SENTENCE, *options, code=None,
     )  # fmt: skip
 
 
-def test_sentences_that_are_too_long_for_a_model(host: HostCommands, evidence: EvidenceWorld, short: Path) -> None:
+def test_sentences_that_are_too_long_for_a_model(shell: Shell, evidence: EvidenceWorld, short: Path) -> None:
     long = too_long(evidence, "test")
     assert 0 < len(long) < 19
-    result = generate(host, evidence, short)
+    result = generate(shell, evidence, short)
     assert_says(
         result, f"sentence {min(long) + 1} of the test data: expected at most 9 tokens of source and 9 of target",
         f"({len(long)} too long in all)", SKIP,
     )  # fmt: skip
-    skipped = generate(host, evidence, short, SKIP)
+    skipped = generate(shell, evidence, short, SKIP)
     assert skipped.code == 0 and skipped.out.count("WARNING") == 1 and f"{len(long)} {SKIPPED}" in skipped.out
     assert numbers(skipped) == [i for i in range(19) if i not in long]
 
 
-def test_lines_that_are_too_long_for_a_model(host: HostCommands, evidence: EvidenceWorld, short: Path) -> None:
+def test_lines_that_are_too_long_for_a_model(shell: Shell, evidence: EvidenceWorld, short: Path) -> None:
     """Typed ones: nothing is left of a buffer of one, and the session goes on."""
     arguments = [*evidence.task_args(), "--path", short, "--max-len-b", 8, "--beam", 2]
     lines = "el tahc Zoé\n" + "el " * 9 + "\n\nquark\n"
-    result = host.run("fairseq-interactive", *arguments, stdin=lines, code=None)
+    result = shell.run("fairseq-interactive", *arguments, stdin=lines, code=None)
     assert numbers(result) == [0]
     assert_says(result, "a sentence of the input: expected at most 9 tokens of source", "found 10 tokens of source (1 ")
     for options in ([], ["--buffer-size", 4, "--batch-size", 2]):
-        skipped = host.run("fairseq-interactive", *arguments, SKIP, *options, stdin=lines)
+        skipped = shell.run("fairseq-interactive", *arguments, SKIP, *options, stdin=lines)
         assert numbers(skipped) == [0, 2, 3] and skipped.out.count(SKIPPED) == 1
 
 
-def test_data_that_are_too_long_altogether(host: HostCommands, evidence: EvidenceWorld, short: Path) -> None:
+def test_data_that_are_too_long_altogether(shell: Shell, evidence: EvidenceWorld, short: Path) -> None:
     arguments = [*evidence.train_args(), "--max-source-positions", 2]
-    result = host.run("fairseq-train", *arguments, code=None)
+    result = shell.run("fairseq-train", *arguments, code=None)
     lines = len(evidence.text("train", "src"))
     assert_says(result, "the train data: expected at most 2 tokens of source", f"none of {lines} sentences", "raise")
-    result = host.run("fairseq-train", *evidence.train_args(), "--max-tokens", 3, code=None)
+    result = shell.run("fairseq-train", *evidence.train_args(), "--max-tokens", 3, code=None)
     assert_says(result, "the train data: expected at most 3 tokens of source", "as the model and --max-tokens allow")
-    result = generate(host, evidence, short, SKIP, "--max-source-positions", 2)
+    result = generate(shell, evidence, short, SKIP, "--max-source-positions", 2)
     assert_says(result, "the test data: expected at most 2 tokens of source", "none of 19 sentences")
-    result = generate(host, evidence, short, SKIP, "--max-tokens", 3)
+    result = generate(shell, evidence, short, SKIP, "--max-tokens", 3)
     assert_says(result, "--max-tokens: expected room for the longest sentence", "max_tokens=3", "raise it")
 
 
-def test_validation_data_that_are_too_long(host: HostCommands, evidence: EvidenceWorld) -> None:
+def test_validation_data_that_are_too_long(shell: Shell, evidence: EvidenceWorld) -> None:
     arguments = [*evidence.train_args(), "--max-source-positions", 9, "--max-update", 1]
-    result = host.run("fairseq-train", *arguments, code=None)
+    result = shell.run("fairseq-train", *arguments, code=None)
     assert_says(result, "of the valid data: expected at most 9 tokens of source and 1,024 of target", SKIP)
 
 
 def test_nothing_is_forced_where_the_target_is_empty(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
     """Where fairseq's own search dies."""
     for language in ("src", "tgt"):
@@ -96,7 +96,7 @@ def test_nothing_is_forced_where_the_target_is_empty(
         (tmp_path / f"dict.{language}.txt").write_bytes((evidence.raw / f"dict.{language}.txt").read_bytes())
     arguments = [str(tmp_path), *evidence.task_args(raw=True)[1:]]
     for options in ([], ["--print-alignment"]):
-        result = host.run(
+        result = shell.run(
             "fairseq-generate", *arguments, "--path", evidence_models["lstm"], "--gen-subset", "test", "--max-tokens",
             4000, "--max-len-b", 8, "--beam", 2, "--prefix-size", 2, "--num-workers", 0, *EVERY_SENTENCE, *options,
         )  # fmt: skip
@@ -109,14 +109,14 @@ def test_nothing_is_forced_where_the_target_is_empty(
 
 
 def test_checkpoints_that_do_not_translate(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
     """fairseq's language model, alone and in an ensemble; ours is refused in test_translation_commands."""
     text = evidence.place / "train.tgt"
-    host.run(
+    shell.run(
         "fairseq-preprocess", "--only-source", "--trainpref", text, "--validpref", text, "--destdir", tmp_path / "bin"
     )
-    host.run(
+    shell.run(
         "fairseq-train", tmp_path / "bin", "--task", "language_modeling", "--arch", "transformer_lm", "--save-dir",
         tmp_path, "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1, "--max-update", 1,
         "--decoder-attention-heads", 1, "--cpu", *TRAINING, "--criterion", "cross_entropy", "--tokens-per-sample", 64,
@@ -124,19 +124,19 @@ def test_checkpoints_that_do_not_translate(
     )  # fmt: skip
     model = tmp_path / "checkpoint_last.pt"
     for path in (model, f"{evidence_models['lstm']}:{model}"):
-        result = generate(host, evidence, path)
+        result = generate(shell, evidence, path)
         assert_says(result, "TransformerLanguageModel: expected a model that translates", "is it the right checkpoint")
 
 
 def test_a_mixed_ensemble_with_other_dictionaries(
-    host: HostCommands, evidence: EvidenceWorld, evidence_models: dict[str, Path], translation: TranslationWorld
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], translation: TranslationWorld
 ) -> None:
     place = translation.place / "other"
-    host.run(
+    shell.run(
         "fairseq-train", translation.data, "--task", "translation", "--source-lang", "src", "--target-lang", "tgt",
         "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--save-dir", place, "--cpu",
         "--disable-validation", "--criterion", "cross_entropy", "--max-update", 1,
     )  # fmt: skip
     for path in (f"{evidence_models['lstm']}:{place / 'checkpoint_last.pt'}", place / "checkpoint_last.pt"):
-        result = generate(host, evidence, path)
+        result = generate(shell, evidence, path)
         assert_says(result, str(path), "expected weights that fit the data's dictionaries", "size mismatch")

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from host_commands import HostCommands, Result
+from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE
 from translation_world import SIZES, TRAINING, TranslationWorld, assert_resumed_is_never_stopped
 
@@ -29,19 +29,19 @@ VARIANTS = {
 
 
 @pytest.fixture(scope="module")
-def trained(host: HostCommands, translation: TranslationWorld) -> dict[str, Path]:
+def trained(shell: Shell, translation: TranslationWorld) -> dict[str, Path]:
     """Checkpoints: two of ours, one of fairseq's own Transformer."""
     found = {}
     for arch in ("llrnn_lstm", "llrnn_transformer"):
         found[arch] = translation.place / arch
-        host.run("fairseq-train", *translation.train_args(arch, save_dir=found[arch]), "--max-epoch", 12)
+        shell.run("fairseq-train", *translation.train_args(arch, save_dir=found[arch]), "--max-epoch", 12)
     found["stock"] = translation.place / "stock"
     arguments = [
         str(translation.data), "--task", "translation", "--source-lang", "src", "--target-lang", "tgt", "--cpu",
         "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--save-dir", found["stock"],
         "--no-epoch-checkpoints", "--criterion", "cross_entropy", "--max-epoch", 2,
     ]  # fmt: skip
-    host.run("fairseq-train", *arguments)
+    shell.run("fairseq-train", *arguments)
     return {name: place / "checkpoint_last.pt" for name, place in found.items()}
 
 
@@ -58,8 +58,8 @@ def positional(result: Result) -> dict[int, list[float]]:
     return {int(number): [float(score) for score in scores.split()] for number, scores in lines}
 
 
-def generate(host: HostCommands, translation: TranslationWorld, path: object, *options: object) -> Result:
-    return host.run(
+def generate(shell: Shell, translation: TranslationWorld, path: object, *options: object) -> Result:
+    return shell.run(
         "fairseq-generate", *translation.task_args(), "--path", path, "--gen-subset", "test", "--max-tokens", 400,
         "--max-len-b", 12, "--num-workers", 0, *EVERY_SENTENCE, *options,
     )  # fmt: skip
@@ -67,52 +67,52 @@ def generate(host: HostCommands, translation: TranslationWorld, path: object, *o
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_train_validate_and_translate(
-    name: str, host: HostCommands, translation: TranslationWorld, tmp_path: Path
+    name: str, shell: Shell, translation: TranslationWorld, tmp_path: Path
 ) -> None:
     arch, prior, options = VARIANTS[name]
     arguments = [*translation.train_args(arch, prior, tmp_path), *options]
-    training = host.run("fairseq-train", *arguments, "--max-epoch", 4, *EVAL_BLEU)
+    training = shell.run("fairseq-train", *arguments, "--max-epoch", 4, *EVAL_BLEU)
     losses = [row["train_loss"] for row in training.json_lines("train")]
     assert losses == sorted(losses, reverse=True) and losses[0] - losses[-1] > 0.3
     valid = training.json_lines("valid")[-1]
     assert valid["valid_bleu"] >= 0 and {"valid_nats_NOUN", "valid_adaptor_norm"} <= valid.keys()
     checkpoint = tmp_path / "checkpoint_last.pt"
     common = [*translation.task_args(prior), "--path", checkpoint, "--num-workers", 0]
-    again = host.run("fairseq-validate", *common, "--max-tokens", 200, "--log-format", "json", *EVERY_SENTENCE)
+    again = shell.run("fairseq-validate", *common, "--max-tokens", 200, "--log-format", "json", *EVERY_SENTENCE)
     assert again.json_lines("valid")[-1]["valid_loss"] == pytest.approx(valid["valid_loss"], abs=2e-3)
     sources = translation.source("valid")[:3] + [""]
-    typed = host.run("fairseq-interactive", *common, "--max-len-b", 12, "--beam", 3, stdin="\n".join(sources) + "\n")
+    typed = shell.run("fairseq-interactive", *common, "--max-len-b", 12, "--beam", 3, stdin="\n".join(sources) + "\n")
     assert sorted(generated(typed)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
 def test_scores_are_those_of_the_model(
-    host: HostCommands, translation: TranslationWorld, trained: dict[str, Path], arch: str
+    shell: Shell, translation: TranslationWorld, trained: dict[str, Path], arch: str
 ) -> None:
     """--score-reference and what the search says of its own hypotheses, forced through the model once more."""
-    scored = generate(host, translation, trained[arch], "--score-reference")
+    scored = generate(shell, translation, trained[arch], "--score-reference")
     reference = {i: score for i, [(score, _)] in generated(scored).items()}
-    validated = host.run(
+    validated = shell.run(
         "fairseq-validate", *translation.task_args(), "--path", trained[arch], "--valid-subset", "test",
         "--max-tokens", 200, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
     ).json_lines("test")[-1]  # fmt: skip
     lengths = {i: len(line.split()) + 1 for i, line in enumerate(translation.world.text("test"))}
     total = sum(score * lengths[i] for i, score in reference.items()) / sum(lengths.values())
     assert -total == pytest.approx(validated["test_loss"], abs=2e-3)
-    found = generate(host, translation, trained[arch], "--beam", 4, "--nbest", 2, "--scoring", "sacrebleu")
+    found = generate(shell, translation, trained[arch], "--beam", 4, "--nbest", 2, "--scoring", "sacrebleu")
     assert "BLEU" in found.out and all(len(hypotheses) == 2 for hypotheses in generated(found).values())
     best = {i: hypotheses[0] for i, hypotheses in generated(found).items()}
     assert sum(best[i][0] >= reference[i] - 1e-3 for i in reference) >= 0.7 * len(reference)
 
 
-def test_search_options(host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]) -> None:
+def test_search_options(shell: Shell, translation: TranslationWorld, trained: dict[str, Path]) -> None:
     lines = translation.world.text("test")
-    forced = generate(host, translation, trained["llrnn_lstm"], "--beam", 3, "--prefix-size", 2)
+    forced = generate(shell, translation, trained["llrnn_lstm"], "--beam", 3, "--prefix-size", 2)
     for i, hypotheses in generated(forced).items():
         assert hypotheses[0][1].split()[:2] == lines[i].split()[:2]
-    plain = generated(generate(host, translation, trained["llrnn_lstm"], "--beam", 3))
+    plain = generated(generate(shell, translation, trained["llrnn_lstm"], "--beam", 3))
     # over the whole vocabulary, as --no-repeat-ngram-size makes fairseq search: the same
-    whole = generated(generate(host, translation, trained["llrnn_lstm"], "--beam", 3, "--no-repeat-ngram-size", 50))
+    whole = generated(generate(shell, translation, trained["llrnn_lstm"], "--beam", 3, "--no-repeat-ngram-size", 50))
     for i in plain:
         assert whole[i][0][0] == pytest.approx(plain[i][0][0], abs=2e-3)
     for options in (
@@ -121,14 +121,14 @@ def test_search_options(host: HostCommands, translation: TranslationWorld, train
         ["--diverse-beam-groups", 2, "--diverse-beam-strength", 0.5, "--beam", 4],
         ["--unkpen", 100, "--lenpen", 0.5, "--temperature", 0.7, "--min-len", 3],
     ):
-        assert len(generated(generate(host, translation, trained["llrnn_lstm"], *options))) == len(lines)
+        assert len(generated(generate(shell, translation, trained["llrnn_lstm"], *options))) == len(lines)
 
 
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
 def test_alignments_are_attention(
-    host: HostCommands, translation: TranslationWorld, trained: dict[str, Path], arch: str
+    shell: Shell, translation: TranslationWorld, trained: dict[str, Path], arch: str
 ) -> None:
-    found = generate(host, translation, trained[arch], "--print-alignment", "hard", "--beam", 2)
+    found = generate(shell, translation, trained[arch], "--print-alignment", "hard", "--beam", 2)
     alignments = re.findall(r"^A-(\d+)\t(.*)$", found.out, re.MULTILINE)
     sources = translation.source("test")
     assert len(alignments) == len(sources)
@@ -138,35 +138,37 @@ def test_alignments_are_attention(
 
 
 def test_ensembles_with_ours_and_with_fairseqs(
-    host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]
+    shell: Shell, translation: TranslationWorld, trained: dict[str, Path]
 ) -> None:
     """Probabilities are averaged, word by word, whatever their model."""
-    alone = {name: positional(generate(host, translation, path, "--score-reference")) for name, path in trained.items()}
+    score = "--score-reference"
+    alone = {name: positional(generate(shell, translation, path, score)) for name, path in trained.items()}
     for names in (("llrnn_lstm", "llrnn_transformer"), ("llrnn_transformer", "stock"), ("stock", "llrnn_lstm")):
         path = ":".join(str(trained[name]) for name in names)
-        together = positional(generate(host, translation, path, "--score-reference"))
+        together = positional(generate(shell, translation, path, "--score-reference"))
         for i, scores in together.items():
             means = [math.log2((2**a + 2**b) / 2) for a, b in zip(*(alone[name][i] for name in names), strict=True)]
             assert scores == pytest.approx(means, abs=1e-3)
-        assert len(generated(generate(host, translation, path, "--beam", 3))) == len(together)
+        assert len(generated(generate(shell, translation, path, "--beam", 3))) == len(together)
 
 
 def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
-    host: HostCommands, translation: TranslationWorld, tmp_path: Path
+    shell: Shell, translation: TranslationWorld, tmp_path: Path
 ) -> None:
-    assert_resumed_is_never_stopped(host, translation, tmp_path, ["--dropout", "0.2", "--encoder-bidirectional"])
+    assert_resumed_is_never_stopped(shell, translation, tmp_path, ["--dropout", "0.2", "--encoder-bidirectional"])
 
 
-def test_the_prior_must_be_of_the_target(host: HostCommands, translation: TranslationWorld) -> None:
+def test_the_prior_must_be_of_the_target(shell: Shell, translation: TranslationWorld) -> None:
     arguments = translation.train_args()
     arguments[arguments.index("--prior") + 1] = str(translation.world.prior("prior"))
     fits = translation.world.prior("prior") / "dictionary.txt"
     ours = (translation.data / "prior" / "dictionary.txt").read_text(encoding="utf-8")
     assert fits.read_text(encoding="utf-8") == ours, "the tiny worlds share their words"
     swapped = [*arguments, "--source-lang", "tgt", "--target-lang", "src"]
-    result = host.run("fairseq-train", *swapped, code=None)
+    result = shell.run("fairseq-train", *swapped, code=None)
     assert result.code != 0 and "the prior was made for another dictionary" in result.err + result.out
-    stock = host.run("fairseq-train", *[w if w != "llrnn_translation" else "translation" for w in arguments], code=None)
+    of_stock = [w if w != "llrnn_translation" else "translation" for w in arguments]
+    stock = shell.run("fairseq-train", *of_stock, code=None)
     assert stock.code != 0
 
 
@@ -177,43 +179,43 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_training_refuses(host: HostCommands, translation: TranslationWorld, name: str) -> None:
+def test_what_training_refuses(shell: Shell, translation: TranslationWorld, name: str) -> None:
     options, message = REFUSED[name]
-    result = host.run("fairseq-train", *translation.train_args(), *options, code=None)
+    result = shell.run("fairseq-train", *translation.train_args(), *options, code=None)
     assert result.code != 0 and message in result.err and "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("arch", ["llrnn_lm", "llrnn_lstm", "llrnn_transformer"])
-def test_a_model_of_another_task(host: HostCommands, translation: TranslationWorld, arch: str) -> None:
+def test_a_model_of_another_task(shell: Shell, translation: TranslationWorld, arch: str) -> None:
     ours, its = translation.task_args(), "llrnn_language_modeling"
     if arch != "llrnn_lm":
         ours, its = translation.world.task_args(), "llrnn_translation"
     options = ["--criterion", "log_linear", "--optimizer", "adam", "--max-tokens", 99, "--no-save"]
-    result = host.run("fairseq-train", *ours, "--arch", arch, *options, code=None)
+    result = shell.run("fairseq-train", *ours, "--arch", arch, *options, code=None)
     assert f"a model {arch} needs --task {its}" in result.err and "Traceback" not in result.err
 
 
-def test_a_checkpoint_of_another_task(host: HostCommands, translation: TranslationWorld, tmp_path: Path) -> None:
-    host.run("fairseq-train", *translation.world.train_args(save_dir=tmp_path), "--max-update", 1)
+def test_a_checkpoint_of_another_task(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
+    shell.run("fairseq-train", *translation.world.train_args(save_dir=tmp_path), "--max-update", 1)
     path = tmp_path / "checkpoint_last.pt"
-    result = host.run("fairseq-generate", *translation.task_args(), "--path", path, "--gen-subset", "test", code=None)
+    result = shell.run("fairseq-generate", *translation.task_args(), "--path", path, "--gen-subset", "test", code=None)
     assert "a model llrnn_lm needs --task llrnn_language_modeling" in result.err and "Traceback" not in result.err
 
 
 def test_refining_a_whole_sentence_is_refused(
-    host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]
+    shell: Shell, translation: TranslationWorld, trained: dict[str, Path]
 ) -> None:
     arguments = [*translation.task_args(), "--path", trained["llrnn_lstm"], "--gen-subset", "test"]
-    result = host.run("fairseq-generate", *arguments, "--iter-decode-max-iter", 5, code=None)
+    result = shell.run("fairseq-generate", *arguments, "--iter-decode-max-iter", 5, code=None)
     assert "--iter-decode-max-iter: not supported" in result.err and "Traceback" not in result.err
 
 
 def test_fusion_with_a_language_model_of_fairseq(
-    host: HostCommands, translation: TranslationWorld, trained: dict[str, Path]
+    shell: Shell, translation: TranslationWorld, trained: dict[str, Path]
 ) -> None:
     """--lm-path adds scores of all words: the search goes over all words."""
     place = translation.place / "fusion"
-    host.run(
+    shell.run(
         "fairseq-train", translation.world.data, "--task", "language_modeling", "--arch", "transformer_lm",
         "--save-dir", place, "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1,
         "--decoder-attention-heads", 1, "--max-update", 2, "--cpu", *TRAINING, "--criterion", "cross_entropy",
@@ -223,13 +225,13 @@ def test_fusion_with_a_language_model_of_fairseq(
     shutil.copy(translation.world.data / "dict.txt", translation.data / "dict.txt")
     for beam in (3, 24):
         options = ["--lm-path", place / "checkpoint_last.pt", "--lm-weight", 0.3, "--beam", beam]
-        found = generated(generate(host, translation, trained["llrnn_lstm"], *options))
-        whole = generated(generate(host, translation, trained["llrnn_lstm"], *options, "--no-repeat-ngram-size", 50))
+        found = generated(generate(shell, translation, trained["llrnn_lstm"], *options))
+        whole = generated(generate(shell, translation, trained["llrnn_lstm"], *options, "--no-repeat-ngram-size", 50))
         assert {i: h[0][0] for i, h in found.items()} == pytest.approx({i: h[0][0] for i, h in whole.items()}, abs=2e-3)
 
 
-def test_lexical_translations_belong_to_a_source_dictionary(host: HostCommands, translation: TranslationWorld) -> None:
-    result = host.run(
+def test_lexical_translations_belong_to_a_source_dictionary(shell: Shell, translation: TranslationWorld) -> None:
+    result = shell.run(
         "fairseq-train", *translation.train_args(prior="lexical"), "--source-lang", "tgt", code=None
     )
     assert "lexical translations were made for another source dictionary" in result.err

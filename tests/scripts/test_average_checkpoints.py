@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 import torch
 from example_modules import SCRIPTS, load
-from host_commands import HostCommands
+from shell import Shell
 from translation_world import TranslationWorld
 
 
@@ -53,12 +53,12 @@ def test_the_last_epochs_by_number(
 
 
 def test_real_checkpoints_average_into_one_that_translates(
-    script: ModuleType, host: HostCommands, translation: TranslationWorld, tmp_path: Path,
+    script: ModuleType, shell: Shell, translation: TranslationWorld, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     place = tmp_path / "trained"
     arguments = [a for a in translation.train_args(save_dir=place) if a != "--no-epoch-checkpoints"]
-    host.run("fairseq-train", *arguments, "--max-epoch", 2)
+    shell.run("fairseq-train", *arguments, "--max-epoch", 2)
     out = tmp_path / "average.pt"
     assert run(script, monkeypatch, place, "--last", 2, "--out", out) == 0
     first, second, mean = (
@@ -71,7 +71,7 @@ def test_real_checkpoints_average_into_one_that_translates(
         torch.testing.assert_close(value, (first[name] + second[name]) / 2)
         changed += not torch.equal(first[name], second[name])
     assert changed > 5
-    done = host.run("fairseq-generate", *translation.task_args(), "--path", out, "--gen-subset", "test", "--beam", 2)
+    done = shell.run("fairseq-generate", *translation.task_args(), "--path", out, "--gen-subset", "test", "--beam", 2)
     assert "H-0\t" in done.out
 
 

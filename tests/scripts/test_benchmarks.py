@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 from example_modules import SCRIPTS, load
-from host_commands import run_script
+from shell import run_script
 
 TRANSLATION = [
     "generate_over_softmax", "condition_overhead", "training_over_softmax", "training_with_conditions_over_softmax",

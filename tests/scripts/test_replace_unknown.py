@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 from example_modules import SCRIPTS, load
-from host_commands import HostCommands
+from shell import Shell
 from translation_world import SIZES, TRAINING, TranslationWorld
 
 SOURCE = "deux zorglub voient grenz .\n.\n"
@@ -65,7 +65,7 @@ def test_only_words_outside_the_dictionary(run: Run) -> None:
 
 
 def test_what_fairseq_prints_of_a_softmax_transformer(
-    run: Run, host: HostCommands, translation: TranslationWorld, tmp_path: Path
+    run: Run, shell: Shell, translation: TranslationWorld, tmp_path: Path
 ) -> None:
     """Nearly untrained, and with all words of the target unknown, it says <unk> alone."""
     text, data = tmp_path / "rare", tmp_path / "data-bin"
@@ -73,16 +73,16 @@ def test_what_fairseq_prints_of_a_softmax_transformer(
     for side, written in (("src", lines), ("tgt", [" ".join(["new"] * len(line.split())) for line in lines])):
         text.with_suffix(f".{side}").write_text("\n".join(written) + "\n", encoding="utf-8")
     dictionary = translation.data / "dict.src.txt"
-    host.run(
+    shell.run(
         "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", text, "--testpref", text, "--validpref", text,
         "--srcdict", dictionary, "--thresholdtgt", 10_000, "--destdir", data,
     )  # fmt: skip
-    host.run(
+    shell.run(
         "fairseq-train", data, "--task", "translation", "--cpu", "--arch", "transformer", *SIZES["llrnn_transformer"],
         *TRAINING, "--criterion", "cross_entropy", "--max-epoch", 8, "--save-dir", tmp_path / "trained",
         "--no-epoch-checkpoints",
     )  # fmt: skip
-    done = host.run(
+    done = shell.run(
         "fairseq-generate", data, "--user-dir", "fairseq_llrnn", "--path", tmp_path / "trained" / "checkpoint_last.pt",
         "--cpu", "--gen-subset", "test", "--beam", 2, "--print-alignment", "soft", "--max-tokens", 60,
         "--required-batch-size-multiple", 1,

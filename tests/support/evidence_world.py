@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import USER_DIR, Setting, World, build, every_word_once, randomise, sentences
 from torch import Tensor
 from translation_world import SIZES, TRAINING
@@ -92,7 +92,7 @@ class EvidenceWorld:
         return (self.place / f"{split}.{language}").read_text(encoding="utf-8").splitlines()
 
 
-def make_evidence_world(place: Path, world: World, host: HostCommands) -> EvidenceWorld:
+def make_evidence_world(place: Path, world: World, shell: Shell) -> EvidenceWorld:
     """Write the pairs, then run fairseq-preprocess and `llrnn prior`. `world`: its lexicon."""
     made = EvidenceWorld(place)
     for seed, (split, how_many) in enumerate(SPLITS.items()):
@@ -103,7 +103,7 @@ def make_evidence_world(place: Path, world: World, host: HostCommands) -> Eviden
             found += [_pair(f"el {source_of(NOT_OFFERED)} Karim 4711 tiov 12")]
         for language, lines in zip(("src", "tgt"), zip(*found, strict=True), strict=True):
             (place / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    host.run(
+    shell.run(
         "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", place / "train", "--validpref", place / "valid",
         "--testpref", place / "test", "--destdir", made.data,
     )  # fmt: skip
@@ -122,7 +122,7 @@ def make_evidence_world(place: Path, world: World, host: HostCommands) -> Eviden
         "lexical": (*features, *evidence, *lexical, "--evidence-weight", 0.5),
         "numbers": (*features, "--evidence", "numbers"),
     }.items():
-        host.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)
+        shell.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)
     return made
 
 

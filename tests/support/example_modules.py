@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
-from host_commands import Result, run_script
+from shell import Result, run_script
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES, SCRIPTS = ROOT / "examples", ROOT / "scripts"

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, PathDistribution, distribution
 from pathlib import Path
 
-from host_commands import Result, run_script
 from packaging.requirements import Requirement
+from shell import Result, run_script
 
 LEFT_OUT = {"torchaudio"}  # fairseq asks for it; scripts/setup.sh says why it is not here
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from host_commands import HostCommands
+from shell import Shell
 
 NOUNS = {
     "Masc": "chat jardin pont lac mur roi train vent pain livre bois champ feu".split(),
@@ -110,14 +110,14 @@ TRAINING = [
 ]  # fmt: skip
 
 
-def make_world(place: Path, host: HostCommands) -> World:
+def make_world(place: Path, shell: Shell) -> World:
     """Write the texts and the lexicon, then run fairseq-preprocess and `llrnn prior`."""
     world = World(place)
     for seed, (split, how_many) in enumerate(SPLITS.items()):
         lines = sentences(how_many, seed) + (every_word_once() if split == "train" else [])
         (place / f"{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     write_lexicon(place / "lexicon.tsv")
-    host.run(
+    shell.run(
         "fairseq-preprocess", "--only-source", "--trainpref", place / "train.txt", "--validpref",
         place / "valid.txt", "--testpref", f"{place / 'test.txt'},{place / 'test1.txt'}", "--destdir", world.data,
     )  # fmt: skip
@@ -129,7 +129,7 @@ def make_world(place: Path, host: HostCommands) -> World:
         "separate": (*features, "--input-features", "POS", "--input-top-words", 30),
         "softmax": ("--softmax",),
     }.items():
-        host.run("llrnn", "prior", *dictionary, *options, "--out", world.prior(name))
+        shell.run("llrnn", "prior", *dictionary, *options, "--out", world.prior(name))
     return world
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from host_commands import HostCommands
+from shell import Shell
 from tiny_world import EVERY_SENTENCE, SPLITS, USER_DIR, Setting, World, read_checkpoint
 
 SIZES = {
@@ -61,14 +61,14 @@ class TranslationWorld:
         return (self.place / f"{split}.src").read_text(encoding="utf-8").splitlines()
 
 
-def make_translation_world(place: Path, world: World, host: HostCommands) -> TranslationWorld:
+def make_translation_world(place: Path, world: World, shell: Shell) -> TranslationWorld:
     """Write the pairs, then run fairseq-preprocess and `llrnn prior`."""
     for split in SPLITS:
         lines = world.text(split)
         (place / f"{split}.tgt").write_text("\n".join(lines) + "\n", encoding="utf-8")
         (place / f"{split}.src").write_text("\n".join(map(source_of, lines)) + "\n", encoding="utf-8")
     made = TranslationWorld(place, world)
-    host.run(
+    shell.run(
         "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", place / "train", "--validpref",
         place / "valid", "--testpref", place / "test", "--destdir", made.data,
     )  # fmt: skip
@@ -79,19 +79,19 @@ def make_translation_world(place: Path, world: World, host: HostCommands) -> Tra
         "softmax": ("--softmax",),
         "lexical": (*features, "--lexical-translation", made.data, "--lexical-weight", "learned", "--aligner", "ibm1"),
     }.items():
-        host.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)
+        shell.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)
     return made
 
 
 def assert_resumed_is_never_stopped(
-    host: HostCommands, translation: TranslationWorld, place: Path, options: Sequence[str], prior: str = "prior"
+    shell: Shell, translation: TranslationWorld, place: Path, options: Sequence[str], prior: str = "prior"
 ) -> Path:
     """Three epochs of llrnn_lstm at once, and with a stop after the first, end in the same weights: its checkpoint."""
     checkpoints = []
     for name, stops in (("whole", (3,)), ("parts", (1, 3))):
         for stop in stops:
             arguments = translation.train_args(prior=prior, save_dir=place / name)
-            host.run("fairseq-train", *arguments, *options, "--max-epoch", stop)
+            shell.run("fairseq-train", *arguments, *options, "--max-epoch", stop)
         checkpoints.append(place / name / "checkpoint_last.pt")
     whole, parts = (read_checkpoint(path)["model"] for path in checkpoints)
     assert all(torch.equal(value, parts[name]) for name, value in whole.items())

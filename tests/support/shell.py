@@ -5,7 +5,7 @@ module as `__main__` with the given arguments, files as its standard streams, an
 nobody catches. So a command costs its work alone and leaves nothing behind for the next. Where the order of imports or
 the signal to a process matters, the tests start the real console scripts instead.
 
-    python tests/support/host_commands.py      the server: JSON requests on stdin, exit statuses on stdout
+    python tests/support/shell.py      the server: JSON requests on stdin, exit statuses on stdout
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def assert_says(result: Result, *words: str) -> None:
     assert "Traceback" not in result.err
 
 
-class HostCommands:
+class Shell:
     """The client of the server below."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ def script(command: str) -> str:
 def run_script(
     *argv: object, cwd: Path | None = None, code: int | None = 0, variables: Mapping[str, str] | None = None
 ) -> Result:
-    """Run a real process from nothing; as HostCommands.run otherwise. `variables` are added to its environment."""
+    """Run a real process from nothing; as Shell.run otherwise. `variables` are added to its environment."""
     done = subprocess.run(
         [str(a) for a in argv], cwd=cwd or ROOT, env={**environment(), **(variables or {})}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True,
