@@ -195,6 +195,14 @@ def test_a_model_of_another_task(shell: Shell, translation: TranslationWorld, ar
     assert f"a model {arch} needs --task {its}" in result.err and "Traceback" not in result.err
 
 
+def test_a_model_under_a_task_of_fairseqs_own(shell: Shell, translation: TranslationWorld) -> None:
+    data, user_dir = translation.world.task_args()[0], ("--user-dir", "fairseq_llrnn")
+    stock = (data, *user_dir, "--task", "language_modeling", "--criterion", "cross_entropy", "--cpu")
+    result = shell.run("fairseq-train", *stock, "--arch", "llrnn_lm", "--max-tokens", 99, "--no-save", code=None)
+    assert "needs --task llrnn_language_modeling --prior DIR, found the task LanguageModelingTask" in result.err
+    assert result.code != 0 and "Traceback" not in result.err
+
+
 def test_a_checkpoint_of_another_task(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
     shell.run("fairseq-train", *translation.world.train_args(save_dir=tmp_path), "--max-update", 1)
     path = tmp_path / "checkpoint_last.pt"

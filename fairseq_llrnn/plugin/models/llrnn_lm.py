@@ -1,12 +1,13 @@
 """llrnn_lm: a recurrent language model that ends in a log-linear layer, whose defaults are the paper's sizes (§5.2)."""
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, field
 
 from fairseq.models import FairseqLanguageModel, register_model
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.options import (
     RecurrentDecoderConfig,
     build_head,
@@ -31,6 +32,11 @@ class LLRNNLanguageModel(FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a recurrent network (Dymetman & Xiao 2016)."""
 
     decoder: RecurrentDecoder
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        enter_command()
+        super().add_args(parser)
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNLanguageModelConfig, task: FairseqTask) -> "LLRNNLanguageModel":

@@ -1,6 +1,6 @@
 """llrnn_lstm: a recurrent encoder-decoder with attention that ends in a log-linear layer."""
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
 from fairseq_llrnn.plugin.models.options import (
@@ -95,6 +96,11 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
 
     encoder: LSTMTranslationEncoder
     decoder: AttentionDecoder
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        enter_command()
+        super().add_args(parser)
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNLSTMConfig, task: FairseqTask) -> "LLRNNLSTMModel":

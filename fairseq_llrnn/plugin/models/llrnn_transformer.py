@@ -23,6 +23,7 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
@@ -120,6 +121,7 @@ class LLRNNTransformerModel(TransformerModel):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
+        enter_command()
         super().add_args(parser)
         read_as_text(parser)
         parser.add_argument(
