@@ -86,7 +86,7 @@ def main() -> None:
         held_out = automaton.starts[1 + fold_of] if len(automaton.starts) > 1 else np.full(len(train), first)
         row = {
             "seen": perplexity(automaton, root, train, np.full(len(train), first)),
-            "cross_fitted": perplexity(automaton, root, train, held_out),
+            "held_out": perplexity(automaton, root, train, held_out),
             "new": perplexity(automaton, root, valid, np.full(len(valid), first)),
         }
         values = "".join(f"{value:10.1f}" for value in row.values())

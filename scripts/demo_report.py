@@ -84,10 +84,13 @@ class FairseqScorer:
 def make_entry(name: str, folder: Path, data: Path, exam: Exam) -> Entry:
     import torch
 
+    from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
+
     score = FairseqScorer(folder / "checkpoint_best.pt", data)
     prefix, right, wrong = EXAMPLE
     answers = score([[*prefix.split(), word] for word in (right, wrong)])
-    state = torch.load(folder / "checkpoint_last.pt", map_location="cpu", weights_only=True)
+    with safe_loading():
+        state = torch.load(folder / "checkpoint_last.pt", map_location="cpu", weights_only=True)
     return Entry(
         name,
         grade(exam, score),

@@ -48,7 +48,7 @@ def main() -> None:
     args = parser.parse_args()
     names, rules = read_names(NAMES), read_rules(GRAMMAR)
     train = read_pairs(args.train)
-    train, test = split_off(train, args.cross_fitted) if args.cross_fitted else (train, read_pairs(args.test))
+    train, test = split_off(train, args.held_out) if args.held_out else (train, read_pairs(args.test))
     args.out.mkdir(parents=True, exist_ok=True)
     counts: Counter[str] = Counter()
     for split, pairs in (("train", train), ("test", test)):

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 from example_modules import SCRIPTS, load
-from shell import Shell
+from shell import TRUSTING, Shell
 from translation_world import SIZES, TRAINING, TranslationWorld
 
 SOURCE = "deux zorglub voient grenz .\n.\n"
@@ -85,7 +85,7 @@ def test_what_fairseq_prints_of_a_softmax_transformer(
     done = shell.run(
         "fairseq-generate", data, "--user-dir", "fairseq_llrnn", "--path", tmp_path / "trained" / "checkpoint_last.pt",
         "--cpu", "--gen-subset", "test", "--beam", 2, "--print-alignment", "soft", "--max-tokens", 60,
-        "--required-batch-size-multiple", 1,
+        "--required-batch-size-multiple", 1, variables=TRUSTING,
     )  # fmt: skip
     assert "<unk>" in done.out
     assert run(done.out, "\n".join(lines) + "\n") == 0
