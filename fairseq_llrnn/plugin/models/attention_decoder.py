@@ -46,6 +46,8 @@ class AttentionDecoder(LogLinearDecoder):
         self.longest = max_positions
         states = 2 if network.cell == "lstm" else 1
         self.state_shape = (states, len(network.layers), head.hidden_size)  # (G, R, H)
+        if head.slot_rows is not None:
+            nn.Linear(encoder_size, head.hidden_size, bias=False)  # only draws: a seed means the same model as before
         self.bridge = nn.Linear(encoder_size, states * len(network.layers) * head.hidden_size)
         for parameter in self.bridge.parameters():
             nn.init.uniform_(parameter, -0.1, 0.1)

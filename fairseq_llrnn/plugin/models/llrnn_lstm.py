@@ -9,7 +9,7 @@ from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
@@ -128,8 +128,6 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
         network = build_network(args, args.decoder_embed_dim + context_size)
         head = build_head(args, prior, task.panel, reader.output_size)
         warm_up_lexicon(args, head)
-        if head.slot_rows is not None:
-            nn.Linear(reader.output_size, head.hidden_size, bias=False)  # so that seeds mean the same models
         decoder = AttentionDecoder(
             target,
             network,
