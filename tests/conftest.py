@@ -1,9 +1,10 @@
-"""What all tests share: one thread per process, markers by folder, and skipping where data or fairseq are absent."""
+"""What all tests share: one thread and so much memory per process, markers by folder, skipping what is absent."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import resource
 
 # Before torch is imported: on a small machine threads of many small operators only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -22,6 +23,13 @@ from translation_world import TranslationWorld, make_translation_world
 # How long an example takes says nothing on machines that do something else as well.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
+
+# A leak fails a test and not a machine. So much may each process allocate, those that tests start too; what it maps
+# from files or only reserves, as CUDA does, does not count.
+MEMORY_LIMIT = 6 << 30
+soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+if soft == resource.RLIM_INFINITY or soft > MEMORY_LIMIT:
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_LIMIT, hard))
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"

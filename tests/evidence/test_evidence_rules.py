@@ -154,7 +154,12 @@ def test_knowing_more_makes_no_name_and_no_copy(word: str) -> None:
 
 @given(
     SOME_KINDS,
-    st.dictionaries(TOKENS.filter(is_token), st.lists(TOKENS.filter(is_token), min_size=1).map(tuple), min_size=1),
+    st.dictionaries(
+        TOKENS.filter(is_token),
+        st.lists(TOKENS.filter(is_token), min_size=1, max_size=9).map(tuple),
+        min_size=1,
+        max_size=9,
+    ),
     st.floats(min_value=0, exclude_min=True, allow_infinity=False),
 )
 def test_descriptions_survive_json(kinds: list[str], mapping: dict[str, tuple[str, ...]], weight: float) -> None:

@@ -12,7 +12,9 @@ from fairseq_llrnn.features.lexicon import Lexicon, feature_group
 
 NAMES = st.sampled_from(["POS:NOUN", "POS:VERB", "Gender:Fem", "Shape:SmallNumber", "Number:Plur"])
 VALUES = st.floats(allow_nan=False, allow_infinity=False, width=32)
-ENTRIES = st.lists(st.tuples(st.sampled_from(["la", "porte", "12"]), st.dictionaries(NAMES, VALUES)))
+ENTRIES = st.lists(
+    st.tuples(st.sampled_from(["la", "porte", "12"]), st.dictionaries(NAMES, VALUES, max_size=9)), max_size=9
+)
 
 
 def lexicon_of(entries: list[tuple[str, dict[str, float]]]) -> Lexicon:
@@ -89,9 +91,7 @@ def test_a_value_that_is_not_finite_is_refused(value: float) -> None:
 
 @pytest.mark.parametrize("name", ["Gender", "Gender:", ":Fem", ""])
 def test_a_name_without_group_or_value_is_refused(name: str) -> None:
-    message = (
-        f"word 'un': {name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem"
-    )
+    message = f"word 'un': {name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem"
     with pytest.raises(DataError, match=message):
         Lexicon().add("un", [name])
 
