@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
+from fairseq_llrnn.prior.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.prior.manifest import FORMAT, JSON_FILE, REBUILD, SOURCE_HASH, VERSION, read_description
 from fairseq_llrnn.prior.part import Part
 
@@ -72,13 +72,13 @@ def write_directory(directory: Path, prior: SavedPrior, parts: Mapping[str, Part
 
 
 def _write(directory: Path, prior: SavedPrior) -> None:
-    packed = io.BytesIO()  # numpy's own file would complain a second time, and on stderr, where a disk is full
-    np.savez(packed, **dict(prior.arrays))
-    (directory / ARRAYS_FILE).write_bytes(packed.getvalue())
+    arrays = directory / ARRAYS_FILE
+    with arrays.open("wb") as file:
+        write_arrays(file, prior.arrays)
     _write_words(directory / WORDS_FILE, prior.symbols)
     if prior.source_symbols:
         _write_words(directory / SOURCE_FILE, prior.source_symbols)
-    digest = hashlib.sha256(packed.getvalue()).hexdigest()
+    digest = hashlib.sha256(map_file(arrays)).hexdigest()
     description = {"format": FORMAT, "version": VERSION, "arrays_sha256": digest, **prior.description}
     text = json.dumps(description, ensure_ascii=False, indent=1)
     (directory / JSON_FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
@@ -94,7 +94,7 @@ def read_directory(directory: Path) -> SavedPrior:
     try:
         symbols = _read_words(directory / WORDS_FILE)
         source_symbols = _read_words(directory / SOURCE_FILE) if SOURCE_HASH in description else ()
-        raw = (directory / ARRAYS_FILE).read_bytes()
+        raw = map_file(directory / ARRAYS_FILE)
     except (OSError, UnicodeDecodeError) as error:
         raise PriorError(f"{directory}: a file of the prior cannot be read ({error}); {REBUILD}") from None
     for name, words, expected in (
@@ -108,8 +108,8 @@ def read_directory(directory: Path) -> SavedPrior:
             f"{directory / ARRAYS_FILE}: expected the arrays described in {JSON_FILE}, found {len(raw)} other bytes "
             f"(truncated or changed); copy it again or {REBUILD}"
         )
-    with unsound(directory), np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
-        return SavedPrior(description, symbols, source_symbols, {name: arrays[name] for name in arrays.files})
+    with unsound(directory):
+        return SavedPrior(description, symbols, source_symbols, read_arrays(directory / ARRAYS_FILE, raw))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
     prior.json       format, version, settings, counts, feature names, hashes, the parts in order: for people and checks
     dictionary.txt   the V symbols it was made for, one a line, in fairseq's order
-    arrays.npz       plain numeric arrays (numpy, read with allow_pickle=False); those of a part begin with its name
+    arrays.npz       plain numeric arrays (array_file.py), mapped when read; those of a part begin with its name
     source.txt       the U symbols of the source language, only where some part belongs to them
     NAME/            files of the part NAME, where it has any (those of a frozen model)
 
@@ -285,4 +285,4 @@ class Prior:
 def _add_arrays(digest: Any, arrays: Mapping[str, np.ndarray]) -> None:
     for name, array in arrays.items():
         digest.update(name.encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(np.ascontiguousarray(array).data)

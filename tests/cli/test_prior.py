@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -549,13 +550,11 @@ def test_a_full_disk_leaves_nothing_behind_and_the_earlier_prior_alone(
     assert build().code == 0
     before, names = files(corpus.out), sorted(p.name for p in corpus.place.iterdir())
 
-    write = Path.write_bytes
-
-    def full(path: Path, data: bytes) -> int:
-        write(path, data[: len(data) // 2])
+    def full(file: IO[bytes], _: object) -> None:
+        file.write(b"half of them")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("fairseq_llrnn.prior.directory.write_arrays", full)
     assert build("--top-words", 4).error.startswith(
         f"{corpus.out}: the prior cannot be written (No space left on device); check the rights and the free space"
     )
