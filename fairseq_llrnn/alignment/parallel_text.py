@@ -11,7 +11,7 @@ import numpy as np
 from fairseq_llrnn.alignment.aligners import Bitext, Sentences
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import EOS, UNK
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.features.text_words import read_ids
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ParallelText:
 
 def _sentences(path: Path | str, symbols: Sequence[str]) -> Sentences:
     """The lines of a text, each with </s> behind it, words that the symbols lack as <unk>."""
-    index = {symbol: i for i, symbol in enumerate(symbols)}
-    rows = [[*(index.get(word, index[UNK]) for word in line.split()), index[EOS]] for _, line in iter_lines(path)]
-    tokens = np.array([token for row in rows for token in row], dtype=np.int64)
-    return Sentences(tokens, np.cumsum([0, *map(len, rows)]))
+    words, lengths = read_ids([path], symbols, symbols.index(UNK))
+    ends = lengths.cumsum()
+    tokens = np.insert(words.astype(np.int64), ends, symbols.index(EOS))
+    return Sentences(tokens, np.concatenate([[0], ends + np.arange(1, len(ends) + 1)]))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.text_words import count_blocks
 from fairseq_llrnn.files.text_lines import iter_lines, place
 
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
@@ -61,24 +61,30 @@ class WordList:
         counts[self.symbols.index(EOS)] = max(1, int(counts.sum()) // WORDS_PER_SENTENCE)
         return counts
 
-    def count_text(self, paths: Iterable[Path | str]) -> np.ndarray:
-        """Counts (V,) of the symbols in tokenised texts: </s> once a line, words outside the dictionary as <unk>.
-
-        <unk> counts as seen once at least, as in `counts_with_ends`; a text without any word of the dictionary is of
-        another language or file, and counts nothing.
+    def count_text(self, paths: Sequence[Path | str], workers: int | None = None) -> np.ndarray:
+        """Counts (V,) of the symbols in tokenised texts; workers: processes (None: one for each core).
 
         Raises:
             DataError: a file that cannot be read or is not UTF-8.
         """
+        return self.counts_of(count_blocks(paths, workers))
+
+    def counts_of(self, found: Iterable[tuple[Mapping[str, int], int]]) -> np.ndarray:
+        """Counts (V,) of the symbols in parts of a text: </s> once a line, words outside the dictionary as <unk>.
+
+        <unk> counts as seen once at least, as in `counts_with_ends`; a text without any word of the dictionary is of
+        another language or file, and counts nothing.
+
+        Args:
+            found: of each part, how often each word occurs, and how many lines it has.
+        """
         index = {s: i for i, s in enumerate(self.symbols)}
         unk, eos = index[UNK], index[EOS]
         counts = np.zeros(len(self), dtype=np.int64)
-        for path in paths:
-            lines = tqdm(iter_lines(path), f"counting {Path(path).name}", unit=" lines", leave=False, disable=None)
-            for _, line in lines:
-                for word in line.split():
-                    counts[index.get(word, unk)] += 1
-                counts[eos] += 1
+        for words, lines in found:
+            ids = np.array([index.get(word, unk) for word in words], dtype=np.int64)
+            np.add.at(counts, ids, np.fromiter(words.values(), dtype=np.int64, count=len(words)))
+            counts[eos] += lines
         counts[unk] = max(1, counts[unk])
         known = counts.sum() - counts[unk] - counts[eos] > 0
         return counts if known else np.zeros_like(counts)

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -32,7 +33,8 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.spelling import suffix_features
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.text_blocks import Block, map_blocks
+from fairseq_llrnn.files.text_lines import place, shown
 
 BEGINS, GOES_ON = "▁", "@@"
 STEPS = 4  # a share is told in quarters
@@ -123,6 +125,23 @@ CONVENTIONS: Mapping[str, Convention] = {
 }
 
 
+def pieces_of_block(name: str, block: Block) -> tuple[dict[tuple[str, ...], int], tuple[int, str] | None, bool]:
+    """How often each split word occurs; the first line that is not empty; and whether a piece has a mark.
+
+    Args:
+        name: of a convention.
+    """
+    convention, counts = CONVENTIONS[name], Counter[tuple[str, ...]]()
+    first: tuple[int, str] | None = None
+    any_marked = False
+    for number, line in block.lines():
+        pieces = line.split()
+        first = (number, line.strip()) if first is None and pieces else first
+        any_marked = any_marked or any(map(convention.is_marked, pieces))
+        counts.update(map(tuple, convention.split_words(pieces)))
+    return dict(counts), first, any_marked
+
+
 @dataclass(frozen=True)
 class PieceText:
     """The different split words of a text, and how often each occurs."""
@@ -131,8 +150,10 @@ class PieceText:
     counts: Mapping[tuple[str, ...], int]  # D
 
     @classmethod
-    def read(cls, paths: Iterable[Path | str], convention: Convention) -> PieceText:
-        """Read texts, one sentence a line, pieces between blanks.
+    def read(
+        cls, paths: Iterable[Path | str], convention: Convention, workers: int | None = None
+    ) -> PieceText:
+        """Read texts, one sentence a line, pieces between blanks; workers: processes (None: one for each core).
 
         Raises:
             DataError: a file that cannot be read, or without one piece of the convention's mark.
@@ -141,12 +162,10 @@ class PieceText:
         for path in paths:
             first: tuple[int, str] | None = None
             any_marked = False
-            lines = tqdm(iter_lines(path), f"words of {Path(path).name}", unit=" lines", leave=False, disable=None)
-            for number, line in lines:
-                pieces = line.split()
-                first = (number, line.strip()) if first is None and pieces else first
-                any_marked = any_marked or any(map(convention.is_marked, pieces))
-                counts.update(map(tuple, convention.split_words(pieces)))
+            blocks = map_blocks(partial(pieces_of_block, convention.name), [path], "counting words", workers)
+            for found, beginning, marked in blocks:
+                first, any_marked = first or beginning, any_marked or marked
+                counts.update(found)
             if first is not None and not any_marked:
                 raise DataError(
                     f"{place(path, first[0])}: expected a text in pieces, with {convention.rule} (--pieces "

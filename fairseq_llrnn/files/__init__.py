@@ -1,5 +1,7 @@
 """Text files, line by line, and files that are written as a whole or not at all.
 
     text_lines.py    plain or gzip, with errors that name the place
+    text_blocks.py   large texts in blocks, worked on by several processes
+    processes.py     a function over many inputs in several processes
     atomic_write.py  written under a temporary name, then renamed
 """

@@ -4,7 +4,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
@@ -33,8 +33,26 @@ def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
     Raises DataError for a file that cannot be read, is no whole gzip file, or has a line that is not UTF-8 or
     longer than MAX_LINE_BYTES.
     """
+    with opened(path) as (source, _):
+        number = 0
+        while raw := source.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            yield number, decoded(raw, path, number)
+
+
+@contextmanager
+def opened(path: Path | str) -> Iterator[tuple[io.BufferedReader | gzip.GzipFile, io.BufferedReader]]:
+    """A file to read bytes from, unpacked if it is gzip; and the file on disk itself, which knows how far it was read.
+
+    What goes wrong with the file is a DataError.
+    """
     try:
-        yield from _iter_lines(path)
+        with ExitStack() as stack:
+            plain = stack.enter_context(open(path, "rb"))
+            source: io.BufferedReader | gzip.GzipFile = plain
+            if plain.peek(2)[:2] == GZIP_MAGIC:
+                source = stack.enter_context(gzip.GzipFile(fileobj=plain, mode="rb"))
+            yield source, plain
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(
             f"{path}: expected a whole gzip file, found: {error}; copy or compress it again"
@@ -44,27 +62,20 @@ def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
         raise DataError(f"{path}: cannot be read: {reason}; check the path and its rights") from error
 
 
-def _iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
-    with ExitStack() as stack:
-        plain = stack.enter_context(open(path, "rb"))
-        source: io.BufferedReader | gzip.GzipFile = plain
-        if plain.peek(2)[:2] == GZIP_MAGIC:
-            source = stack.enter_context(gzip.GzipFile(fileobj=plain, mode="rb"))
-        number = 0
-        while raw := source.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            if len(raw) > MAX_LINE_BYTES:
-                raise DataError(
-                    f"{place(path, number)}: the line has more than {MAX_LINE_BYTES:,} bytes; expected one "
-                    "short row a line. Is this the right file, and are its line ends those of a text file?"
-                )
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{place(path, number)}, byte {error.start + 1}: expected UTF-8, found the byte "
-                    f"0x{raw[error.start]:02x} ({error.reason}); convert the file to UTF-8"
-                ) from error
-            if number == 1:
-                line = line.removeprefix(BYTE_ORDER_MARK)
-            yield number, line.rstrip("\r\n")
+def decoded(raw: bytes, path: Path | str, number: int) -> str:
+    """A line without its end. Raises DataError for one that is not UTF-8 or longer than MAX_LINE_BYTES."""
+    if len(raw) > MAX_LINE_BYTES:
+        raise DataError(
+            f"{place(path, number)}: the line has more than {MAX_LINE_BYTES:,} bytes; expected one "
+            "short row a line. Is this the right file, and are its line ends those of a text file?"
+        )
+    try:
+        line = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{place(path, number)}, byte {error.start + 1}: expected UTF-8, found the byte "
+            f"0x{raw[error.start]:02x} ({error.reason}); convert the file to UTF-8"
+        ) from error
+    if number == 1:
+        line = line.removeprefix(BYTE_ORDER_MARK)
+    return line.rstrip("\r\n")

@@ -21,8 +21,8 @@ from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
+from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
-from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms
@@ -66,20 +66,22 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
             "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
         )
     source = _source_symbols(options, path)
-    text, counts = _piece_text(options, path, words), _counts(options, words)
+    text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
     lexicon = _lexicon(options, words, text)
     settings = _settings(options, background)
     for_source = evidence is not None and "patterns" in evidence.kinds
     sources = _sources(options, background)
     prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
     prior = replace(prior, settings={**prior.settings, "background": options.background})
-    prior, more = Leaves(words, counts, as_paths(options.text), options.background_options).add(prior, background)
+    prior, more = Leaves(words, counts, as_paths(options.text), options.background_options, options.workers).add(
+        prior, background
+    )
     notes.update(more)
     if options.background_options.copy_source_words:
         prior = prior.with_part(CopiedWordsPart(), source)
     if options.open_vocabulary is not None:
         floor, types = options.open_vocabulary.floor, options.open_vocabulary.types
-        prior = add_open_vocabulary(prior, words, _all_counts(options, words), lexicon, floor, types)
+        prior = add_open_vocabulary(prior, words, all_counts, lexicon, floor, types)
     prior, more = _with_source(prior, words, options)
     notes.update(more)
     return Built(prior if evidence is None else add_evidence(prior, evidence, source), words, notes)
@@ -117,22 +119,22 @@ def _words(dictionary: Dictionary) -> WordList:
     return WordList(tuple(dictionary), np.zeros(len(dictionary), dtype=np.int64))
 
 
-def _counts(options: PriorOptions, words: WordList) -> np.ndarray:
-    """(V,)"""
-    if options.counts is not None:
-        return options.counts
-    texts = as_paths(options.text)
-    return words.count_text(texts) if texts else words.counts_with_ends()
+def _both_counts(options: PriorOptions, words: WordList) -> tuple[np.ndarray, Mapping[str, int]]:
+    """(V,), and how often each word occurs, those outside the dictionary as well, which an open vocabulary needs.
 
-
-def _all_counts(options: PriorOptions, words: WordList) -> Counter[str]:
-    """How often each word occurs, those outside the dictionary as well, where there is a text."""
-    texts = as_paths(options.text)
-    if texts:
-        return Counter(word for path in texts for _, line in iter_lines(path) for word in line.split())
-    counts = words.counts if options.counts is None else options.counts
-    ordinary = zip(words.symbols, counts.tolist(), words.specials, strict=True)
-    return Counter({symbol: count for symbol, count, special in ordinary if not special})
+    A text is counted once, word by word only where that is needed.
+    """
+    texts, all_counts, counts = as_paths(options.text), Counter[str](), options.counts
+    if texts and options.open_vocabulary is not None:
+        all_counts, lines = count_words(texts, options.workers)
+        counts = words.counts_of([(all_counts, lines)]) if counts is None else counts
+    elif texts and counts is None:
+        counts = words.count_text(texts, options.workers)
+    elif options.open_vocabulary is not None:
+        own = words.counts if counts is None else counts
+        ordinary = zip(words.symbols, own.tolist(), words.specials, strict=True)
+        all_counts = Counter({symbol: count for symbol, count, special in ordinary if not special})
+    return words.counts_with_ends() if counts is None else counts, all_counts
 
 
 def _settings(options: PriorOptions, background: Expression) -> PriorSettings:
@@ -181,7 +183,7 @@ def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> Pi
             f"text in pieces, which shows what words hold a piece, or leave --{' and --'.join(of_words)} out: a piece "
             "then has the features that it shows itself"
         )
-    return PieceText.read(texts, convention) if of_words else None
+    return PieceText.read(texts, convention, options.workers) if of_words else None
 
 
 def _lexicon(options: PriorOptions, words: WordList, text: PieceText | None) -> Lexicon:

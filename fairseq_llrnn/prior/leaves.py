@@ -89,6 +89,7 @@ class Leaves:
     counts: np.ndarray  # (V,) of the unigram
     texts: Sequence[str]  # the training text, tokenised, one sentence a line
     options: BackgroundOptions
+    workers: int | None = None  # processes that read the texts; None: one for each core
 
     def add(self, prior: Prior, expression: Expression) -> tuple[Prior, Counter[str]]:
         """The prior with these backgrounds, and what a user should know about them.
@@ -153,7 +154,7 @@ class Leaves:
                 "estimated from, found none; add it, or give an ARPA file as ngram:FILE"
             )
         else:
-            sentences = read_sentences(texts or self.texts, self.words)
+            sentences = read_sentences(texts or self.texts, self.words, self.workers)
             unigrams = _unigram_below(prior, self.words, sentences) if texts else None
             made = ngram_from_text(
                 sentences, self.words, int(source), options.folds, weight, temperature, unigrams=unigrams
@@ -168,11 +169,25 @@ class Leaves:
         read = read_automaton(source, self.words, options.unknown_symbols, log_weights)
         automaton, notes = tempered(read.automaton, options.temperature), Counter(read.notes)
         if self.texts and not options.copy_source_words:  # what a text can hold is only known beside its source
-            notes.update(_without_probability(automaton, log_weights, self.words, self.texts, options.on_zero))
+            notes.update(self._without_probability(automaton, log_weights))
         if options.on_zero == "floor":
             automaton = floored(automaton, log_weights)
         part = AutomatonPart(automaton, "automaton", 1.0, options.temperature, options.on_zero, log_weights)
         return part, notes
+
+    def _without_probability(self, automaton: Automaton, log_weights: np.ndarray) -> Counter[str]:
+        """Sentences of the texts without probability, counted; the first of them is an error where they are one."""
+        found, on_zero = 0, self.options.on_zero
+        for path in self.texts:
+            sentences = read_sentences([path], self.words, self.workers)
+            places = first_impossible(automaton, log_weights, sentences)
+            bad = np.flatnonzero(places != POSSIBLE)
+            if len(bad) and on_zero == "error":
+                raise DataError(_what_is_wrong(path, int(bad[0]), int(places[bad[0]]), len(bad)))
+            found += len(bad)
+        what = {"skip": "that training leaves out", "floor": "that have a small one by --on-zero floor"}
+        note = f"sentences of --count-text to which the background gives probability zero, {what.get(on_zero)}"
+        return Counter({note: found} if found else {})
 
 
 def _named(atom: Atom, names: Iterator[str]) -> Atom:
@@ -191,7 +206,7 @@ def _cache(size: int, options: BackgroundOptions) -> CachePart:
 
 def _unigram_below(prior: Prior, words: WordList, sentences: Sentences) -> np.ndarray:
     """log b₀ of the prior as a distribution, for n-grams of other sentences: (V,). Raises OptionError for a gap."""
-    seen = np.unique(sentences.tokens)
+    seen = np.flatnonzero(np.bincount(sentences.tokens, minlength=len(words)))
     lost = seen[words.predictable[seen] & ~np.isfinite(prior.log_weights[seen])]
     if len(lost):
         raise OptionError(
@@ -200,23 +215,6 @@ def _unigram_below(prior: Prior, words: WordList, sentences: Sentences) -> np.nd
             "the text to --count-text"
         )
     return prior.log_weights - np.logaddexp.reduce(prior.log_weights)
-
-
-def _without_probability(
-    automaton: Automaton, log_weights: np.ndarray, words: WordList, texts: Sequence[str], on_zero: str
-) -> Counter[str]:
-    """Sentences of the texts without probability, counted; the first of them is an error where they are one."""
-    found = 0
-    for path in texts:
-        sentences = read_sentences([path], words)
-        places = first_impossible(automaton, log_weights, sentences)
-        bad = np.flatnonzero(places != POSSIBLE)
-        if len(bad) and on_zero == "error":
-            raise DataError(_what_is_wrong(path, int(bad[0]), int(places[bad[0]]), len(bad)))
-        found += len(bad)
-    what = {"skip": "that training leaves out", "floor": "that have a small one by --on-zero floor"}
-    note = f"sentences of --count-text to which the background gives probability zero, {what.get(on_zero)}"
-    return Counter({note: found} if found else {})
 
 
 def _what_is_wrong(path: str, sentence: int, where: int, many: int) -> str:

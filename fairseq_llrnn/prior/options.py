@@ -140,6 +140,7 @@ class PriorOptions:
     translations: TranslationOptions | None = None
     evidence: EvidenceOptions | None = None
     open_vocabulary: OpenOptions | None = None
+    workers: int | None = None  # processes that read texts; None: one for each core. The prior does not depend on it
 
     @classmethod
     def softmax(cls) -> PriorOptions:

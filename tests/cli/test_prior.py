@@ -162,6 +162,10 @@ def test_top_words_out_of_range(build: Build, number: int) -> None:
     )
 
 
+def test_no_processes(build: Build) -> None:
+    assert build("--workers", 0).error == "--workers 0: expected a number of processes of at least 1"
+
+
 def test_top_words_that_are_no_number(build: Build) -> None:
     done = build("--top-words", "many")
     assert done.code == 2

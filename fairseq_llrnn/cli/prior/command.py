@@ -14,6 +14,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.files.processes import MOST_BY_DEFAULT
 from fairseq_llrnn.ngrams.unigram import SMOOTHINGS
 from fairseq_llrnn.prior.building import Built, build
 from fairseq_llrnn.prior.options import PriorOptions
@@ -39,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--count-text", nargs="+", default=[], metavar="FILE",
         help="tokenised text that ranks the words and makes the unigram (default: the counts in --dict, where the end "
         "of sentence is not counted and is taken to come after every 25 words)",
+    )  # fmt: skip
+    files.add_argument(
+        "--workers", type=int, metavar="N",
+        help="processes that read texts and align words; the prior does not depend on it (default: one for each core, "
+        f"at most {MOST_BY_DEFAULT})",
     )  # fmt: skip
     sources = parser.add_argument_group("where features of words come from")
     sources.add_argument(
@@ -146,6 +152,8 @@ def run(args: argparse.Namespace) -> int:
 
 def options(args: argparse.Namespace) -> PriorOptions:
     """What the command line says. Raises OptionError, DataError: it is wrong, or does not go together."""
+    if args.workers is not None and args.workers < 1:
+        raise OptionError(f"--workers {args.workers}: expected a number of processes of at least 1")
     words = load_dictionary(args.dict)
     opened = prior_open.open_options(args)
     if args.softmax:
@@ -177,6 +185,7 @@ def options(args: argparse.Namespace) -> PriorOptions:
         translations=prior_source.translation_options(args, words),
         evidence=evidence,
         open_vocabulary=opened,
+        workers=args.workers,
     )
 
 

@@ -1,0 +1,116 @@
+"""Large texts in blocks of whole lines, worked on by several processes; results come in the order of the text.
+
+What is done with a block is a function of a module (`words_of_block` of features/text_words.py), which a worker imports
+by its name. The same function runs here where a text is small, or one process is asked for: the results are the same.
+Memory is a few blocks, however long the text is.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tqdm import tqdm
+
+from fairseq_llrnn.files.processes import ordered
+from fairseq_llrnn.files.text_lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, decoded, opened
+
+BLOCK_BYTES = 1 << 22  # of unpacked text: some 700,000 words
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some lines of a text that stand together."""
+
+    path: str
+    first: int  # the number of its first line, from 1
+    raw: bytes  # whole lines
+    read: int  # bytes of the file that were read for it, packed where the file is
+
+    @property
+    def num_lines(self) -> int:
+        """The last line of a file may have no end."""
+        return self.raw.count(b"\n") + (not self.raw.endswith(b"\n"))
+
+    def text(self) -> str:
+        """Its lines with their ends, \\n.
+
+        Raises:
+            DataError: a line that is not UTF-8, or too long.
+        """
+        try:
+            text = self.raw.decode("utf-8")
+        except UnicodeDecodeError:
+            self._complain()
+            raise
+        if self.has_long_line:
+            self._complain()
+        return text.removeprefix(BYTE_ORDER_MARK) if self.first == 1 else text
+
+    def lines(self) -> list[tuple[int, str]]:
+        """Numbers and lines without their ends. Raises DataError, as `text`."""
+        lines = self.text().split("\n")
+        if not lines[-1]:
+            lines.pop()
+        return [(number, line.rstrip("\r")) for number, line in enumerate(lines, self.first)]
+
+    @property
+    def has_long_line(self) -> bool:
+        begin = 0
+        while begin + MAX_LINE_BYTES < len(self.raw):
+            end = self.raw.rfind(b"\n", begin, begin + MAX_LINE_BYTES)
+            if end < 0:
+                return True
+            begin = end + 1
+        return False
+
+    def _complain(self) -> None:
+        """Raise what the first bad line deserves."""
+        for number, line in enumerate(io.BytesIO(self.raw), self.first):
+            decoded(line, self.path, number)
+
+
+def iter_blocks(path: Path | str) -> Iterator[Block]:
+    """The blocks of a UTF-8 file, plain or gzip; a pipe will do too.
+
+    Raises:
+        DataError: the file cannot be read, or is no whole gzip file.
+    """
+    with opened(path) as (source, on_disk):
+        number, before = 1, 0
+        while raw := source.read(BLOCK_BYTES):
+            if not raw.endswith(b"\n"):
+                raw += source.readline(MAX_LINE_BYTES + 1)
+            position = before + len(raw)
+            with suppress(OSError):  # a pipe has no place
+                position = on_disk.tell()
+            block = Block(str(path), number, raw, position - before)
+            yield block
+            number, before = number + block.num_lines, position
+
+
+def map_blocks(
+    function: Callable[[Block], Result], paths: Sequence[Path | str], doing: str, workers: int | None = None
+) -> Iterator[Result]:
+    """The results of all blocks of some files, in order, with a bar on a terminal.
+
+    Args:
+        function: of a module's top level, so that another process finds it by its name.
+        doing: what the bar says, e.g. "counting words". workers: processes; None: `default_workers()`.
+
+    Raises:
+        DataError: the first one in the order of the text.
+    """
+    sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]
+    total = sum(sizes) if len(sizes) == len(paths) else None  # that of a pipe is not known
+    blocks = (block for path in paths for block in iter_blocks(path))
+    with tqdm(total=total, desc=doing, unit="B", unit_scale=True, leave=False, disable=None) as bar:
+        for block, result in ordered(function, blocks, workers):
+            bar.update(block.read)
+            yield result

@@ -1,0 +1,36 @@
+"""A prior does not depend on how many processes read its text, nor on whether the text is packed."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairseq_llrnn.files import text_blocks
+from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+
+WORDS = [*(f"mot{i}ées" for i in range(25)), *(f"X{i}" for i in range(25)), *(str(i) for i in range(20))]
+
+
+def test_any_number_of_processes_builds_the_same_prior(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 2000)
+    random = np.random.default_rng(3)
+    drawn = np.minimum(random.geometric(0.08, size=(400, 8)) - 1, len(WORDS) - 1)
+    text = "".join(" ".join(WORDS[i] for i in line) + "\n" for line in drawn)
+    (tmp_path / "train").write_text(text, encoding="utf-8")
+    (tmp_path / "train.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "dict.txt").write_text("".join(f"{word} 1\n" for word in WORDS[:60]), encoding="utf-8")
+
+    def build(name: str, workers: int) -> Prior:
+        options = PriorOptions(
+            text=tmp_path / name, shapes=True, suffixes=3, top_words=10, background="ngram:2",
+            open_vocabulary=OpenOptions(types=3), workers=workers,
+        )  # fmt: skip
+        return Prior.build(tmp_path / "dict.txt", options)
+
+    built = [build("train", 1), build("train", 2), build("train.gz", 2)]
+    assert len({prior.fingerprint for prior in built}) == 1
+    for prior, name in zip(built, ("one", "two"), strict=False):
+        prior.save(tmp_path / name)
+    assert {path.read_bytes() for path in tmp_path.glob("*/arrays.npz")} == {(tmp_path / "one/arrays.npz").read_bytes()}
+    assert {path.read_bytes() for path in tmp_path.glob("*/prior.json")} == {(tmp_path / "one/prior.json").read_bytes()}
