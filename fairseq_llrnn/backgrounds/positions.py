@@ -29,9 +29,13 @@ class Positions:
     @cached_property
     def log_mass(self) -> Tensor:
         """log B_K(σ), broadcasting to (B, T, S): an N×S tensor where there are corrections, so only on demand."""
-        if isinstance(self.masses, Corrections):
-            return self.masses.dense(self.previous.numel()).view(*self.previous.shape, -1)
-        return self.masses
+        return self.dense(self.masses)
+
+    def dense(self, masses: Tensor | Corrections) -> Tensor:
+        """Log masses in the form of `masses`, whichever it is, as a tensor that broadcasts to (B, T, S)."""
+        if isinstance(masses, Corrections):
+            return masses.dense(self.previous.numel()).view(*self.previous.shape, -1)
+        return masses
 
     def log_share(self, targets: Tensor) -> Tensor:
         """log b(K, x) − log B_K(σ(x)) of the targets: (B, T) -> (B, T)."""

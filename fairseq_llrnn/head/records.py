@@ -61,9 +61,7 @@ class Batch:
     @cached_property
     def log_mass(self) -> Tensor:
         """log B of all classes, broadcasting to (B, T, S + J): dense, so only where it is needed."""
-        if isinstance(self.masses, Corrections):
-            return self.masses.dense(self.positions.previous.numel()).view(*self.positions.previous.shape, -1)
-        return self.masses
+        return self.positions.dense(self.masses)
 
 
 @dataclass(frozen=True)

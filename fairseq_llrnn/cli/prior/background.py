@@ -3,9 +3,9 @@
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from fairseq_llrnn.cli.prior import model as prior_model
+from fairseq_llrnn.cli.prior.numbers import number_or_learned
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS
 from fairseq_llrnn.prior.expression import Atom, atoms
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="symbols of an automaton that the dictionary lacks: an error, or drop what has them (default: error)",
     )  # fmt: skip
     group.add_argument(
-        "--cache-weight", type=_number_or_learned, metavar="W",
+        "--cache-weight", type=number_or_learned, metavar="W",
         help="of cache:N: share of the last N words, between 0 and 1, where the unigram has the rest; or `learned`, "
         f"with the decay (default: {cache.WEIGHT})",
     )  # fmt: skip
@@ -84,15 +84,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of cache:N: what a word counts beside the one that came after it, above 0 and up to 1 (default: "
         f"{cache.DECAY:g}; where it is learned, it begins at {cache.LEARNED_DECAY})",
     )  # fmt: skip
-
-
-def _number_or_learned(text: str) -> float | Literal["learned"]:
-    if text == "learned":
-        return "learned"
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number or `learned`, found {text!r}") from None
 
 
 def background_options(args: argparse.Namespace) -> BackgroundOptions:

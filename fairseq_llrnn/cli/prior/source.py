@@ -6,12 +6,12 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, Bitext, Sentences
 from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.cli.prior.numbers import number_or_learned
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, FORMED, KINDS
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "background of a sentence is mixed with the translations of its source words",
     )  # fmt: skip
     lexical.add_argument(
-        "--lexical-weight", type=_weight, metavar="W",
+        "--lexical-weight", type=number_or_learned, metavar="W",
         help="share of the translations, from 0 to below 1, or `learned` (a parameter of the model; default: "
         f"{TranslationOptions.weight})",
     )  # fmt: skip
@@ -72,15 +72,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--source-dict", metavar="FILE",
         help="dict.txt of the source (default: that of --lexical-translation, or the only other one beside --dict)",
     )  # fmt: skip
-
-
-def _weight(text: str) -> float | Literal["learned"]:
-    if text == "learned":
-        return "learned"
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number or `learned`, found {text!r}") from None
 
 
 def translation_options(args: argparse.Namespace, words: WordList) -> TranslationOptions | None:
