@@ -16,7 +16,7 @@ from fairseq_llrnn import __version__
 from fairseq_llrnn.errors import LLRNNError, OptionError
 
 # The module of each is its name with "_" for "-".
-COMMANDS = ("prior", "show", "explain", "score", "rescore", "report", "user-dir")
+COMMANDS = ("text", "prior", "show", "explain", "score", "rescore", "report", "user-dir")
 
 
 class Command(Protocol):

@@ -17,6 +17,7 @@ import numpy as np
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.rules import KINDS, EvidenceRules
+from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
@@ -24,6 +25,7 @@ from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.case_check import notes_of_case
 from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.leaves import EXAMPLES, STATIC, TRANSLATIONS, Leaves, is_order, kind_of, read_background
@@ -55,6 +57,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         OptionError, DataError: options that do not go together, files that are not what they should be.
     """
     options = options or PriorOptions()
+    if options.lower is not None and options.keep_case:
+        raise OptionError(f"--lower {options.lower}: found --keep-case beside it; leave one of them out")
     words = _words(dictionary)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
     background, patterns = read_background(options.background), _patterns(options)
@@ -72,6 +76,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     for_source = evidence is not None and "patterns" in evidence.kinds
     sources = _sources(options, background)
     prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
+    notes.update(notes_of_case(words, counts, lexicon, options) if text is None else ())
     prior = replace(prior, settings={**prior.settings, "background": options.background})
     prior, more = Leaves(words, counts, as_paths(options.text), options.background_options, options.workers).add(
         prior, background
@@ -188,7 +193,7 @@ def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> Pi
 
 def _lexicon(options: PriorOptions, words: WordList, text: PieceText | None) -> Lexicon:
     lexicon = Lexicon()
-    given = options.lexicon
+    given, language = options.lexicon, language_of(options.lower)
     readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
         (read_conllu, as_paths(options.conllu)),
         (read_tsv_lexicon, [] if isinstance(given, (Lexicon, Mapping)) else as_paths(given)),
@@ -196,7 +201,7 @@ def _lexicon(options: PriorOptions, words: WordList, text: PieceText | None) -> 
     ]
     for read, paths in readers:
         for path in paths:
-            lexicon.update(read(path, lowercase=not options.keep_case))
+            lexicon.update(read(path, lowercase=not options.keep_case, language=language))
     if isinstance(given, Lexicon):
         lexicon.update(given)
     elif isinstance(given, Mapping):
@@ -205,7 +210,8 @@ def _lexicon(options: PriorOptions, words: WordList, text: PieceText | None) -> 
     if options.apertium is not None:
         ordinary = [word for word, special in zip(words.symbols, words.specials, strict=True) if not special]
         looked_up = ordinary if text is None else text.words()
-        lexicon.update(read_apertium(looked_up, analyser=options.apertium, lowercase=not options.keep_case))
+        lowercase = not options.keep_case
+        lexicon.update(read_apertium(looked_up, analyser=options.apertium, lowercase=lowercase, language=language))
     return lexicon
 
 

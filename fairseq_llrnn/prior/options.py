@@ -126,6 +126,7 @@ class PriorOptions:
     shapes: bool = False
     suffixes: int | None = None  # word types that must share a suffix; None: no suffixes
     keep_case: bool = False
+    lower: str | None = None  # the language by whose rules forms are lower-cased; None: none in particular
     pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
     # which features the model has
     top_words: int | Literal["all"] = 2500

@@ -76,6 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words as they are (without this, `lyon` is looked up as Lyon and LYON, too)",
     )  # fmt: skip
     sources.add_argument(
+        "--lower", metavar="LANG",
+        help="the text was lower-cased by the rules of this language: tr or az (İ becomes i, I becomes ı), lt; so are "
+        "treebanks and lexicons then (all other languages need no LANG)",
+    )  # fmt: skip
+    sources.add_argument(
         "--pieces", choices=list(CONVENTIONS),
         help="--dict holds pieces of words: of sentencepiece (`▁` begins a word), or of subword-nmt's bpe (`@@`: the "
         "word goes on); a piece has the features of the words that hold it, by their shares in --count-text, which "
@@ -174,6 +179,7 @@ def options(args: argparse.Namespace) -> PriorOptions:
         shapes=args.shapes,
         suffixes=args.suffixes,
         keep_case=args.keep_case,
+        lower=args.lower,
         pieces=args.pieces,
         top_words=PriorOptions.top_words if args.top_words is None else args.top_words,
         features=args.features,
@@ -191,8 +197,9 @@ def options(args: argparse.Namespace) -> PriorOptions:
 
 def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
-        *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "features", "input_features"),
-        *("top_words", "input_top_words", "patterns", "shapes", "suffixes", "background", "smoothing", "pseudo_count"),
+        *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "lower", "features"),
+        *("input_features", "top_words", "input_top_words", "patterns", "shapes", "suffixes"),
+        *("background", "smoothing", "pseudo_count"),
         *("pieces", *prior_background.NAMES, *prior_model.NAMES, *prior_source.NAMES, *prior_open.NAMES),
     )
     for name in others:

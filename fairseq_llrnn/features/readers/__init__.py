@@ -1,8 +1,25 @@
 """Readers that fill a `Lexicon`: treebanks, word lists, a morphological analyser."""
 
 from fairseq_llrnn.features.readers.apertium import read_apertium
-from fairseq_llrnn.features.readers.conllu import Token, iter_conllu_words, read_conllu
+from fairseq_llrnn.features.readers.conllu import (
+    Token,
+    in_one_word,
+    iter_conllu_sentences,
+    iter_conllu_words,
+    read_conllu,
+    surface_words,
+)
 from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
 from fairseq_llrnn.features.readers.values import read_values
 
-__all__ = ["Token", "iter_conllu_words", "read_apertium", "read_conllu", "read_tsv_lexicon", "read_values"]
+__all__ = [
+    "Token",
+    "in_one_word",
+    "iter_conllu_sentences",
+    "iter_conllu_words",
+    "read_apertium",
+    "read_conllu",
+    "read_tsv_lexicon",
+    "read_values",
+    "surface_words",
+]

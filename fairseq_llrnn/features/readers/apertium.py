@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.casing import upper
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers.apertium_tags import tags_features
 
@@ -33,13 +34,15 @@ PART_OR_TAG = re.compile(r"\\.|(\+)|<([^<>]*)>", re.DOTALL)
 SPECIAL = re.compile(r"([\[\]{}^$/\\@<>*])")
 
 
-def read_apertium(words: Iterable[str], *, analyser: str | Path, lowercase: bool) -> Lexicon:
+def read_apertium(
+    words: Iterable[str], *, analyser: str | Path, lowercase: bool, language: str | None = None
+) -> Lexicon:
     """The lexicon of `words`, each with the union of its analyses; a word without an analysis is no member.
 
     `analyser` is the path of an *.automorf.bin, or the name of an installed mode such as `fra-cat`.
     `lowercase` says that the words come from lower-cased text: `lyon`, without an analysis, is then looked up
-    as Lyon and LYON. Raises DataError where lt-proc or the analyser is missing or fails, or does not know a
-    single word.
+    as Lyon and LYON, with the capitals of `language` (casing.py). Raises DataError where lt-proc or the analyser is
+    missing or fails, or does not know a single word.
     """
     program = shutil.which(PROGRAM)
     if program is None:
@@ -53,7 +56,7 @@ def read_apertium(words: Iterable[str], *, analyser: str | Path, lowercase: bool
     asked = 0
     while batch := list(islice(remaining, WORDS_PER_RUN)):
         asked += len(batch)
-        spellings = [_spellings(word, lowercase) for word in batch]
+        spellings = [_spellings(word, lowercase, language) for word in batch]
         answers = iter(_run(program, automaton, [spelling for group in spellings for spelling in group]))
         for word, group in zip(batch, spellings, strict=True):
             _add_analyses(lexicon, word, [(spelling, next(answers)) for spelling in group])
@@ -80,12 +83,12 @@ def find_analyser(analyser: str | Path) -> Path:
     )
 
 
-def _spellings(word: str, lowercase: bool) -> list[str]:
+def _spellings(word: str, lowercase: bool, language: str | None) -> list[str]:
     if not lowercase:
         return [word]
     # Saint-Denis: every part of a hyphenated name has its capital.
-    title = "-".join(part[:1].upper() + part[1:] for part in word.split("-"))
-    return list(dict.fromkeys((word, title, word.upper())))
+    title = "-".join(upper(part[:1], language) + part[1:] for part in word.split("-"))
+    return list(dict.fromkeys((word, title, upper(word, language))))
 
 
 def _run(program: str, automaton: Path, words: list[str]) -> list[str]:

@@ -1,19 +1,20 @@
 """CoNLL-U treebanks, streamed sentence by sentence, through the `conllu` library.
 
-Only syntactic words (rows with a whole-number ID) are words; multi-word surface rows (`8-9 des`) and empty
-nodes (`8.1`) are skipped and counted.
+Words are the syntactic ones (rows with a whole-number ID): features are theirs. Multi-word surface rows (`8-9 des`) say
+how some of them are written together: `surface_words`. Empty nodes (`8.1`) are skipped. Both are counted.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value, parse_line
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers.ud import feats_features, pos_feature
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
@@ -41,6 +42,22 @@ class Token(NamedTuple):
     def features(self) -> tuple[str, ...]:
         """Part of speech and FEATS as feature names."""
         return self.feats if self.upos is None else (pos_feature(self.upos), *self.feats)
+
+
+class Span(NamedTuple):
+    """A multi-word surface row: syntactic words that are written together."""
+
+    first: int  # IDs
+    last: int
+    form: str
+    line: int
+
+
+class Sentence(NamedTuple):
+    """The syntactic words of a sentence, and which are written together, in the order of the rows."""
+
+    words: list[Token]
+    spans: list[Span]
 
 
 # IDs, heads and FEATS repeat all the time; with them remembered a treebank takes a third less time to read.
@@ -78,38 +95,85 @@ FIELD_PARSERS = {
 
 
 def iter_conllu_words(
-    path: Path | str, lowercase: bool, notes: Counter[str] | None = None
+    path: Path | str, lowercase: bool, notes: Counter[str] | None = None, language: str | None = None
 ) -> Iterator[list[Token]]:
-    """The syntactic words of each sentence.
+    """The syntactic words of each sentence; arguments and errors as of `iter_conllu_sentences`."""
+    for sentence in iter_conllu_sentences(path, lowercase, notes, language):
+        yield sentence.words
 
-    `lowercase` lower-cases forms; `notes` receives the counts of skipped rows.
+
+def iter_conllu_sentences(
+    path: Path | str, lowercase: bool, notes: Counter[str] | None = None, language: str | None = None
+) -> Iterator[Sentence]:
+    """Sentence by sentence.
+
+    `lowercase` lower-cases forms, by the rules of `language` (casing.py); `notes` receives the counts of skipped rows.
     Raises DataError, with file and line, for rows that are not CoNLL-U, and for a file without any sentence.
     """
     notes = Counter() if notes is None else notes
-    sentence: list[Token] = []
+    sentence, spans = list[Token](), list[Span]()
     sentences = 0
     for number, line in iter_lines(path):
         if not line or line.isspace():
             if sentence:
                 sentences += 1
-                yield _checked_heads(sentence, path)
-                sentence = []
+                yield Sentence(_checked_heads(sentence, path), spans)
+            sentence, spans = [], []
         elif not line.startswith("#"):
-            token = _parse_row(line, number, path, len(sentence) + 1, lowercase, notes)
-            if token is not None:
-                sentence.append(token)
+            row = _parse_row(line, number, path, len(sentence) + 1, notes)
+            if row is None:
+                continue
+            row = row._replace(form=lower(row.form, language)) if lowercase else row
+            if isinstance(row, Token):
+                sentence.append(row)
+            else:
+                spans.append(row)
     if sentence:
         sentences += 1
-        yield _checked_heads(sentence, path)
+        yield Sentence(_checked_heads(sentence, path), spans)
     if not sentences:
         raise DataError(
             f"{path}: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?"
         )
 
 
+def surface_words(sentence: Sentence, path: Path | str) -> list[str]:
+    """The words as they are written, `des` and not `de les`.
+
+    Raises:
+        DataError: a row of several words that does not stand right before the first of them.
+    """
+    written, spans, done = list[str](), iter(sentence.spans), 0
+    span = next(spans, None)
+    for number, word in enumerate(sentence.words, start=1):
+        if span is not None and span.line < word.line:
+            if not (number == span.first > done and span.last <= len(sentence.words)):
+                _refuse(span, path)
+            written.append(span.form)
+            done, span = span.last, next(spans, None)
+        if number > done:
+            written.append(word.form)
+    if span is not None:
+        _refuse(span, path)
+    return written
+
+
+def _refuse(span: Span, path: Path | str) -> NoReturn:
+    raise DataError(
+        f"{place(path, span.line)}: expected the row of the words {span.first}-{span.last} right before the first of "
+        f"them, within the sentence, and apart from others, found {shown(span.form)} elsewhere; correct the IDs, or "
+        "write the syntactic words"
+    )
+
+
+def in_one_word(form: str) -> str:
+    """A form that holds blanks (10 000) as texts must have it, where blanks part words: 10_000."""
+    return form if form.isalnum() else "_".join(form.split())
+
+
 def _parse_row(
-    line: str, number: int, path: Path | str, expected_id: int, lowercase: bool, notes: Counter[str]
-) -> Token | None:
+    line: str, number: int, path: Path | str, expected_id: int, notes: Counter[str]
+) -> Token | Span | None:
     columns = line.count("\t") + 1
     if columns != len(COLUMNS):
         raise DataError(
@@ -125,8 +189,9 @@ def _parse_row(
         raise DataError(f"{place(path, number)}: {error}") from error
     token_id = row["id"]
     if isinstance(token_id, tuple):
-        notes[SURFACE_ROWS if token_id[1] == "-" else EMPTY_NODES] += 1
-        return None
+        first, mark, last = token_id
+        notes[SURFACE_ROWS if mark == "-" else EMPTY_NODES] += 1
+        return Span(first, last, row["form"], number) if mark == "-" else None
     if token_id != expected_id:
         raise DataError(
             f"{place(path, number)}: expected the ID {expected_id}, found "
@@ -138,7 +203,7 @@ def _parse_row(
         raise DataError(f"{place(path, number)}: column 2 (FORM) is empty; expected a word")
     deprel = row["deprel"]
     return Token(
-        form=form.lower() if lowercase else form,
+        form=form,
         lemma=row["lemma"],
         upos=None if upos in ("_", "") else upos,
         feats=row["feats"],
@@ -158,14 +223,17 @@ def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
     return sentence
 
 
-def read_conllu(path: Path | str, *, lowercase: bool) -> Lexicon:
-    """The lexicon of a treebank: each form with the union of POS and FEATS of its occurrences."""
+def read_conllu(path: Path | str, *, lowercase: bool, language: str | None = None) -> Lexicon:
+    """The lexicon of a treebank: each form with the union of POS and FEATS of its occurrences.
+
+    `lowercase`, `language`: as for `iter_conllu_sentences`.
+    """
     lexicon = Lexicon()
     seen: set[tuple[str, str | None, tuple[str, ...]]] = set()
-    for sentence in iter_conllu_words(path, lowercase, lexicon.notes):
+    for sentence in iter_conllu_words(path, lowercase, lexicon.notes, language):
         for token in sentence:
             analysis = (token.form, token.upos, token.feats)
             if analysis not in seen:
                 seen.add(analysis)
-                lexicon.add(token.form, token.features)
+                lexicon.add(in_one_word(token.form), token.features)
     return lexicon

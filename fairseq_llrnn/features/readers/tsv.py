@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers.ud import feats_features, pos_feature
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
@@ -74,8 +75,8 @@ def iter_tsv_rows(path: Path | str, notes: Counter[str]) -> Iterator[TsvRow]:
         raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
 
 
-def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
-    """Each form with the union of its rows. `lowercase` lower-cases forms.
+def read_tsv_lexicon(path: Path | str, *, lowercase: bool, language: str | None = None) -> Lexicon:
+    """Each form with the union of its rows. `lowercase` lower-cases forms, by the rules of `language` (casing.py).
 
     Raises DataError as iter_tsv_rows does.
     """
@@ -91,7 +92,7 @@ def read_tsv_lexicon(path: Path | str, *, lowercase: bool) -> Lexicon:
         if met:
             lexicon.notes[CONTRADICTORY] += 1
         met.add(row.feats)
-        lexicon.add(row.form.lower() if lowercase else row.form, row.features)
+        lexicon.add(lower(row.form, language) if lowercase else row.form, row.features)
     tags = {upos for _, _, upos in entries}
     if len(tags) > max(LARGEST_TAG_SET, len(entries) / 10):
         lexicon.notes[MANY_UPOS] += len(tags)

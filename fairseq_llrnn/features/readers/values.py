@@ -3,12 +3,15 @@
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.files.text_lines import iter_lines, place
 
 
-def read_values(path: Path | str, *, lowercase: bool) -> Lexicon:
-    """Each word with its features and their values; blank lines are skipped. `lowercase` lower-cases words.
+def read_values(path: Path | str, *, lowercase: bool, language: str | None = None) -> Lexicon:
+    """Each word with its features and their values; blank lines are skipped.
+
+    `lowercase` lower-cases words, by the rules of `language` (casing.py).
 
     Raises DataError, with file and line, for a row of another shape, a value that is no finite number, a word and
     feature given twice, and a file without rows.
@@ -24,7 +27,7 @@ def read_values(path: Path | str, *, lowercase: bool) -> Lexicon:
                 f"{place(path, number)}: expected word, feature and value with tabs between, found {len(cells)} "
                 "columns; fix the row"
             )
-        word, feature = cells[0].lower() if lowercase else cells[0], cells[1]
+        word, feature = lower(cells[0], language) if lowercase else cells[0], cells[1]
         if (word, feature) in seen:
             raise DataError(
                 f"{place(path, number)}: {feature!r} of word {word!r} was already given in line {seen[word, feature]}; "

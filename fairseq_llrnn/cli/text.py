@@ -1,0 +1,69 @@
+"""`llrnn text`: a treebank's sentences as the text that a model is trained on."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TextIO
+
+from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.casing import language_of
+from fairseq_llrnn.features.readers import in_one_word, iter_conllu_sentences, surface_words
+from fairseq_llrnn.files.atomic_write import whole_file
+
+NAME = "text"
+HELP = "write the words of treebanks as text, a sentence a line"
+EXAMPLES = (
+    "llrnn text --conllu train.conllu --lower > treebank.txt",
+    "llrnn text --conllu train.conllu --words surface --lower tr --out surface.txt",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    given = parser.add_argument_group("the sentences")
+    given.add_argument("--conllu", nargs="+", required=True, metavar="FILE", help="treebanks (CoNLL-U, .gz too)")
+    given.add_argument(
+        "--words", choices=("syntactic", "surface"), default="syntactic",
+        help="syntactic: the words that treebanks annotate, and that `llrnn prior --conllu` gives features to (French "
+        "`à le`); surface: as they are written (`au`). Blanks within a word become `_` (default: syntactic)",
+    )  # fmt: skip
+    result = parser.add_argument_group("the text")
+    result.add_argument(
+        "--lower", nargs="?", const="", metavar="LANG",
+        help="lower-case the words, by the rules of a language: tr or az (İ becomes i, I becomes ı), lt; all others "
+        "need no LANG (default: the words keep their case, for `llrnn prior --keep-case`)",
+    )  # fmt: skip
+    result.add_argument("--out", metavar="FILE", help="where the text goes (default: stdout)")
+
+
+def run(args: argparse.Namespace) -> int:
+    language_of(args.lower)
+    if args.out is not None:
+        check_place(args.out, f"--out {args.out}")
+    sentences, words = 0, 0
+    place: AbstractContextManager[TextIO] = nullcontext(sys.stdout) if args.out is None else whole_file(Path(args.out))
+    try:
+        with place as file:
+            for line in _lines(args.conllu, args.words, args.lower):
+                sentences += 1
+                words += len(line)
+                file.write(" ".join(line) + "\n")
+    except OSError as error:
+        if args.out is None:
+            raise
+        raise DataError(
+            f"{args.out}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
+        ) from error
+    note(f"{many(sentences, 'sentence')}, {many(words, 'word')}")
+    return 0
+
+
+def _lines(paths: list[str], kind: str, casing: str | None) -> Iterator[list[str]]:
+    """The words of each sentence. `casing`: None, or a code of a language, or "" for none in particular."""
+    for path in paths:
+        for sentence in iter_conllu_sentences(path, casing is not None, language=language_of(casing)):
+            words = surface_words(sentence, path) if kind == "surface" else [token.form for token in sentence.words]
+            yield [in_one_word(word) for word in words]

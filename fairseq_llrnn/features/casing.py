@@ -1,0 +1,81 @@
+"""Lower and upper case by the rules of a language, for texts, treebanks and lexicons alike.
+
+Python follows Unicode's rules for all languages: a capital sigma that ends a Greek word becomes ς. Three languages have
+rules of their own (Unicode's SpecialCasing.txt): Turkish and Azerbaijani, where I is ı and İ is i, and Lithuanian,
+where an i or j keeps its dot below another accent.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from fairseq_llrnn.errors import OptionError
+
+TURKIC, LITHUANIAN = ("tr", "az"), ("lt",)
+SYNONYMS = {"tur": "tr", "aze": "az", "azj": "az", "azb": "az", "lit": "lt"}  # codes of three letters
+CODE = re.compile(r"([A-Za-z]{2,3})([-_][A-Za-z0-9]+)*")  # tr, tur, tr_TR
+
+DOT = "\u0307"  # a combining dot above
+_ABOVE = 230  # the combining class of accents above
+_WITH_ACCENT = {"Ì": f"i{DOT}\u0300", "Í": f"i{DOT}\u0301", "Ĩ": f"i{DOT}\u0303"}
+
+
+def language_of(code: str | None) -> str | None:
+    """The language whose rules are meant, by a code such as `tr`, `tur` or `tr_TR`; None, or "": no rules of its own.
+
+    Raises:
+        OptionError: what is no code.
+    """
+    if not code:
+        return None
+    found = CODE.fullmatch(code)
+    if found is None:
+        raise OptionError(
+            f"--lower {code}: expected the code of a language, such as tr, az, lt or el (ISO 639), found another text"
+        )
+    language = found[1].lower()
+    return SYNONYMS.get(language, language)
+
+
+def lower(text: str, language: str | None = None) -> str:
+    """The text in lower case. `language`: of `language_of`."""
+    if language in TURKIC:
+        text = text.replace("I" + DOT, "i").replace("İ", "i").replace("I", "ı")
+    elif language in LITHUANIAN:
+        text = _keep_dots(text)
+    return text.lower()
+
+
+def upper(text: str, language: str | None = None) -> str:
+    """The text in upper case. `language`: of `language_of`."""
+    if language in TURKIC:
+        text = text.replace("i", "İ")
+    elif language in LITHUANIAN:
+        text = re.sub(f"([ijįIJĮ]){DOT}", r"\1", text)
+    return text.upper()
+
+
+def case_key(word: str) -> str:
+    """What words have in common that differ in case only, by the rules of some language: İ, I, i and ı are the same."""
+    return lower(word).replace(DOT, "").replace("ı", "i").replace("ς", "σ")
+
+
+def _keep_dots(text: str) -> str:
+    """Capital I, J and Į, of Lithuanian, in lower case where an accent follows above, and those that have one."""
+    kept = ""
+    for place, letter in enumerate(text):
+        if letter in "IJĮ" and _accent_above(text[place + 1 :]):
+            kept += letter.lower() + DOT
+        else:
+            kept += _WITH_ACCENT.get(letter, letter)
+    return kept
+
+
+def _accent_above(rest: str) -> bool:
+    """Whether a letter that `rest` follows has an accent above it."""
+    for mark in rest:
+        combining = unicodedata.combining(mark)
+        if combining in (0, _ABOVE):
+            return combining == _ABOVE
+    return False

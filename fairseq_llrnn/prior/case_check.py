@@ -1,0 +1,73 @@
+"""Words of a text that a lexicon has in another case only: the text or the lexicon was lower-cased, the other one not.
+
+Such words get no features of the lexicon, and nothing else tells the user of it. V words of the dictionary.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from fairseq_llrnn.features.casing import DOT, case_key, language_of, lower
+from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.prior.options import PriorOptions
+
+ONLY_CASE = "that the lexicon has in another case only"
+
+
+def notes_of_case(words: WordList, counts: np.ndarray, lexicon: Lexicon, options: PriorOptions) -> Counter[str]:
+    """How many words of the dictionary are unknown only because of their case, and which option helps.
+
+    Args:
+        counts: (V,), of the text. lexicon: as it was read, with `options`.
+    """
+    missing = [i for i in np.flatnonzero(~words.specials).tolist() if words.symbols[i] not in lexicon]
+    if not missing or not len(lexicon):
+        return Counter()
+    forms: dict[str, str] = {}
+    for form in lexicon:
+        forms.setdefault(case_key(form), form)
+    found: dict[str, list[int]] = {}
+    ordinary = (word for word, special in zip(words.symbols, words.specials, strict=True) if not special)
+    any_capitals = any(word != lower(word) for word in ordinary)
+    for i in missing:
+        alike = forms.get(case_key(words.symbols[i]))
+        if alike is not None and (advice := _advice(words.symbols[i], alike, options, any_capitals)) is not None:
+            found.setdefault(advice, []).append(i)
+    total = max(1, int(counts[~words.specials].sum()))
+    return Counter(
+        {
+            f"dictionary words ({100 * counts[indices].sum() / total:.1f} % of the text) {ONLY_CASE}, such as "
+            f"{words.symbols[indices[0]]!r}: {advice}": len(indices)
+            for advice, indices in found.items()
+        }
+    )
+
+
+def _advice(word: str, form: str, options: PriorOptions, any_capitals: bool) -> str | None:
+    """What makes `word`, of the dictionary, and `form`, of the lexicon, the same; None where nothing does.
+
+    Args:
+        any_capitals: whether the dictionary has any: a text with capitals has its own reasons for another case.
+    """
+    language = language_of(options.lower)
+    if options.keep_case:
+        if any_capitals:
+            return None
+        turkic = lower(form, "tr") == word != lower(form)
+        return "the text has no capitals; leave --keep-case out" + (" and say --lower tr" if turkic else "")
+    if word != lower(word, language):
+        return (
+            "the text has capitals, and the lexicon was lower-cased; say --keep-case, or lower-case the text (`llrnn "
+            "text --lower` does)"
+        )
+    if language is None and (DOT in form or "ı" in word):
+        return "the text was lower-cased as Turkish is, the lexicon not; say --lower tr (or az)"
+    if language is not None and DOT in word:
+        return (
+            f"the lexicon was lower-cased by --lower {options.lower}, the text by other rules; lower-case the text so, "
+            "too, or leave the option out"
+        )
+    return None
