@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +16,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
+from fairseq_llrnn.files.atomic_write import recover, whole_folder
 from fairseq_llrnn.prior.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.prior.manifest import FORMAT, JSON_FILE, REBUILD, SOURCE_HASH, VERSION, read_description
 from fairseq_llrnn.prior.part import Part
@@ -42,33 +40,28 @@ class SavedPrior:
 
 
 def write_directory(directory: Path, prior: SavedPrior, parts: Mapping[str, Part]) -> None:
-    """Write all files to a temporary name beside `directory`, then rename it.
+    """Write all files to a temporary folder beside `directory`, which then takes its name.
 
     Raises:
         PriorError: the place exists and is no prior, or cannot be written.
     """
     directory = directory.resolve()  # `.` has no name that a rename could take
-    if directory.exists() and not _holds_nothing_else(directory):
-        raise PriorError(
-            f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"
-        )
-    temporary: Path | None = None
     try:
+        recover(directory)
+        if directory.exists() and not _holds_nothing_else(directory):
+            raise PriorError(
+                f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"
+            )
         directory.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
-        _write(temporary, prior)
-        for name, part in parts.items():
-            part.write(temporary / name)
-        temporary.chmod(0o755)
-        _swap(temporary, directory)
+        with whole_folder(directory) as temporary:
+            _write(temporary, prior)
+            for name, part in parts.items():
+                part.write(temporary / name)
     except OSError as error:
         raise PriorError(
             f"{directory}: the prior cannot be written ({error.strerror or error}); "
             "check the rights and the free space there, or give another --out"
         ) from None
-    finally:
-        if temporary is not None and temporary.exists():
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write(directory: Path, prior: SavedPrior) -> None:
@@ -141,21 +134,6 @@ def check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, opti
 def _write_words(path: Path, symbols: Sequence[str]) -> None:
     """One word a line."""
     path.write_text("\n".join(symbols) + "\n", encoding="utf-8", newline="\n")
-
-
-def _swap(new: Path, directory: Path) -> None:
-    """Put `new` in the place of `directory`; if that fails, what was there is there again."""
-    if not directory.exists():
-        os.replace(new, directory)
-        return
-    aside = new.with_name(new.name + ".old")
-    os.replace(directory, aside)
-    try:
-        os.replace(new, directory)
-    except BaseException:  # an interruption, too
-        os.replace(aside, directory)
-        raise
-    shutil.rmtree(aside)
 
 
 def _holds_nothing_else(path: Path) -> bool:

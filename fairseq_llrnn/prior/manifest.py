@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.files.atomic_write import set_aside
 from fairseq_llrnn.prior.part import KINDS, Part
 
 FORMAT = "fairseq_llrnn prior"
@@ -27,9 +28,11 @@ def read_description(directory: Path) -> dict[str, Any]:
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
-        raise PriorError(
-            f"{directory}: expected a prior (a directory with {JSON_FILE}), found none; make one with `llrnn prior`"
-        ) from None
+        aside = set_aside(directory.absolute())
+        found = "none; make one with `llrnn prior`"
+        if aside is not None:
+            found = f"none, since a process that was to replace it was killed; it is in {aside}: move it back"
+        raise PriorError(f"{directory}: expected a prior (a directory with {JSON_FILE}), found {found}") from None
     except (ValueError, RecursionError) as error:
         raise PriorError(f"{path}: expected JSON, found damage ({error}); {REBUILD}") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:

@@ -17,6 +17,7 @@ from shell import script
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.features.readers.apertium import ANALYSERS_FOLDER
+from fairseq_llrnn.files import atomic_write
 from fairseq_llrnn.prior.prior import Prior
 
 Built = Callable[..., Prior]
@@ -582,20 +583,23 @@ def test_a_real_limit_on_what_can_be_written(corpus: Corpus) -> None:
     assert sorted(p.name for p in corpus.place.iterdir()) == ["dict.txt", "train.conllu"]
 
 
+@pytest.mark.parametrize("can_exchange", [True, False])
 def test_a_rename_that_fails_keeps_the_earlier_prior(
-    build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+    can_exchange: bool, build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert build().code == 0
     before, names = files(corpus.out), sorted(p.name for p in corpus.place.iterdir())
     replace = os.replace
 
-    def refuse(source: Path, target: Path) -> None:
+    def refuse(source: Path, target: Path) -> bool:
         new = Path(source) / "prior.json"
         if new.exists() and json.loads(new.read_text(encoding="utf-8"))["settings"]["top_words"] == 4:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         replace(source, target)
+        return False
 
     monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(atomic_write, "exchange", refuse if can_exchange else lambda one, other: False)
     assert "the prior cannot be written (Input/output error)" in build("--top-words", 4).error
     assert files(corpus.out) == before
     assert sorted(p.name for p in corpus.place.iterdir()) == names

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from killed import killed_before
 
 from fairseq_llrnn.alignment.aligners import Bitext, Sentences
 from fairseq_llrnn.alignment.parallel_text import ParallelText
@@ -494,3 +495,21 @@ def test_source_words_that_are_missing_or_others(translated: Path) -> None:
     (translated / "source.txt").unlink()
     with pytest.raises(PriorError, match="a file of the prior cannot be read"):
         Prior.load(translated)
+
+
+def test_a_kill_at_any_moment_leaves_a_whole_prior_in_its_place(tmp_path: Path) -> None:
+    """Between two renames, an earlier version lost it."""
+    place = tmp_path / "prior"
+    old, new = build(), build(PriorSettings(top_words=3))
+    old.save(place)
+    step = 1
+    while killed_before(step, lambda: new.save(place)):
+        try:
+            found = Prior.load(place).settings["top_words"]
+        except PriorError as error:  # no exchange of names here
+            assert f"a process that was to replace it was killed; it is in {tmp_path}/.prior." in str(error)
+        else:
+            assert found in (3, old.settings["top_words"])
+        step += 3
+    Prior.load(place)
+    assert [found.name for found in tmp_path.iterdir()] == ["prior"]

@@ -1,0 +1,140 @@
+"""Temporary files and folders that live as long as the process that made them, also where that is killed.
+
+They lie beside what they are for, so that a rename can put them there, and are called `.NAME.xxxxxxxx.tmp`. Whoever
+makes one holds a lock on it (flock), which ends with the process, however it ends, and is seen by every machine that
+shares the disk. What is not locked is a leftover: the next one to write NAME removes it, and never that of a living
+process. Where the file system has no locks, nothing is removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+LOCK = "lock"  # the file in a temporary folder that is locked; it is made first, and removed last
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+
+
+def temporary_name(name: str) -> str:
+    """A new name for what is to be called `name`."""
+    return f".{name}.{secrets.token_hex(4)}.tmp"
+
+
+@contextmanager
+def temporary_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
+    """A new file beside `path`, open to write, and its name; removed at the end, unless it was renamed.
+
+    Raises OSError.
+    """
+    remove_leftovers(path.parent, path.name.__eq__)
+    while True:
+        temporary = path.with_name(temporary_name(path.name))
+        if (file := _new(temporary)) is not None:
+            break
+    with file:
+        try:
+            yield file, temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def temporary_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside `path`, for the files that become `path`; removed at the end with all that it then holds.
+
+    It holds a file LOCK. Raises OSError.
+    """
+    remove_leftovers(path.parent, path.name.__eq__)
+    while True:
+        folder = path.with_name(temporary_name(path.name))
+        folder.mkdir()
+        with suppress(FileNotFoundError):  # another process took the folder, still empty, for a leftover
+            if (held := _new(folder / LOCK)) is not None:
+                break
+    with held:
+        try:
+            yield folder
+        finally:
+            with suppress(OSError):  # what cannot be removed now is a leftover later
+                _remove(folder)
+
+
+def _new(path: Path) -> BinaryIO | None:
+    """A new file, locked; None if another process took it for a leftover before it was."""
+    file = open(path, "xb")  # noqa: SIM115
+    lock(file.fileno())
+    if os.fstat(file.fileno()).st_nlink:
+        return file
+    file.close()
+    return None
+
+
+def lock(descriptor: int) -> bool:
+    """Lock an open file for as long as it is open; whether that was possible: where it was not, another may hold it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def is_held(descriptor: int) -> bool:
+    """Whether another process holds the lock of an open file. If not, we do, where the file system has locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    return False
+
+
+def remove_leftovers(
+    folder: Path, is_name: Callable[[str], bool], rescue: Callable[[Path], None] = lambda leftover: None
+) -> None:
+    """Remove the temporaries that processes left which live no more; what cannot be removed stays.
+
+    Args:
+        is_name: tells by the names that they were to take which ones are meant.
+        rescue: is called with a leftover folder before it is removed.
+    """
+    for leftover in leftovers(folder, is_name):
+        with suppress(OSError):
+            if not leftover.is_dir():
+                with open(leftover, "r+b") as file:
+                    if lock(file.fileno()):
+                        leftover.unlink()
+            elif not (leftover / LOCK).exists():
+                leftover.rmdir()  # killed before it made the lock, or after it removed it; or about to make it
+            else:
+                with closing(open(leftover / LOCK, "r+b")) as file:
+                    if lock(file.fileno()):
+                        rescue(leftover)
+                        _remove(leftover)
+
+
+def leftovers(folder: Path, is_name: Callable[[str], bool]) -> list[Path]:
+    """The temporaries in a folder for what has such names, whether or not their processes live."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [folder / name for name in names if (found := _TEMPORARY.fullmatch(name)) and is_name(found["name"])]
+
+
+def _remove(folder: Path) -> None:
+    for found in folder.iterdir():
+        if found.name == LOCK:
+            continue
+        if found.is_dir() and not found.is_symlink():
+            shutil.rmtree(found)
+        else:
+            found.unlink()
+    (folder / LOCK).unlink(missing_ok=True)
+    folder.rmdir()
