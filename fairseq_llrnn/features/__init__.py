@@ -8,5 +8,6 @@
     subwords.py       features of subword pieces
     feature_table.py  all features in order, and a sparse row per word
     signatures.py     words with equal rows
+    identities.py     which words have an identity, and which share a signature
     open_words.py     ids of strings that a dictionary lacks
 """

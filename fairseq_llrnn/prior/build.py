@@ -16,7 +16,8 @@ from tqdm import tqdm
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.feature_table import FeatureTable, identity_rows, restrict_groups, top_words
+from fairseq_llrnn.features.feature_table import FeatureTable, identity_rows, restrict_groups
+from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords, words_with_identity
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers.weights import read_weights
 from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
@@ -43,16 +44,17 @@ class Smoothing(Protocol):
 class PriorSettings:
     """Features, and static weights; kept in the prior's JSON."""
 
-    top_words: int | Literal["all"] = 2500
+    top_words: TopWords = AUTO
     features: tuple[str, ...] | None = None  # feature groups of φ; None: all
     input_features: tuple[str, ...] | None = None  # feature groups of ψ; None: as φ
-    input_top_words: int | Literal["all"] | None = None  # None: as top_words
+    input_top_words: TopWords | None = None  # None: as top_words
     shapes: bool = False
     suffix_floor: int | None = None  # None: no suffix features
     background: str = "unigram"  # or "uniform", or the path of a TSV
     smoothing: str = "absolute"
     pseudo_count: float = 1.0
     pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
+    identity_floor: int = IDENTITY_FLOOR  # of `auto`: the count from which a word has an identity
 
 
 def build_prior(
@@ -92,14 +94,14 @@ def build_prior(
     surface = {"Shape": settings.shapes, "Suffix": settings.suffix_floor is not None, "Pattern": patterns is not None}
     surface["Piece"] = settings.pieces is not None
     asked_for = [group for group, wanted in surface.items() if wanted]
-    output = _signatures(words, rows, ordinary, counts, settings.top_words, settings.features, "", asked_for)
+    output = _signatures(words, rows, ordinary, counts, settings, settings.top_words, settings.features, "", asked_for)
     if settings.input_features is None and settings.input_top_words is None:
         read = output
     else:
         groups = settings.features if settings.input_features is None else settings.input_features
         also = asked_for if settings.input_features is None else ()
         top = settings.top_words if settings.input_top_words is None else settings.input_top_words
-        read = _signatures(words, rows, ordinary, counts, top, groups, "input-", also)
+        read = _signatures(words, rows, ordinary, counts, settings, top, groups, "input-", also)
     log_weights = static_weights(words, counts, settings.background, settings)
     used = {
         **asdict(settings),
@@ -148,13 +150,14 @@ def _signatures(
     rows: Sequence[dict[str, float]],
     ordinary: np.ndarray,
     counts: np.ndarray,
-    top: int | Literal["all"],
+    settings: PriorSettings,
+    top: TopWords,
     groups: Sequence[str] | None,
     side: Literal["", "input-"],
     asked_for: Sequence[str] = (),
 ) -> Signatures:
     """The classes of φ, or of ψ; `side` begins the names of their options."""
-    chosen = np.flatnonzero(ordinary) if top == "all" else top_words(counts, ordinary, top, f"--{side}top-words")
+    chosen = words_with_identity(counts, ordinary, top, settings.identity_floor, f"--{side}top-words")
     identity = identity_rows(words.symbols, ~ordinary, chosen)
     kept = restrict_groups(rows, groups, f"--{side}features", asked_for)
     return group_equal_rows(FeatureTable.from_rows([{**a, **b} for a, b in zip(identity, kept, strict=True)]))

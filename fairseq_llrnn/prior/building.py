@@ -40,10 +40,12 @@ Dictionary = WordList | Sequence[str] | str | Path
 
 @dataclass(frozen=True)
 class Built:
-    """A prior, the dictionary that it was built for, and remarks of how many things each is true."""
+    """A prior, the dictionary that it was built for, how often it has each word, and remarks of how many things each is
+    true."""
 
     prior: Prior
     words: WordList
+    counts: np.ndarray  # (V,)
     notes: Counter[str]
 
 
@@ -89,7 +91,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         prior = add_open_vocabulary(prior, words, all_counts, lexicon, floor, types)
     prior, more = _with_source(prior, words, options)
     notes.update(more)
-    return Built(prior if evidence is None else add_evidence(prior, evidence, source), words, notes)
+    return Built(prior if evidence is None else add_evidence(prior, evidence, source), words, counts, notes)
 
 
 def _with_source(prior: Prior, words: WordList, options: PriorOptions) -> tuple[Prior, Counter[str]]:
@@ -157,6 +159,7 @@ def _settings(options: PriorOptions, background: Expression) -> PriorSettings:
         options.background_options.smoothing,
         options.background_options.pseudo_count,
         options.pieces,
+        options.identity_floor,
     )
 
 

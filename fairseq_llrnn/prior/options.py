@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT
+from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS
@@ -129,10 +130,11 @@ class PriorOptions:
     lower: str | None = None  # the language by whose rules forms are lower-cased; None: none in particular
     pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
     # which features the model has
-    top_words: int | Literal["all"] = 2500
+    top_words: TopWords = AUTO  # words with an identity: a number, `all`, or by `identity_floor`
+    identity_floor: int = IDENTITY_FLOOR  # of `auto`: the count from which a word has an identity
     features: tuple[str, ...] | None = None
     input_features: tuple[str, ...] | None = None
-    input_top_words: int | Literal["all"] | None = None
+    input_top_words: TopWords | None = None
     # background
     background: str = "unigram"  # an expression (expression.py)
     background_options: BackgroundOptions = BackgroundOptions()

@@ -13,7 +13,6 @@ from fairseq_llrnn.cli import main as llrnn
 
 # The tiny language has 51 words; training is left to a moment.
 SHORTENED = {
-    "--top-words 2500 ": "",
     "llrnn prior ": "llrnn prior --top-words 20 ",
     "--optimizer adam": "--optimizer adam --max-update 1 --cpu --num-workers 0",
 }

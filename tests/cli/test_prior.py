@@ -170,7 +170,47 @@ def test_no_processes(build: Build) -> None:
 def test_top_words_that_are_no_number(build: Build) -> None:
     done = build("--top-words", "many")
     assert done.code == 2
-    assert "argument --top-words: expected a number of words or `all`, found 'many'" in done.err
+    assert "argument --top-words: expected a number of words, `all` or `auto`, found 'many'" in done.err
+
+
+def test_identities_by_counts(corpus: Corpus, llrnn: Llrnn) -> None:
+    """By default a word has an identity if the text shows it often enough, however many words these are."""
+    text = corpus.write("counted.txt", "le chat la le chat le chat le chat le chat la zut\n")
+    given = ("prior", "--dict", corpus.dictionary, "--count-text", text, "--suffixes", 2, "--out", corpus.out)
+    done = llrnn(*given)
+    assert done.code == 0, done.err
+    prior = Prior.load(corpus.out)
+    assert {w for w in prior.symbols if f"TOPFORM:{w}" in prior.output.features.names} == {"le", "chat"}
+    assert (prior.settings["top_words"], prior.settings["identity_floor"]) == ("auto", 5)
+    assert llrnn(*given, "--identity-floor", 2, "--input-top-words", 1).code == 0
+    prior = Prior.load(corpus.out)
+    assert {w for w in prior.symbols if f"TOPFORM:{w}" in prior.output.features.names} == {"le", "chat", "la"}
+    assert [n for n in prior.input.features.names if n.startswith("TOPFORM")] == ["TOPFORM:le"]
+
+
+def test_an_identity_floor_for_what_the_network_reads(built: Built) -> None:
+    """It goes with --input-top-words auto, too, beside a number of words for the output."""
+    prior = built("--input-top-words", "auto", "--identity-floor", 1)
+    assert "TOPFORM:petite" in prior.input.features.names and "TOPFORM:petite" not in prior.output.features.names
+
+
+def test_a_bad_identity_floor(build: Build) -> None:
+    assert build("--identity-floor", 2).error == (
+        "--identity-floor 2: expected --top-words auto, to which it belongs, found --top-words 3; leave one of them out"
+    )
+    assert build("--top-words", "auto", "--identity-floor", 0).error == (
+        "--identity-floor 0: expected a count of at least 1; for every word, say --top-words all"
+    )
+
+
+def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) -> None:
+    """`zut` and `37` have nothing but NOTTOP; `la`, `le` and `chat` have identities."""
+    dictionary = corpus.write("few.txt", "le 9\nla 8\nchat 7\nzut 4\n37 2\n")
+    text = corpus.write("few-text.txt", "le la chat chat zut 37 le la\n")
+    done = llrnn("prior", "--dict", dictionary, "--count-text", text, "--top-words", 3, "--out", corpus.out)
+    figures = dict(line.rsplit(None, 1) for line in done.out.splitlines()[:-1])
+    assert figures["words that share a signature"] == "2"
+    assert figures["… their part of the text"] == "25.0%"
 
 
 def test_feature_groups(built: Built) -> None:

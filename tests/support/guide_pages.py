@@ -27,7 +27,6 @@ OF_BITEXT = (
 SHORTENED = {
     "--max-epoch 30": "--max-epoch 1",
     "--beam 10 --nbest 10": "--beam 3 --nbest 3",
-    "--top-words 2500": "--top-words 300",
     "256": "32",
 }
 

@@ -4,7 +4,6 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Literal
 
 from fairseq_llrnn.cli.prior import background as prior_background
 from fairseq_llrnn.cli.prior import model as prior_model
@@ -12,6 +11,7 @@ from fairseq_llrnn.cli.prior import open as prior_open
 from fairseq_llrnn.cli.prior import source as prior_source
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords, sharing
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.files.processes import MOST_BY_DEFAULT
@@ -23,7 +23,7 @@ from fairseq_llrnn.prior.parts.evidence import EvidencePart, kinds_text
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
 EXAMPLES = (
-    "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --top-words 2500 --background unigram "
+    "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --background unigram "
     "--out data-bin/prior",
     "llrnn prior --lexicon lexicon.tsv --shapes --suffixes --dict data-bin/dict.txt --count-text train.txt "
     "--background ngram:3 --out data-bin/trigrams",
@@ -88,8 +88,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     features = parser.add_argument_group("which features the model has")
     features.add_argument(
-        "--top-words", type=_words_or_all, metavar="M",
-        help="words with an identity of their own, the most frequent ones; `all` for every word (default: 2500)",
+        "--top-words", type=_top_words, metavar="M",
+        help="words with an identity of their own: the M most frequent ones; `all`; or `auto`, those that the counted "
+        "text shows at least --identity-floor times (default: auto)",
+    )  # fmt: skip
+    features.add_argument(
+        "--identity-floor", type=int, metavar="N",
+        help=f"how often the text has to show a word that gets an identity by `auto` (default: {IDENTITY_FLOOR})",
     )  # fmt: skip
     features.add_argument(
         "--features", type=_names, metavar="GROUPS",
@@ -99,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--input-features", type=_names, metavar="GROUPS", help="feature groups the network reads (ψ; default: as φ)"
     )
     features.add_argument(
-        "--input-top-words", type=_words_or_all, metavar="M", help="identities the network reads (default: --top-words)"
+        "--input-top-words", type=_top_words, metavar="M", help="identities the network reads (default: --top-words)"
     )
     features.add_argument(
         "--softmax", action="store_true",
@@ -131,13 +136,26 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _words_or_all(text: str) -> int | Literal["all"]:
+def _top_words(text: str) -> TopWords:
     if text == "all":
         return "all"
+    if text == AUTO:
+        return AUTO
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number of words or `all`, found {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected a number of words, `all` or `auto`, found {text!r}") from None
+
+
+def _identity_floor(args: argparse.Namespace) -> int:
+    if args.identity_floor is None:
+        return IDENTITY_FLOOR
+    if AUTO not in (AUTO if args.top_words is None else args.top_words, args.input_top_words):
+        raise OptionError(
+            f"--identity-floor {args.identity_floor}: expected --top-words auto, to which it belongs, found "
+            f"--top-words {args.top_words}; leave one of them out"
+        )
+    return int(args.identity_floor)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -182,6 +200,7 @@ def options(args: argparse.Namespace) -> PriorOptions:
         lower=args.lower,
         pieces=args.pieces,
         top_words=PriorOptions.top_words if args.top_words is None else args.top_words,
+        identity_floor=_identity_floor(args),
         features=args.features,
         input_features=args.input_features,
         input_top_words=args.input_top_words,
@@ -198,8 +217,8 @@ def options(args: argparse.Namespace) -> PriorOptions:
 def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
         *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "lower", "features"),
-        *("input_features", "top_words", "input_top_words", "patterns", "shapes", "suffixes"),
-        *("background", "smoothing", "pseudo_count"),
+        *("input_features", "top_words", "identity_floor", "input_top_words", "patterns", "shapes"),
+        *("suffixes", "background", "smoothing", "pseudo_count"),
         *("pieces", *prior_background.NAMES, *prior_model.NAMES, *prior_source.NAMES, *prior_open.NAMES),
     )
     for name in others:
@@ -212,9 +231,12 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
 
 def _print_table(built: Built, evidence: dict[str, int], out: str, seconds: float) -> None:
     counts = {**built.prior.counts(), "ordinary words": int((~built.words.specials).sum())}
+    shared = sharing(built.prior.output, built.counts, ~built.words.specials)
+    counts["words that share a signature"] = shared.words
     width = max(len(name) for name in counts)
     for name, value in counts.items():
         print(f"{name:<{width}}  {value:>10,}")
+    print(f"{'… their part of the text':<{width}}  {shared.tokens:>10.1%}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
     if evidence:
         print(f"evidence among the source words: {kinds_text(evidence)}")

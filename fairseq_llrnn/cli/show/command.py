@@ -16,6 +16,7 @@ from fairseq_llrnn.cli.show import background as show_background
 from fairseq_llrnn.cli.show.source import source_word, source_word_text
 from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, note, percent, printable, probability
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.identities import AUTO
 from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.signatures import Signatures
 from fairseq_llrnn.features.subwords import CONVENTIONS
@@ -261,6 +262,8 @@ def _in_use(name: str, settings: dict[str, Any]) -> bool:
         return settings.get("background") == "unigram"
     if name == "pieces":
         return settings[name] is not None
+    if name == "identity_floor":
+        return AUTO in (settings.get("top_words"), settings.get("input_top_words"))
     return name != "pseudo_count" or (_in_use("smoothing", settings) and settings.get("smoothing") == "additive")
 
 
