@@ -2,23 +2,28 @@
 
 import argparse
 import json
+import math
+import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.stdin import stdin_lines
-from fairseq_llrnn.cli.tables import note
+from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.evaluation.text_bits import TextScore
+    from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore
 
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
 EXAMPLES = (
     "llrnn score --path checkpoint_best.pt < test.txt",
     "llrnn score --path open.pt --open --json < test.txt",
+    "llrnn score --path checkpoint_best.pt --per-sentence < test.txt > scores.tsv",
 )
+COLUMNS = ("line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="spell unknown words: the exact probability of every string (with a prior of --open-vocabulary); without "
         "this, an unknown word is no more than <unk>",
     )  # fmt: skip
-    results.add_argument("--json", action="store_true", help="print the figures as JSON")
+    results.add_argument(
+        "--per-sentence", action="store_true",
+        help="a table with tabs, a row a line: its number, log p in nats, bits, tokens with the end, unknown words, "
+        "the word that has no probability (log p is then -inf), and its words; the sums come last, on stderr",
+    )  # fmt: skip
+    results.add_argument("--json", action="store_true", help="print the sums as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,16 +60,46 @@ def run(args: argparse.Namespace) -> int:
             "prior --open-vocabulary characters` and train it again, or leave --open out"
         )
     scorer.opened = args.open
-    total = scorer.score(stdin_lines())
-    if not total.sentences:
+    if args.per_sentence:
+        total, unscored = _print_sentences(scorer.lines(stdin_lines()))
+    else:
+        total, unscored = scorer.score(stdin_lines()), 0
+    if not total.sentences + unscored:
         raise OptionError("expected a text, found none on stdin; give one sentence a line")
     if total.unknown_words and not args.open:
         note("unknown words are scored as <unk>, whatever they are: these bits are fewer than those of the text")
-    if args.json:
-        print(json.dumps({**total.facts(), "open": args.open}, ensure_ascii=False))
-    else:
-        print(as_table(total, args.open))
+    if total.empty_lines:
+        note(f"{many(total.empty_lines, 'line')} without words; the end of each is scored")
+    if unscored:
+        note(f"{many(unscored, 'line')} without a score, of which the sums know nothing")
+    facts = {**total.facts(), **({"unscored_lines": unscored} if args.per_sentence else {}), "open": args.open}
+    print(
+        json.dumps(facts, ensure_ascii=False) if args.json else as_table(total, args.open),
+        file=sys.stderr if args.per_sentence else sys.stdout,
+    )
     return 0
+
+
+def _print_sentences(lines: Iterable["LineScore"]) -> "tuple[TextScore, int]":
+    """A row for each line; returns the sums, and how many lines have no score."""
+    from fairseq_llrnn.evaluation.text_bits import TextScore
+
+    total, unscored = TextScore(), 0
+    print(*COLUMNS, sep="\t")
+    for line in lines:
+        problem = ""
+        if line.too_long_for is not None:
+            problem = f"more than {line.too_long_for} words"
+        elif (place := line.impossible) is not None:
+            problem = f"word {place + 1}: {line.word(place)}"
+        nats = line.log_prob
+        values = f"{nats:.6f}", f"{-nats / math.log(2):.6f}", len(line.words) + 1, sum(line.unknown), problem
+        print(line.number, *values, " ".join(line.words), sep="\t")
+        if problem:
+            unscored += 1
+        else:
+            total.add(line)
+    return total, unscored
 
 
 def as_table(total: "TextScore", is_open: bool) -> str:

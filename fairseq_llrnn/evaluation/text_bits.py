@@ -11,10 +11,41 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from fairseq_llrnn.features.dictionary import EOS
+
 
 def characters_of(words: Sequence[str]) -> int:
     """Characters of a line with its blanks and its end."""
     return sum(map(len, words)) + max(1, len(words))
+
+
+@dataclass(frozen=True)
+class LineScore:
+    """A line, scored word by word."""
+
+    number: int  # of the line, from 1
+    words: Sequence[str]  # T
+    unknown: Sequence[bool] = ()  # (T,) which of them the dictionary lacks
+    log_probs: Sequence[float] = ()  # (T + 1,) in nats, of every word, or of <unk> in its place, and of the end
+    spelt: Sequence[float] = ()  # (T,) in nats, log Σ_o r_o P_o(w) of unknown words, and 0 of others
+    too_long_for: int | None = None  # the most words that the model takes, fewer than these: nothing is known
+
+    @property
+    def impossible(self) -> int | None:
+        """The place of the first word without probability, from 0, the end being that after the last one; or None."""
+        ends = zip(self.log_probs, (*self.spelt, 0.0), strict=True)
+        return next((place for place, values in enumerate(ends) if not all(map(math.isfinite, values))), None)
+
+    @property
+    def log_prob(self) -> float:
+        """Of the line and its end, in nats; −inf where it has no probability, NaN where nothing is known."""
+        if self.too_long_for is not None:
+            return math.nan
+        return -math.inf if self.impossible is not None else math.fsum(self.log_probs) + math.fsum(self.spelt)
+
+    def word(self, place: int) -> str:
+        """That at a place from 0, or the end."""
+        return self.words[place] if place < len(self.words) else EOS
 
 
 @dataclass
@@ -22,6 +53,7 @@ class TextScore:
     """Sums over a text; bits are −log₂ p."""
 
     sentences: int = 0
+    empty_lines: int = 0  # of the sentences: without words; their ends count
     words: int = 0
     characters: int = 0
     unknown_words: int = 0  # outside the dictionary
@@ -31,24 +63,19 @@ class TextScore:
     spelling_bits: float = 0.0  # and which one; 0 where a model says <unk> of all of them
     end_bits: float = 0.0
 
-    def add(
-        self, words: Sequence[str], unknown: Sequence[bool], log_probs: Sequence[float], spelt: Sequence[float]
-    ) -> None:
-        """A line.
-
-        Args:
-            words: (T,). unknown: (T,) which are. log_probs: (T + 1,) in nats, of every word, or of <unk> in its place,
-                and of the end. spelt: (T,) in nats, log Σ_o r_o P_o(w) of unknown words, and 0 of others.
-        """
-        bits = [-x / math.log(2) for x in log_probs]
+    def add(self, line: LineScore) -> None:
+        """A line that has some probability."""
+        words, unknown = line.words, line.unknown
+        bits = [-x / math.log(2) for x in line.log_probs]
         self.sentences += 1
+        self.empty_lines += not words
         self.words += len(words)
         self.characters += characters_of(words)
         self.unknown_words += sum(unknown)
         self.unknown_characters += sum(len(w) for w, u in zip(words, unknown, strict=True) if u)
         self.unknown_bits += math.fsum(b for b, u in zip(bits[:-1], unknown, strict=True) if u)
         self.known_bits += math.fsum(b for b, u in zip(bits[:-1], unknown, strict=True) if not u)
-        self.spelling_bits -= math.fsum(spelt) / math.log(2)
+        self.spelling_bits -= math.fsum(line.spelt) / math.log(2)
         self.end_bits += bits[-1]
 
     @property

@@ -138,7 +138,7 @@ def test_a_long_list_stays_within_the_terminal(explain: Explain) -> None:
 
 
 def test_several_sentences_and_their_sum(explain: Explain) -> None:
-    done = explain("le chat voit", "-", "la mer tient", stdin="un roi garde\n\n  \nune rose perd")
+    done = explain("le chat voit", "-", "la mer tient", stdin="un roi garde\nune rose perd")
     first_words = [line for line in done.out.splitlines() if line[:3] in ("le ", "un ", "une", "la ")]
     assert [line.split()[0] for line in first_words] == ["le", "un", "une", "la"]
     sentences = objects(explain("--json", "le chat voit", "un roi garde", "une rose perd", "la mer tient"))
@@ -231,6 +231,14 @@ def test_an_empty_sentence(explain: Explain, sentence: str) -> None:
     )
 
 
+def test_an_empty_line_is_a_sentence_without_words(explain: Explain) -> None:
+    """What comes out are as many sentences as went in."""
+    sentences = objects(explain("--json", "-", stdin="le chat\n\n  \nla mer\n"))
+    assert [s["sentence"] for s in sentences] == ["le chat", "", "", "la mer"]
+    assert [[word["word"] for word in s["words"]] for s in sentences[1:3]] == [["</s>"]] * 2
+    assert ": 4 words and 4 ends of sentence: " in explain("-", stdin="le chat\n\n\nla mer\n").out
+
+
 def test_no_sentence(explain: Explain) -> None:
     assert explain().error == "expected a sentence, found none; give its words, or `-` for sentences on stdin"
 
@@ -249,7 +257,7 @@ def test_a_source_for_a_language_model(explain: Explain, checkpoint: Path) -> No
 
 
 def test_nothing_on_stdin(explain: Explain) -> None:
-    assert explain("-", stdin="\n  \n").error == ("expected a sentence, found none on stdin; give one sentence a line")
+    assert explain("-").error == ("expected a sentence, found none on stdin; give one sentence a line")
 
 
 def test_bytes_that_are_not_utf8(checkpoint: Path) -> None:

@@ -222,7 +222,7 @@ def test_a_source_word_that_comes_twice_has_a_number(explain: Explain) -> None:
 
 
 def test_several_translations_of_one_source(explain: Explain) -> None:
-    done = explain("--source", SOURCE, "le chat voit", "-", stdin="le chat\n\nla mer\n")
+    done = explain("--source", SOURCE, "le chat voit", "-", stdin="le chat\nla mer\n")
     assert "\nall 3 sentences: 7 words and 3 ends of sentence: " in done.out
     assert "translation (beam" not in done.out
     sentences = objects(explain("--json", "--source", SOURCE, "le chat voit", "le chat", "la mer"))
@@ -284,7 +284,7 @@ def test_an_empty_translation(explain: Explain) -> None:
     assert explain("--source", SOURCE, "").error == (
         "expected a sentence, found an empty one; give words separated by spaces"
     )
-    assert explain("--source", SOURCE, "-", stdin="\n").error == (
+    assert explain("--source", SOURCE, "-").error == (
         "expected a sentence, found none on stdin; give one sentence a line"
     )
 

@@ -28,6 +28,12 @@ def make_prior(shell: Shell, world: World, data: Path, dictionary: str, place: P
     return out
 
 
+def explained_words(shell: Shell, checkpoint: list[object], words: list[str]) -> list[dict[str, float]]:
+    done = shell.run("llrnn", "explain", *checkpoint, "--json", " ".join(words))
+    found: list[dict[str, float]] = json.loads(done.out)["words"]
+    return found
+
+
 @pytest.mark.parametrize("kind", BACKGROUNDS)
 def test_a_language_model_from_its_prior_to_its_explanation(
     shell: Shell, world: World, tmp_path: Path, kind: str
@@ -77,6 +83,20 @@ def test_a_language_model_from_its_prior_to_its_explanation(
         assert re.search(r"^note: word [12], '\w+', is forbidden where it stands, and nothing can", cut.err, re.M)
     bits = json.loads(shell.run("llrnn", "score", *checkpoint, "--json", stdin=line + "\n").out)
     assert bits["sentences"] == 1
+    if kind == "grammar":
+        good, bad = line.split(), f"{line.split()[0]} {line}".split()
+        text = f"{line}\n{' '.join(bad)}\n\n{line}\n"
+        table = shell.run("llrnn", "score", *checkpoint, "--per-sentence", stdin=text)
+        rows = [row.split("\t") for row in table.out.splitlines()[1:]]
+        assert [row[6].split() for row in rows] == [good, bad, [], good]
+        assert rows[0][1:] == rows[3][1:] and math.isfinite(float(rows[0][1]))
+        place = next(i for i, word in enumerate(explained_words(shell, checkpoint, bad), 1) if word["p"] == 0)
+        assert rows[1][1:3] == ["-inf", "inf"] and rows[1][5] == f"word {place}: {bad[place - 1]}"
+        assert rows[2][1:3] == ["-inf", "inf"] and rows[2][5] == "word 1: </s>"
+        assert "note: 2 lines without a score, of which the sums know nothing\n" in table.err
+        assert re.search(r"^sentences +2$", table.err, re.M)
+        stopped = shell.run("llrnn", "score", *checkpoint, stdin=text, code=2).err
+        assert "line 2: expected words that the model allows, found" in stopped and "--per-sentence" in stopped
 
 
 def test_a_background_of_n_grams_alone_predicts_better_than_a_unigram(

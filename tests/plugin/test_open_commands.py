@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ import torch
 from shell import Shell
 from tiny_world import World, batch, build, randomise, read_checkpoint
 
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evaluation.text_bits import LineScore
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
+from fairseq_llrnn.plugin.scoring.text import TextScorer
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -226,6 +230,44 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     assert json.loads(closed.out)["spelling_bits"] == 0 and "scored as <unk>" in closed.err
     table = shell.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
     assert "which one it is" in table and table.splitlines()[-1].startswith("bits per character")
+
+
+def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:
+    """As many rows as lines, which sum to the score of the text; an empty line is the end of a sentence."""
+    strange = "le chat xyzzy voit\n\n  la\tmer \n"
+    table = shell.run("llrnn", "score", "--path", model, "--open", "--per-sentence", "--json", stdin=strange)
+    head, *rows = [line.split("\t") for line in table.out.splitlines()]
+    assert head == ["line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence"]
+    assert [[row[i] for i in (0, 3, 4, 5, 6)] for row in rows] == [
+        ["1", "5", "1", "", "le chat xyzzy voit"],
+        ["2", "1", "0", "", ""],
+        ["3", "3", "0", "", "la mer"],
+    ]
+    assert "note: 1 line without words; the end of each is scored\n" in table.err
+    scored = json.loads(shell.run("llrnn", "score", "--path", model, "--open", "--json", stdin=strange).out)
+    assert json.loads(table.err.splitlines()[-1]) == scored | {"unscored_lines": 0}
+    assert sum(float(row[2]) for row in rows) == pytest.approx(scored["bits"], abs=1e-4)
+    assert sum(float(row[1]) for row in rows) == pytest.approx(-math.log(2) * scored["bits"], abs=1e-4)
+    assert scored["empty_lines"] == 1
+
+
+def test_a_line_that_is_too_long_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stops the sums; among the lines it stands in its place, whatever batch the others are of."""
+    scorer = TextScorer.__new__(TextScorer)
+    scorer.longest, scorer.max_tokens = 4, 6
+
+    def of_batch(batch: list[LineScore]) -> list[LineScore]:
+        return [score(line, len(line.words)) for line in batch]
+
+    def score(line: LineScore, many: int) -> LineScore:
+        return replace(line, unknown=[False] * many, log_probs=[-1.0] * (many + 1), spelt=[0.0] * many)
+
+    monkeypatch.setattr(scorer, "_score", of_batch)
+    found = list(scorer.lines(["a b c", "a", "", "a b c d", "a b"]))
+    assert [(line.number, line.too_long_for) for line in found] == [(1, None), (2, None), (3, None), (4, 3), (5, None)]
+    assert [len(line.words) for line in found] == [3, 1, 0, 4, 2]
+    with pytest.raises(DataError, match="line 2: expected at most 3 words, which is what the model was .*, found 4;"):
+        scorer.score(["a", "a b c d"])
 
 
 def test_what_score_refuses(shell: Shell, world: World, model: Path, trained: Path) -> None:

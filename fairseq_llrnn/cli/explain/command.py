@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_argument_group("what is explained")
     asked.add_argument(
         "sentences", nargs="*", metavar="SENTENCE",
-        help="tokenised as the training text, words separated by spaces; `-` reads sentences from stdin, one a line",
+        help="tokenised as the training text, words separated by spaces; `-` reads sentences from stdin, one a line, "
+        "also empty ones",
     )  # fmt: skip
     asked.add_argument(
         "--source", metavar="SENTENCE",
@@ -155,10 +156,10 @@ def _check_sentence(text: str, if_empty: str) -> None:
 
 
 def _sentences(arguments: Sequence[str]) -> Iterator[str]:
-    """The sentences in the order given, `-` replaced by the lines of stdin that are not blank."""
+    """The sentences in the order given, `-` replaced by the lines of stdin: what is said of each is in their order."""
     for argument in arguments:
         if argument == "-":
-            yield from (line for line in stdin_lines() if line.strip())
+            yield from stdin_lines()
         else:
             yield argument
 

@@ -5,15 +5,15 @@ Sizes: B batch, T time.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from fairseq.data import data_utils
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.evaluation.text_bits import TextScore
+from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
@@ -39,42 +39,55 @@ class TextScorer:
         Raises:
             DataError: a line that is longer than the model allows, or to which it gives no probability.
         """
-        total, batch, number = TextScore(), list[list[str]](), 0
-        for number, line in enumerate(lines, start=1):
-            words = line.split()
-            if len(words) >= self.longest:
+        total = TextScore()
+        for line in self.lines(lines):
+            if line.too_long_for is not None:
                 raise DataError(
-                    f"line {number}: expected at most {self.longest - 1:,.0f} words, which is what the model was made "
-                    f"for, found {len(words):,}; break the line"
+                    f"line {line.number}: expected at most {line.too_long_for:,} words, which is what the model was "
+                    f"made for, found {len(line.words):,}; break the line, or score others with --per-sentence"
                 )
-            longest = max(len(words), *map(len, batch), 0) if batch else len(words)
-            if batch and (len(batch) == SENTENCES or (longest + 1) * (len(batch) + 1) > self.max_tokens):
-                self._score(batch, number - len(batch), total)
-                batch = []
-            batch.append(words)
-        if batch:
-            self._score(batch, number - len(batch) + 1, total)
+            if line.impossible is not None:
+                raise DataError(
+                    f"line {line.number}: expected words that the model allows, found {line.word(line.impossible)!r} "
+                    f"(word {line.impossible + 1}), to which it gives no probability; build its prior with a "
+                    "background that covers it, or score the other lines with --per-sentence"
+                )
+            total.add(line)
         return total
 
+    def lines(self, lines: Iterable[str]) -> Iterator[LineScore]:
+        """The score of every line, in their order, also of those that are too long or have no probability."""
+        batch = list[LineScore]()
+        for number, text in enumerate(lines, start=1):
+            words = text.split()
+            if len(words) >= self.longest:
+                yield from self._score(batch)
+                batch = []
+                yield LineScore(number, words, too_long_for=int(self.longest) - 1)
+                continue
+            longest = max(len(words), *(len(line.words) for line in batch), 0)
+            if batch and (len(batch) == SENTENCES or (longest + 1) * (len(batch) + 1) > self.max_tokens):
+                yield from self._score(batch)
+                batch = []
+            batch.append(LineScore(number, words))
+        yield from self._score(batch)
+
     @torch.inference_mode()
-    def _score(self, batch: Sequence[Sequence[str]], first: int, total: TextScore) -> None:
-        """Add lines to the sums; `first` is the number of the first one."""
-        ids = [self._encode(words) for words in batch]
+    def _score(self, batch: Sequence[LineScore]) -> list[LineScore]:
+        """Lines of which only number and words are known, with their scores."""
+        if not batch:
+            return []
+        ids = [self._encode(line.words) for line in batch]
         unknown = [known_words(i, self.dictionary)[:-1] == self.dictionary.unk() for i in ids]
         target, previous = (self._padded(ids, move) for move in (False, True))  # shape: (B, T)
         whole, known = self._log_probs(previous, target)
-        for row, words in enumerate(batch):
-            many = len(words)
+        scored = []
+        for row, line in enumerate(batch):
+            many = len(line.words)
             log_probs = known[row, : many + 1].tolist()
             spelt = (whole[row, :many] - known[row, :many]).tolist()
-            if not all(map(math.isfinite, (*log_probs, *spelt))):
-                place = next(i for i, x in enumerate(whole[row].tolist()) if not math.isfinite(x))
-                word = words[place] if place < many else "</s>"
-                raise DataError(
-                    f"line {first + row}: expected words that the model allows, found {word!r}, to which it gives no "
-                    "probability; build its prior with a background that covers it"
-                )
-            total.add(words, unknown[row].tolist(), log_probs, spelt)
+            scored.append(replace(line, unknown=unknown[row].tolist(), log_probs=log_probs, spelt=spelt))
+        return scored
 
     def _encode(self, words: Sequence[str]) -> Tensor:
         """Ids and the end; with an open vocabulary a word that looks like <unk> is a string like any other."""
