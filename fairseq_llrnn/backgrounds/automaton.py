@@ -145,31 +145,37 @@ class AutomatonBackground(AutomatonTables):
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
-        return self._whole(state.squeeze(1))[0]
+        return self._all_weights(state.squeeze(1))
 
     def log_shares(self, state: Tensor) -> Tensor:
-        weights, after = self._whole(state.squeeze(1))
-        shares = log_difference(weights, self.log_mass(state)[:, self.class_of])
+        states = state.squeeze(1)
+        shares = log_difference(self._all_weights(states), self.log_mass(state)[:, self.class_of])
         if self.remaining is None:
             return shares
         words = torch.arange(len(self.class_of), device=shares.device)
-        return shares.masked_fill(self.out_of_reach(words, after), NEGATIVE_INFINITY)
+        return shares.masked_fill(self.out_of_reach(words, self._all_nexts(states)), NEGATIVE_INFINITY)
 
     def log_shares_per_position(self, previous: Tensor) -> Tensor:
         return self.log_shares(self.flat_states(previous)).view(*previous.shape, -1)
 
-    def _whole(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """log b(q, x) of all words, and the states after them: (N, V) each."""
+    def _all_weights(self, states: Tensor) -> Tensor:
+        """log b(q, x) of all words: (N, V)."""
         weights = self.root.word_log_weight + self.costs[states, -1:]
-        weights = weights.masked_fill(~self.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
-        words = torch.arange(weights.size(1), device=weights.device)
-        after = self.after_root(states.unsqueeze(1), words).clone()
+        if not self.all_rooted:
+            weights.masked_fill_(~self.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
         for level in reversed(range(self.chain.size(1))):  # what fails less comes later, and stays
             rows, arcs = self.expand(self.chain[states, level : level + 1], self.arc_offsets)
-            words = self.arc_tokens[arcs]
-            weights[rows, words] = self.costs[states[rows], level] + self.arc_weights[arcs]
-            after[rows, words] = self.arc_nexts[arcs]
-        return weights, torch.where(weights.isneginf(), self.starts[0], after)
+            weights[rows, self.arc_tokens[arcs]] = self.costs[states[rows], level] + self.arc_weights[arcs]
+        return weights
+
+    def _all_nexts(self, states: Tensor) -> Tensor:
+        """The states after all words, somewhere for those without weight: (N, V)."""
+        words = torch.arange(len(self.class_of), device=states.device)
+        after = self.after_root(states.unsqueeze(1), words).clone()
+        for level in reversed(range(self.chain.size(1))):
+            rows, arcs = self.expand(self.chain[states, level : level + 1], self.arc_offsets)
+            after[rows, self.arc_tokens[arcs]] = self.arc_nexts[arcs]
+        return after
 
     # ---- members of classes (search, slots) -------------------------------------------------------------------------
 

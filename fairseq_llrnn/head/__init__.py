@@ -2,6 +2,7 @@
 
 head.py            LogLinearHead: loss, log-probabilities, decoding, embedding
 records.py         what travels between network, head, criterion and search: Condition, Rows, Batch, State, Step
+split.py           batches that are too large to be looked at as a whole
 class_rows.py      rows and scores of all classes
 target_terms.py    what a training criterion asks: log p of targets, label smoothing, norm of the adaptor
 expert_terms.py    what experts add to hidden states and rows

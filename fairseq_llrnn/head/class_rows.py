@@ -19,16 +19,14 @@ from fairseq_llrnn.output.sampled_log_linear import SampledOutput
 from fairseq_llrnn.output.scored_class import ScoredClass
 
 
-def rows_of_classes(
-    output: LogLinearOutput, opened: ScoredClass | None, slots: RowPair | None, sampler: ClassSampler | None
-) -> Rows:
-    """Rows of the signatures, or of those that are drawn; and of open classes and slots, if there are any."""
+def rows_of_classes(output: LogLinearOutput, opened: ScoredClass | None, sampler: ClassSampler | None) -> Rows:
+    """Rows of the signatures, or of those that are drawn; and of open classes, if there are any; none of slots."""
     of_open = None if opened is None else opened.composed(output.weight, output.bias)
     if sampler is not None:
         sampled = SampledOutput(output, sampler.draw())
-        return Rows((sampled.rows, sampled.bias), (sampled.rows, sampled.bias), of_open, slots, slots, sampled)
+        return Rows((sampled.rows, sampled.bias), (sampled.rows, sampled.bias), of_open, sampled=sampled)
     own = output.composed() if opened is None else opened.without_row(output.composed())
-    return Rows(own, own, of_open, slots, slots)
+    return Rows(own, own, of_open)
 
 
 def widened(

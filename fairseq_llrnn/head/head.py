@@ -27,10 +27,11 @@ from fairseq_llrnn.backgrounds.positions import Positions
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.explanation import Explanation, explain
-from fairseq_llrnn.head import expert_terms, target_terms
+from fairseq_llrnn.head import expert_terms, split, target_terms
 from fairseq_llrnn.head.class_rows import class_scores
 from fairseq_llrnn.head.layers import HeadLayers
-from fairseq_llrnn.head.records import Batch, Condition, RowPair, State, Step, shares_and_classes
+from fairseq_llrnn.head.records import Batch, Condition, RowPair, Rows, State, Step, shares_and_classes
+from fairseq_llrnn.head.split import SplitBatch, SplitCondition
 from fairseq_llrnn.head.zero_mass import LEAVE_OUT
 from fairseq_llrnn.output.context_classes import strings_of
 from fairseq_llrnn.output.log_linear import class_log_probs
@@ -41,12 +42,24 @@ class LogLinearHead(HeadLayers):
 
     # ---- a batch: before the network reads it, after, and what a criterion asks --------------------------------------
 
-    def condition(self, previous: Tensor, source: Tensor | None = None) -> Condition:
+    def condition(self, previous: Tensor, source: Tensor | None = None) -> Condition | SplitCondition:
         """What is known of a batch before the network reads it.
 
         Args:
             previous: the tokens before each position, (B, T): `</s>` first. source: (B, L), padded.
+
+        Returns:
+            Without a gradient to keep, a large batch in parts (split.py).
         """
+        at_once = len(previous)
+        if not (self.training or torch.is_grad_enabled()):
+            at_once = split.sentences_at_once(self.background, previous)
+        if at_once >= len(previous):
+            return self._condition(previous, source)
+        rows = split.spans(len(previous), at_once)
+        return SplitCondition(rows, [self._condition(previous[r], split.some(source, r)) for r in rows])
+
+    def _condition(self, previous: Tensor, source: Tensor | None) -> Condition:
         known = self._known(previous)
         background, leave_out = self.background, None
         if self.training:
@@ -58,14 +71,24 @@ class LogLinearHead(HeadLayers):
         background = self._with_experts(background, source)
         return Condition(background, known, self._readable(previous, known, background, None))
 
-    def batch(self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None) -> Batch:
+    def batch(
+        self, hidden: Tensor, condition: Condition | SplitCondition, source_states: Tensor | None = None
+    ) -> Batch | SplitBatch:
         """Hidden states (B, T, H) of a conditioned batch, with the rows of all classes and the masses.
 
         Args:
             source_states: of the encoder, (B, L, E), where the prior has evidence.
         """
+        if isinstance(condition, SplitCondition):
+            return SplitBatch(hidden, condition, source_states, self._static_rows(), self._batch)
+        return self._batch(hidden, condition, source_states)
+
+    def _batch(
+        self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None, shared: Rows | None = None
+    ) -> Batch:
+        """shared: of `_static_rows`, to use again."""
         background = condition.background.with_hidden(hidden.flatten(0, 1))
-        rows = self._rows(background, source_states, None)
+        rows = self._rows(background, source_states, None, shared)
         exceptions: RowPair | None = None
         if self.experts is not None:
             hidden, rows, exceptions = expert_terms.in_batch(
@@ -81,30 +104,39 @@ class LogLinearHead(HeadLayers):
         """aᵀφ of all classes: (B, T, S + J), at least float32."""
         return class_scores(self.output, self.opened, batch.hidden, batch.rows, batch.rows.slots, batch.exceptions)
 
-    def target_log_probs(self, batch: Batch, targets: Tensor) -> Tensor:
+    def target_log_probs(self, batch: Batch | SplitBatch, targets: Tensor) -> Tensor:
         """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it."""
+        if isinstance(batch, SplitBatch):
+            return batch.per_position(lambda part, rows: self.target_log_probs(part, targets[rows]))
         return target_terms.target_log_probs(self.output, self.strings, batch, targets)
 
-    def smoothing_gain(self, batch: Batch, targets: Tensor) -> Tensor:
+    def smoothing_gain(self, batch: Batch | SplitBatch, targets: Tensor) -> Tensor:
         """What label smoothing adds to these log-probabilities, in units of its ε: (B, T)."""
+        if isinstance(batch, SplitBatch):
+            return batch.per_position(lambda part, rows: self.smoothing_gain(part, targets[rows]))
         return target_terms.smoothing_gain(self.output, self.strings, self.log_sizes, batch, targets)
 
-    def adaptor_norm(self, hidden: Tensor, p: float = 2.0) -> Tensor:
-        """‖a(K)‖ₚ at every position, `Batch.hidden` (B, T, H'): (B, T); paper, §2.2. Experts' weights are in a."""
-        return target_terms.adaptor_norm(self.output, self.experts, hidden, p)
+    def adaptor_norm(self, batch: Batch | SplitBatch, p: float = 2.0) -> Tensor:
+        """‖a(K)‖ₚ at every position: (B, T); paper, §2.2. Experts' weights are in a."""
+        if isinstance(batch, SplitBatch):
+            return batch.per_position(lambda part, _: self.adaptor_norm(part, p))
+        return target_terms.adaptor_norm(self.output, self.experts, batch.hidden, p)
 
-    def are_slots(self, batch: Batch, targets: Tensor) -> Tensor:
+    def are_slots(self, batch: Batch | SplitBatch, targets: Tensor) -> Tensor:
         """Which of the targets (B, T) a slot of evidence stands for: (B, T) bool."""
+        if isinstance(batch, SplitBatch):
+            return batch.per_position(lambda part, rows: self.are_slots(part, targets[rows]))
         words = targets if self.slot_rows is not None else targets.masked_fill(targets >= self.num_words, self.unk)
         classes = batch.background.classes_per_position(words)
         static = self.output.rows.num_rows
         slots = 0 if batch.rows.slots is None else batch.rows.slots[0].size(1)
         return (classes >= static) & (classes < static + slots)
 
-    def word_log_probs(self, batch: Batch, scores: Tensor | None = None) -> Tensor:
-        """log p of all words, and of strings that slots offer: (B, T, V + J₁). scores: of `class_scores`."""
-        scores = self.class_scores(batch) if scores is None else scores
-        classes = class_log_probs(scores, batch.log_mass)
+    def word_log_probs(self, batch: Batch | SplitBatch) -> Tensor:
+        """log p of all words, and of strings that slots offer: (B, T, V + J₁)."""
+        if isinstance(batch, SplitBatch):
+            return batch.per_word(self.word_log_probs)
+        classes = class_log_probs(self.class_scores(batch), batch.log_mass)
         return batch.background.word_log_probs_per_position(classes, batch.positions.previous)
 
     # ---- the same in one line -------------------------------------------------------------------------------------
@@ -146,7 +178,7 @@ class LogLinearHead(HeadLayers):
         if label_smoothing:
             loss = loss - label_smoothing * self.smoothing_gain(batch, targets).masked_fill(~real, 0.0)
         if adaptor_penalty:
-            loss = loss + adaptor_penalty * self.adaptor_norm(batch.hidden).masked_fill(~real, 0.0)
+            loss = loss + adaptor_penalty * self.adaptor_norm(batch).masked_fill(~real, 0.0)
         if reduction == "none":
             return loss
         return loss.sum() if reduction == "sum" else loss.sum() / real.sum().clamp_min(1)
@@ -193,8 +225,8 @@ class LogLinearHead(HeadLayers):
             source: (1, L). source_states: (1, L, E). top: how many predictions, features and source words to name.
         """
         with torch.inference_mode():
-            condition = self.condition(self.previous(tokens.unsqueeze(0)), source)
-            return self.explain_batch(self.batch(hidden, condition, source_states), tokens, top)
+            condition = self._condition(self.previous(tokens.unsqueeze(0)), source)
+            return self.explain_batch(self._batch(hidden, condition, source_states), tokens, top)
 
     def explain_batch(self, batch: Batch, tokens: Tensor, top: int) -> list[Explanation]:
         """As `explain`, of a batch of one sentence that the network has read."""
@@ -291,9 +323,11 @@ class LogLinearHead(HeadLayers):
 
         To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
         """
-        condition = self.condition(self.previous(targets), source)
-        share = condition.background.log_share_per_position(condition.previous, self._known(targets))
-        return (share.isfinite() | targets.eq(self.pad)).all(1)
+        condition, known = self.condition(self.previous(targets), source), self._known(targets)
+        shares = [
+            part.background.log_share_per_position(part.previous, known[rows]) for rows, part in condition.parts()
+        ]
+        return (torch.cat(shares).isfinite() | targets.eq(self.pad)).all(1)
 
     def _check_shapes(self, hidden: Tensor, previous: Tensor, targets: Tensor) -> None:
         if hidden.dim() != 3 or hidden.size(2) != self.hidden_size:

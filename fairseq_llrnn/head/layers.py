@@ -5,6 +5,7 @@ head.py computes with them.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -256,7 +257,18 @@ class HeadLayers(nn.Module):
     def _with_experts(self, background: Background, source: Tensor | None) -> Background:
         return background if self.experts is None else self.experts.bind(background, source)
 
-    def _rows(self, background: Background, source_states: Tensor | None, sentence: Tensor | None) -> Rows:
+    def _static_rows(self) -> Rows:
+        """Those that are the same in all sentences."""
+        return rows_of_classes(self.output, self.opened, self.sampler if self.training else None)
+
+    def _rows(
+        self,
+        background: Background,
+        source_states: Tensor | None,
+        sentence: Tensor | None,
+        shared: Rows | None = None,
+    ) -> Rows:
+        """shared: of `_static_rows`, to use again."""
         layer, slots = strings_in(background), None
         if layer is not None:
             if self.slot_rows is None or source_states is None:
@@ -265,7 +277,7 @@ class HeadLayers(nn.Module):
                     "evidence and the source was given, found None; give them, and source_size when the head is made"
                 )
             slots = rows_of_slots(self.slot_rows, self.output, layer.source, source_states, sentence)
-        return rows_of_classes(self.output, self.opened, slots, self.sampler if self.training else None)
+        return replace(self._static_rows() if shared is None else shared, slots=slots, own_slots=slots)
 
     def _widened(self, rows: Rows, background: Background) -> Rows:
         """The rows with columns for all that the experts have named; the same where that is no more than before."""

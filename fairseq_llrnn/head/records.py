@@ -20,6 +20,8 @@ from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.log_linear import best_words
 from fairseq_llrnn.output.sampled_log_linear import SampledOutput
 
+CELLS = 1 << 22  # positions or hypotheses × classes or words that are looked at together
+
 RowPair = tuple[Tensor, Tensor]  # rows of the output layer, and their biases
 
 
@@ -30,6 +32,10 @@ class Condition:
     background: Background  # of these sentences, with the classes of experts' exceptions
     previous: Tensor  # (B, T) the tokens before each position, as the background knows them
     readable: Tensor  # (B, T) the same, as a network with a row per word (and per open class) can read them
+
+    def parts(self) -> list[tuple[slice, Condition]]:
+        """Which sentences, and what is known of them: all of them (split.py has others)."""
+        return [(slice(None), self)]
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,10 @@ class Batch:
     @property
     def background(self) -> Background:
         return self.positions.background
+
+    def backgrounds(self) -> list[tuple[slice, Background]]:
+        """Which sentences, and their background: all of them (split.py has others)."""
+        return [(slice(None), self.background)]
 
     @cached_property
     def log_mass(self) -> Tensor:
@@ -125,8 +135,18 @@ class Step:
         return _members(self.class_log_probs, *self.state.pinned_shares)
 
     def word_log_probs(self) -> Tensor:
-        """log p of all words, and of strings outside the dictionary that slots offer: (N, V + J₁)."""
-        return self.background.word_log_probs(self.class_log_probs, self.state.states)
+        """log p of all words, and of strings outside the dictionary that slots offer: (N, V + J₁).
+
+        Some hypotheses at a time: a background may need several tensors of V to say it.
+        """
+        states, background = self.state.states, self.background
+        at_once = max(1, CELLS // background.num_columns)
+        if at_once >= len(states):
+            return background.word_log_probs(self.class_log_probs, states)
+        answer = self.scores.new_empty(len(states), background.num_columns)
+        for rows in torch.arange(len(states), device=states.device).split(at_once):
+            answer[rows] = background.for_rows(rows).word_log_probs(self.class_log_probs[rows], states[rows])
+        return answer
 
 
 def shares_and_classes(background: Background, states: Tensor, tokens: Tensor) -> RowPair:

@@ -75,7 +75,7 @@ def test_the_loss_is_the_likelihood_and_the_penalty(world: World, p: float) -> N
     decoder = setting.model.decoder
     sample = batch(setting.task.dictionary, world.text("test1"))
     loss, size, log = setting.criterion(setting.model, sample)
-    hidden, _ = setting.model(**sample["net_input"], features_only=True)
+    hidden, _ = setting.model(**sample["net_input"])
     real = sample["target"] != setting.task.dictionary.pad()
     adaptor = (hidden @ decoder.head.output.weight.T + decoder.head.output.bias)[real]
     norms = torch.linalg.vector_norm(adaptor, ord=p, dim=-1)

@@ -65,7 +65,7 @@ def test_under_torchs_distributed_data_parallel(evidence: EvidenceWorld) -> None
         wrapped = DistributedDataParallel(setting.model)
         without = batch(setting.task, ["el tahc", "enu emmop"], ["le chat", "une pomme"])
         for sample in (without, batch(setting.task, SENTENCES, PREFIXES), without):
-            hidden, extra = wrapped(**sample["net_input"], features_only=True)
+            hidden, extra = wrapped(**sample["net_input"])
             mask = sample["target"].ne(setting.task.target_dictionary.pad())
             setting.model.decoder.head.target_log_probs(extra["batch"], sample["target"])[mask].sum().backward()
     finally:

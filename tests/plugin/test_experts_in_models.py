@@ -59,7 +59,7 @@ def assert_found_scores_are_the_model_s(
         previous = torch.nn.functional.pad(target, (1, 0), value=eos)[:, :-1]
         net_input = {**sample["net_input"], "prev_output_tokens": previous}
         with torch.no_grad():
-            hidden, extra = setting.model(**net_input, features_only=True)
+            hidden, extra = setting.model(**net_input)
             log_prob = setting.model.decoder.head.target_log_probs(extra["batch"], target)
         for own, row, hypothesis in zip(log_prob, target, rows, strict=True):
             torch.testing.assert_close(own[row != pad], hypothesis["positional_scores"], rtol=1e-4, atol=1e-4)
@@ -136,11 +136,12 @@ def test_the_norm_of_the_adaptor_counts_the_experts(translation: TranslationWorl
     setting = evaluated([*translation.train_args(), *more])
     decoder, sample = setting.model.decoder, pairs(setting.task, LINES)
     with torch.no_grad():
-        hidden, _ = setting.model(**sample["net_input"], features_only=True)
+        hidden, extra = setting.model(**sample["net_input"])
         plain = hidden[..., : decoder.head.output.weight.size(1)]
         adaptor = torch.cat([decoder.head.output.adaptor(plain), decoder.head.experts.weights(plain)], dim=2)
     for p in (1.0, 2.0):
-        torch.testing.assert_close(decoder.head.adaptor_norm(hidden, p), torch.linalg.vector_norm(adaptor, p, -1))
+        found = decoder.head.adaptor_norm(extra["batch"], p)
+        torch.testing.assert_close(found, torch.linalg.vector_norm(adaptor, p, -1))
     setting.criterion(setting.model, sample)[0].backward()
 
 

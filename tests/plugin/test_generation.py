@@ -140,7 +140,7 @@ def test_criterion_forward_pass_and_search_agree_with_the_definition(
     with torch.no_grad():
         losses, _, log = setting.criterion(setting.model, sample, reduce=False)  # shape: (B, T)
         output = setting.model(**sample["net_input"])
-        whole = setting.model.get_normalized_probs(output, log_probs=True, sample=sample)
+        whole = setting.model.get_normalized_probs(output, log_probs=True)
     total = 0.0
     for i, row in enumerate(sample["target"].tolist()):
         tokens = [t for t in row if t != dictionary.pad()]

@@ -177,7 +177,7 @@ def test_searches_find_the_model_s_scores(translation: TranslationWorld, kind: s
             source = {name: sample["net_input"][name][row : row + 1] for name in ("src_tokens", "src_lengths")}
             previous = torch.nn.functional.pad(target, (1, 0), value=setting.task.target_dictionary.eos())[:, :-1]
             with torch.no_grad():
-                hidden, extra = setting.model(**source, prev_output_tokens=previous, features_only=True)
+                hidden, extra = setting.model(**source, prev_output_tokens=previous)
                 log_prob = setting.model.decoder.head.target_log_probs(extra["batch"], target)[0]
             torch.testing.assert_close(log_prob, hypothesis["positional_scores"], rtol=1e-4, atol=1e-4)
 

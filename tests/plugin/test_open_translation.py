@@ -42,7 +42,7 @@ def check_targets(setting: Any, sample: dict[str, Any]) -> int:
     output = setting.model(**sample["net_input"])
     table = setting.model.get_normalized_probs(output, log_probs=True)
     torch.testing.assert_close(table.exp().sum(-1), torch.ones(table.shape[:2]), atol=1e-5, rtol=0)
-    hidden, extra = setting.model(**sample["net_input"], features_only=True)
+    hidden, extra = setting.model(**sample["net_input"])
     target = sample["target"]
     found = decoder.head.target_log_probs(extra["batch"], target)
     background, size = extra["batch"].background, len(task.target_dictionary)

@@ -25,8 +25,8 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
     words = target.masked_fill(target >= len(dictionary), dictionary.unk())
     assert (words != target).any()
 
-    hidden, extra = setting.model(**sample["net_input"], features_only=True)
-    scores, _ = setting.model(**sample["net_input"])  # shape: (B, T, S + J)
+    _, extra = setting.model(**sample["net_input"])
+    scores = decoder.head.class_scores(extra["batch"])  # shape: (B, T, S + J)
     mass = extra["batch"].log_mass.expand_as(scores)
     classes = extra["batch"].background.classes_per_position(words).unsqueeze(2)
     assert (classes >= decoder.head.background.num_classes).any(), "some targets are exceptions"

@@ -142,10 +142,10 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
         return cls(encoder, decoder)
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor
     ) -> tuple[Tensor, dict[str, Any]]:
         encoder_out = self.encoder(src_tokens, src_lengths)
-        return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only)
+        return self.decoder(prev_output_tokens, encoder_out=encoder_out)
 
 
 def _attention(args: Namespace | LLRNNLSTMConfig, source_size: int) -> GlobalAttention | None:

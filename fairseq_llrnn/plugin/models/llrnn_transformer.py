@@ -208,10 +208,10 @@ class LLRNNTransformerModel(TransformerModel):
         return super().load_state_dict(keep_layers(state_dict, self.kept_layers), strict)
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor
     ) -> tuple[Tensor, dict[str, Any]]:
         encoder_out = self.encoder(src_tokens, src_lengths)
-        return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only)
+        return self.decoder(prev_output_tokens, encoder_out=encoder_out)
 
 
 def _check(args: Namespace) -> None:

@@ -1,9 +1,10 @@
 """A fairseq decoder that ends in a log-linear head: fairseq's conventions, and nothing else.
 
 Sizes: B batch, T time, N hypotheses, L source length, V words, S signatures, J context classes, J₁ slots of evidence, H
-hidden width, E encoder width. Element 0 of the decoder's output holds aᵀφ of all classes, (B, T, S + J), which fairseq
-may divide by a temperature; the second element is a dictionary, because fairseq reads "attn" there, and holds the
-head's record: "batch" (head.Batch), or in a search "step" (head.Step).
+hidden width, E encoder width. In a search, element 0 of the decoder's output holds aᵀφ of all classes, (N, 1, S + J),
+which fairseq may divide by a temperature; else the hidden states, (B, T, H), so that nothing as wide as the classes is
+made before it is known what is asked. The second element is a dictionary, because fairseq reads "attn" there, and holds
+the head's record: "batch" (head.Batch or SplitBatch), or in a search "step" (head.Step).
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.records import Batch, State, Step
+from fairseq_llrnn.head.split import SplitBatch
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.search_memory import HEAD, LONGEST, IncrementalState, SearchMemory
+from fairseq_llrnn.plugin.models.target_probs import TargetProbs
 
 EncoderOut = dict[str, list[Tensor]]  # as fairseq's; "src_tokens" holds the source, (B, L)
 Output = tuple[Tensor, dict[str, Any]]
@@ -59,21 +62,18 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         encoder_out: EncoderOut | None = None,
         incremental_state: IncrementalState | None = None,
         src_lengths: Tensor | None = None,
-        features_only: bool = False,
     ) -> Output:
-        """Class scores for every position, or for the last one where `incremental_state` is given.
+        """Hidden states of every position, or class scores of the last one where `incremental_state` is given.
 
         Args:
             prev_output_tokens: (B, T). src_lengths: what fairseq hands over; unused, since padding is on the right.
-            features_only: return the hidden states (B, T, H) of a batch instead of the class scores (B, T, S + J).
         """
         if incremental_state is not None:
             return self._search_step(prev_output_tokens, encoder_out, incremental_state)
-        hidden, extra = self.extract_features(prev_output_tokens, encoder_out)
-        return (hidden if features_only else self.head.class_scores(extra["batch"])), extra
+        return self.extract_features(prev_output_tokens, encoder_out)
 
     def extract_features(self, prev_output_tokens: Tensor, encoder_out: EncoderOut | None = None) -> Output:
-        """Hidden states (B, T, H') of a batch, and the record that belongs to them."""
+        """Hidden states (B, T, H) of a batch, with what experts add to them, and the record that belongs to them."""
         condition = self.head.condition(prev_output_tokens, _source(encoder_out))
         with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
             hidden, attention = self.hidden(condition.readable, encoder_out, None)
@@ -136,30 +136,43 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         SearchMemory(self, incremental_state).reorder(new_order)
 
-    def get_normalized_probs(self, net_output: Output, log_probs: bool, sample: dict[str, Any] | None = None) -> Tensor:
-        """Probabilities of all words and slots, for fairseq's scorers and searches: (B, T, S + J) -> (B, T, V + J₁).
+    def get_normalized_probs(
+        self, net_output: Output, log_probs: bool, sample: dict[str, Any] | None = None
+    ) -> Tensor | TargetProbs:
+        """Probabilities of all words and slots, for fairseq's criteria and searches: (B, T, V + J₁).
 
-        Only a scorer hands over its sample; it would leave impossible targets out of its perplexity.
+        Only a scorer hands over its sample, and asks for the targets in it, which are then all that is computed. It
+        would leave impossible ones out of its perplexity. It numbers strings by their columns (columns.py); the strings
+        themselves are sample["strings"] then.
 
         Raises:
             OptionError: some of the positions, of a background that is another one at each of them.
         """
-        scores, extra = net_output
+        first, extra = net_output
         if "step" in extra:
             step: Step = extra["step"]
-            result = replace(step, scores=scores[:, -1]).word_log_probs().unsqueeze(1)
-        else:
-            batch: Batch = extra["batch"]
-            if scores.shape[:2] != batch.positions.previous.shape and batch.log_mass.shape[:2].numel() > 1:
-                raise OptionError(
-                    "--softmax-batch: not supported with this prior, whose background is another one at every "
-                    "position; leave it out, or say --max-tokens with a smaller number"
-                )
-            result = self.head.word_log_probs(batch, scores)
-        if sample is not None and sample.get("target") is not None:
-            target = sample["target"]
-            self.refuse_impossible(result.gather(2, target.unsqueeze(2)).squeeze(2), target, sample["id"])
-        return result if log_probs else result.exp()
+            result = replace(step, scores=first[:, -1]).word_log_probs().unsqueeze(1)
+            return result if log_probs else result.exp()
+        batch: Batch | SplitBatch = extra["batch"]
+        if first.shape[:2] != batch.hidden.shape[:2]:
+            batch = self._some_positions(first)
+        if sample is None or sample.get("target") is None:
+            result = self.head.word_log_probs(batch)
+            return result if log_probs else result.exp()
+        targets = sample.get("strings", sample["target"])
+        of_targets = self.head.target_log_probs(batch, targets)
+        self.refuse_impossible(of_targets, targets, sample["id"])
+        return TargetProbs(of_targets if log_probs else of_targets.exp(), sample["target"])
+
+    def _some_positions(self, hidden: Tensor) -> Batch | SplitBatch:
+        """What --softmax-batch asks for: hidden states (1, n, H) of a batch, and nobody says of which positions."""
+        if not self.head.background.constant or self.head.experts is not None:
+            raise OptionError(
+                "--softmax-batch: not supported with this prior, whose background is another one at every "
+                "position; leave it out: such a batch is scored in parts as it is"
+            )
+        previous = torch.full(hidden.shape[:2], self.dictionary.eos(), device=hidden.device)
+        return self.head.batch(hidden, self.head.condition(previous))
 
     # ---- fairseq's other questions ----------------------------------------------------------------------------------
 

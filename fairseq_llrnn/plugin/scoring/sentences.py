@@ -167,7 +167,8 @@ class Scorer:
         if isinstance(decoder, LogLinearDecoder):
             hidden, extra = decoder.extract_features(previous, **given)  # shape: (B, T, H)
             log_prob = decoder.head.target_log_probs(extra["batch"], target)  # shape: (B, T)
-            self._note_strings(extra["batch"].background, target)
+            for rows, background in extra["batch"].backgrounds():
+                self._note_strings(background, target[rows])
         else:
             log_probs = self.model.get_normalized_probs(decoder(previous, **given), log_probs=True)  # shape: (B, T, V)
             log_prob = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)

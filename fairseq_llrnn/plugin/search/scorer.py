@@ -27,7 +27,10 @@ class ColumnScorer(SequenceScorer):
         bound = decoder.head.background.given(sample["net_input"]["src_tokens"])
         assert isinstance(bound, ContextClasses)
         padded = [model if has_slots(model) else _WithSlots(model, bound) for model in models]
-        hypotheses = super().generate(padded, sample | {"target": bound.column_of(target)}, **options)
+        columns = bound.column_of(target)
+        # what no slot of its sentence offers is <unk>
+        strings = target.masked_fill(columns.eq(decoder.dictionary.unk()), decoder.dictionary.unk())
+        hypotheses = super().generate(padded, sample | {"target": columns, "strings": strings}, **options)
         for row, hypothesis in zip(target, hypotheses, strict=True):
             hypothesis[0]["tokens"] = row[row != self.pad]
         return hypotheses

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.records import Batch
+from fairseq_llrnn.head.split import SplitBatch
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -117,10 +118,10 @@ class LogLinearCriterion(FairseqCriterion):
         head = decoder.head
         if self.sampled_classes and model.training and head.sampler is None:
             head.train_with_samples(self.sampled_classes)
-        hidden, extra = model(**sample["net_input"], features_only=True)
+        _, extra = model(**sample["net_input"])
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)
-        batch: Batch = extra["batch"]
+        batch: Batch | SplitBatch = extra["batch"]
         log_prob = head.target_log_probs(batch, target)
         tokens = sample["ntokens"]
         if self.leaves_out:
@@ -134,7 +135,7 @@ class LogLinearCriterion(FairseqCriterion):
             gain = head.smoothing_gain(batch, target)
             loss = loss - self.label_smoothing * gain.masked_fill(~mask, 0.0)
         if self.adaptor_penalty:
-            norm = head.adaptor_norm(hidden, self.adaptor_norm)
+            norm = head.adaptor_norm(batch, self.adaptor_norm)
             loss = loss + self.adaptor_penalty * norm.masked_fill(~mask, 0.0)
         sentences = int(mask.any(1).sum()) if self.leaves_out else target.size(0)
         sample_size = sentences if self.sentence_avg else tokens
@@ -146,15 +147,15 @@ class LogLinearCriterion(FairseqCriterion):
             "sample_size": sample_size,
         }
         if not model.training:
-            details = self._details(decoder, hidden.detach(), nll.detach(), target, head.are_slots(batch, target), mask)
-            logging_output |= details
+            with torch.no_grad():
+                logging_output |= self._details(decoder, batch, nll, target, mask)
         return (loss.sum() if reduce else loss), sample_size, logging_output
 
     def _details(
-        self, decoder: LogLinearDecoder, hidden: Tensor, nll: Tensor, target: Tensor, slots: Tensor, mask: Tensor
+        self, decoder: LogLinearDecoder, batch: Batch | SplitBatch, nll: Tensor, target: Tensor, mask: Tensor
     ) -> dict[str, Tensor]:
         """Sums for the validation log: ‖a‖₂, and the loss by kind of word; a slot is of the kind `evidence`."""
-        norm = decoder.head.adaptor_norm(hidden)
+        norm, slots = decoder.head.adaptor_norm(batch), decoder.head.are_slots(batch, target)
         details = {"adaptor_norm": norm.masked_fill(~mask, 0.0).sum()}
         kind = self.kind_of[known_words(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]
         sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])
