@@ -106,6 +106,27 @@ class FeatureTable:
         return out
 
 
+@dataclass(frozen=True)
+class WordRows:
+    """The features of V words by name, where words with equal ones, which are most, share one row of D."""
+
+    row_of: np.ndarray  # (V,) int64
+    rows: list[dict[str, float]]  # D, in the order of their first words
+
+    @classmethod
+    def of(cls, rows: Iterable[dict[str, float]]) -> WordRows:
+        """From the rows of all words, of which equal ones are kept once."""
+        seen: dict[frozenset[tuple[str, float]], int] = {}
+        kept: list[dict[str, float]] = []
+        row_of = []
+        for row in rows:
+            place = seen.setdefault(frozenset(row.items()), len(kept))
+            if place == len(kept):
+                kept.append(row)
+            row_of.append(place)
+        return cls(np.array(row_of, dtype=np.int64), kept)
+
+
 def top_words(counts: np.ndarray, ordinary: np.ndarray, how_many: int, option: str) -> np.ndarray:
     """Indices of the `how_many` most frequent ordinary (not special) words; ties go to the lower index.
 

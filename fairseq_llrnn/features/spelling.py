@@ -8,7 +8,7 @@ without having seen either (Dymetman & Xiao 2016, §3).
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 # 12 · 1.234,5 · 1'000 · -3 · ,5 ; a separator stands between digits, save for a leading decimal point.
 NUMBER = re.compile(r"[+\-\u2212]?[.,]?\d+(?:[.,'\u2019 \u00a0\u2009\u202f]\d+)*")
@@ -53,10 +53,15 @@ def suffix_features(words: Sequence[str], floor: int = DEFAULT_SUFFIX_FLOOR) -> 
     suffix that fewer than `floor` different words of the vocabulary carry is left out: it would name words,
     not a class.
     """
+    return list(iter_suffix_features(words, floor))
+
+
+def iter_suffix_features(words: Sequence[str], floor: int) -> Iterator[dict[str, float]]:
+    """As `suffix_features`, one word after the other."""
     types = Counter(suffix for word in set(words) for suffix in suffixes(word))
-    return [
-        {f"Suffix:{suffix}": 1.0 for suffix in suffixes(word) if types[suffix] >= floor} for word in words
-    ]
+    names = {suffix: f"Suffix:{suffix}" for suffix, many in types.items() if many >= floor}
+    for word in words:
+        yield {names[suffix]: 1.0 for suffix in suffixes(word) if suffix in names}
 
 
 def suffixes(word: str) -> list[str]:

@@ -6,8 +6,8 @@ Sizes: V words of the dictionary, M words with an identity of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -16,12 +16,12 @@ from tqdm import tqdm
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.feature_table import FeatureTable, identity_rows, restrict_groups
+from fairseq_llrnn.features.feature_table import FeatureTable, WordRows, identity_rows, restrict_groups
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords, words_with_identity
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers.weights import read_weights
 from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
-from fairseq_llrnn.features.spelling import shape_features, suffix_features
+from fairseq_llrnn.features.spelling import iter_suffix_features, shape_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.ngrams.unigram import unigram_weights
@@ -119,35 +119,35 @@ def _word_rows(
     settings: PriorSettings,
     patterns: UserPatterns | None,
     text: PieceText | None,
-) -> list[dict[str, float]]:
-    """Every a-priori feature of every word, identity left out: V rows, empty for special symbols."""
+) -> WordRows:
+    """Every a-priori feature of every word, identity left out; none of special symbols."""
     ordinary = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
-    floor = settings.suffix_floor
-    spelt, known = ordinary, [dict(lexicon.features(word)) for word in ordinary]
+    floor, spelt = settings.suffix_floor, ordinary
+    known: Iterable[dict[str, float]] = (dict(lexicon.features(word)) for word in ordinary)
     if settings.pieces is not None:
         convention = CONVENTIONS[settings.pieces]
         spelt = [convention.bare(piece) for piece in ordinary]
         known = piece_features(ordinary, convention, text, lexicon, floor)
     elif floor is not None:
-        known = [{**row, **suffixes} for row, suffixes in zip(known, suffix_features(ordinary, floor), strict=True)]
+        known = (row | more for row, more in zip(known, iter_suffix_features(ordinary, floor), strict=True))
     own = zip(spelt, known, strict=True)
-    rows: list[dict[str, float]] = []
-    for special in tqdm(specials, "features", leave=False, disable=None):
+
+    def row_of(special: bool) -> dict[str, float]:
         if special:
-            rows.append({})
-            continue
+            return {}
         word, row = next(own)
         if settings.shapes:
             row |= shape_features(word)
         if patterns is not None:
             row |= patterns.features(word)
-        rows.append(row)
-    return rows
+        return row
+
+    return WordRows.of(map(row_of, tqdm(specials, "features", unit=" words", leave=False, disable=None)))
 
 
 def _signatures(
     words: WordList,
-    rows: Sequence[dict[str, float]],
+    rows: WordRows,
     ordinary: np.ndarray,
     counts: np.ndarray,
     settings: PriorSettings,
@@ -158,9 +158,19 @@ def _signatures(
 ) -> Signatures:
     """The classes of φ, or of ψ; `side` begins the names of their options."""
     chosen = words_with_identity(counts, ordinary, top, settings.identity_floor, f"--{side}top-words")
-    identity = identity_rows(words.symbols, ~ordinary, chosen)
-    kept = restrict_groups(rows, groups, f"--{side}features", asked_for)
-    return group_equal_rows(FeatureTable.from_rows([{**a, **b} for a, b in zip(identity, kept, strict=True)]))
+    # words without an identity and with equal features are one signature: one of them stands for all, the first
+    has_identity = ~ordinary
+    has_identity[chosen] = True
+    which = np.where(has_identity, len(rows.rows) + np.arange(len(words)), rows.row_of)
+    _, first, of_word = np.unique(which, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    first, place = first[order], np.argsort(order)
+    known = np.flatnonzero(np.isin(first, chosen))
+    identity = identity_rows([words.symbols[i] for i in first], ~ordinary[first], known)
+    kept = restrict_groups(rows.rows, groups, f"--{side}features", asked_for)
+    table = FeatureTable.from_rows([{**a, **kept[rows.row_of[i]]} for i, a in zip(first, identity, strict=True)])
+    found = group_equal_rows(table)  # restricted ones may be equal, too
+    return replace(found, class_of=found.class_of[place[of_word]])
 
 
 def static_weights(words: WordList, counts: np.ndarray, background: str, smoothing: Smoothing) -> np.ndarray:
