@@ -8,8 +8,10 @@ import numpy as np
 
 from fairseq_llrnn.automata.automaton import NOTHING, Automaton, ranges
 
+MOST_ARCS = 20_000_000  # about 1 GB
 
-def flatten(automaton: Automaton, limit: int = 50_000_000) -> Automaton:
+
+def flatten(automaton: Automaton, limit: int = MOST_ARCS) -> Automaton:
     """The same automaton, with chains of failure that end in NOTHING written out as arcs.
 
     Raises:
@@ -33,7 +35,10 @@ def flatten(automaton: Automaton, limit: int = 50_000_000) -> Automaton:
         many = np.diff(automaton.offsets)[here[states]]
         total += int(many.sum())
         if total > limit:
-            raise ValueError(f"the automaton has more than {limit:,} arcs when its failures are written out")
+            raise ValueError(
+                f"the automaton has more than {limit:,} arcs when its failures are written out; let fewer states "
+                "fail to those with many arcs"
+            )
         arcs = ranges(automaton.offsets[here[states]], many)
         owner = np.repeat(states, many)
         keys.append(owner * symbols + automaton.tokens[arcs])

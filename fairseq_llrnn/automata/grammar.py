@@ -21,13 +21,24 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.automata.shared_nodes import MOST_NODES, NOWHERE, SharedNodes, Weighted
+from fairseq_llrnn.automata.budget import Budget, TooMuchWorkError
+from fairseq_llrnn.automata.grammar_bounds import (
+    NO_LIMIT,
+    Item,
+    derives_itself,
+    least_depth,
+    least_words,
+    most,
+    names_in,
+)
+from fairseq_llrnn.automata.shared_nodes import NOWHERE, SharedNodes, Weighted
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
@@ -35,10 +46,7 @@ from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 PIECE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\|)|\[\s*([^\]]*?)\s*\]|([^\s"'|\[\]]+))""")
 ARROW = re.compile(r"\s*([^\s\"'|\[\]]+)\s*(?:->|→)")
 BOUND = re.compile(r"%(depth|length)\s+(\d{1,6})")
-NO_LIMIT = sys.maxsize
 MOST_FRAMES = 50_000  # of Python, for grammars that nest deeply
-
-Item = int | str  # a symbol of the dictionary, or a nonterminal
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,7 @@ class Grammar:
     depth: int | None = None
     length: int | None = None
     weighted: bool = False
+    lines: dict[str, int] = field(default_factory=dict)  # where each nonterminal's first rule stands
 
 
 def read_grammar(path: Path | str, symbols: Symbols) -> Automaton:
@@ -94,6 +103,7 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
         else:
             raise DataError(f"{where}: expected `X -> …`, found {shown(text)}; fix the line")
         rules = grammar.rules.setdefault(left, [])
+        grammar.lines.setdefault(left, number)
         for items, weight in _alternatives(right, where):
             found = _items(items, symbols, where, used)
             grammar.weighted |= weight is not None
@@ -172,15 +182,15 @@ def _items(
 # ---- building -------------------------------------------------------------------------------------------------------
 
 
-def grammar_automaton(grammar: Grammar, num_symbols: int, limit: int = MOST_NODES) -> Automaton:
+def grammar_automaton(grammar: Grammar, num_symbols: int, budget: Budget | None = None) -> Automaton:
     """The minimal deterministic automaton of a grammar within its bounds.
 
     Raises:
         ValueError: a grammar that nests without a bound, a nonterminal that derives itself and no word more, no string,
-            more than `limit` states.
+            more work than the budget has.
     """
     with _deep_recursion():
-        return _Building(grammar, num_symbols, limit).automaton()
+        return _Building(grammar, num_symbols, Budget() if budget is None else budget).automaton()
 
 
 @contextmanager
@@ -196,28 +206,57 @@ def _deep_recursion() -> Iterator[None]:
 
 
 class _Building:
-    def __init__(self, grammar: Grammar, num_symbols: int, limit: int) -> None:
-        self.grammar, self.num_symbols = grammar, num_symbols
+    def __init__(self, grammar: Grammar, num_symbols: int, budget: Budget) -> None:
+        self.grammar, self.num_symbols, self.budget = grammar, num_symbols, budget
         self.rules = grammar.rules
-        self.nodes = SharedNodes(grammar.weighted, grammar.length, limit)
-        self.least_words = self._least(lambda items, known: sum(1 if isinstance(i, int) else known[i] for i in items))
-        self.least_depth = self._least(
-            lambda items, known: 1 + max((known[i] for i in items if isinstance(i, str)), default=0)
-        )
-        self.most_depth, self.most_words = self._most()
+        self.nodes = SharedNodes(grammar.weighted, grammar.length, budget)
+        items = {name: [each.items for each in alternatives] for name, alternatives in self.rules.items()}
+        self.least_words, self.least_depth = least_words(items), least_depth(items)
+        self.most_depth, self.most_words = most(items)
+        self.endless = derives_itself(items, self.least_words)
+        # those that can be the cause of too much work; of the others, only the words differ
+        self.branching = {name for name in self.rules if any(map(names_in, items[name]))}
         self.known: dict[tuple[str, int, int, int], Weighted] = {}
+        self.work: Counter[str] = Counter()  # steps for each nonterminal itself, in all contexts
+        self.contexts: Counter[str] = Counter()
+        self.path = [grammar.start]
+        self.counted = 0  # steps that `work` has
 
     def automaton(self) -> Automaton:
         grammar = self.grammar
-        self._refuse_cycles()
+        if self.endless is not None:
+            raise ValueError(
+                f"the grammar's {shown(self.endless)}{self._place(self.endless)} derives itself and no word more; "
+                "remove that rule"
+            )
         if grammar.depth is None and grammar.length is None and self.most_depth[grammar.start] == NO_LIMIT:
             raise ValueError("the grammar nests without a bound; give it `%depth N` or `%length N`")
         depth = NO_LIMIT if grammar.depth is None else grammar.depth
         words = NO_LIMIT if grammar.length is None else grammar.length
-        start, _ = self.node(grammar.start, depth, words, (self.nodes.end, 0.0))
+        try:
+            start, _ = self.node(grammar.start, depth, words, (self.nodes.end, 0.0))
+        except TooMuchWorkError as error:
+            raise ValueError(f"{error}, {self._costly()}") from None
         if start == NOWHERE:
             raise ValueError("the grammar has no string within its bounds")
         return self.nodes.automaton(start, self.num_symbols)
+
+    def _place(self, name: str) -> str:
+        line = self.grammar.lines.get(name)
+        return "" if line is None else f" (line {line:,})"
+
+    def _costly(self) -> str:
+        """Which rule took most of the work, and what to do."""
+        self._count()
+        name, _ = self.work.most_common(1)[0]
+        return (
+            f"most for {shown(name)}{self._place(name)} before {self.contexts[name]:,} different continuations: "
+            "put fewer nonterminals behind each other in its rule, or give the grammar a smaller %depth or %length"
+        )
+
+    def _count(self) -> None:
+        self.work[self.path[-1]] += self.budget.spent - self.counted
+        self.counted = self.budget.spent
 
     def node(self, name: str, depth: int, words: int, rest: Weighted) -> Weighted:
         """What the nonterminal derives, so deep and with so many words at most, before the strings of `rest`."""
@@ -226,12 +265,24 @@ class _Building:
         key = name, min(depth, self.most_depth[name]), min(words, self.most_words[name]), rest[0]
         found = self.known.get(key)
         if found is None:
-            inner = depth if depth == NO_LIMIT else depth - 1
-            parts = [self._sequence(each, inner, words, rest[0]) for each in self.rules[name]]
-            found = self.known[key] = self.nodes.union(parts)
+            found = self.known[key] = self._made(name, depth, words, rest[0])
         return found[0], found[1] + rest[1]
 
+    def _made(self, name: str, depth: int, words: int, rest: int) -> Weighted:
+        branching = name in self.branching
+        if branching:
+            self._count()
+            self.path.append(name)
+            self.contexts[name] += 1
+        inner = depth if depth == NO_LIMIT else depth - 1
+        result = self.nodes.union([self._sequence(each, inner, words, rest) for each in self.rules[name]])
+        if branching:
+            self._count()
+            self.path.pop()
+        return result
+
     def _sequence(self, alternative: Alternative, depth: int, words: int, rest: int) -> Weighted:
+        self.budget.spend(1 + len(alternative.items))
         result = rest, alternative.log_weight
         least = [1 if isinstance(item, int) else self.least_words[item] for item in alternative.items]
         spare = NO_LIMIT if words == NO_LIMIT else words - sum(least)
@@ -246,60 +297,3 @@ class _Building:
             if result[0] == NOWHERE:
                 return result
         return result
-
-    # ---- what is known of a nonterminal before anything is built -----------------------------------------------------
-
-    def _least(self, measure: Callable[[tuple[Item, ...], dict[str, int]], int]) -> dict[str, int]:
-        """The least value over a nonterminal's trees; NO_LIMIT where it has none."""
-        known = dict.fromkeys(self.rules, NO_LIMIT)
-        changed = True
-        while changed:
-            changed = False
-            for name, alternatives in self.rules.items():
-                for each in alternatives:
-                    if all(known[item] < NO_LIMIT for item in each.items if isinstance(item, str)):
-                        value = measure(each.items, known)
-                        if value < known[name]:
-                            known[name], changed = value, True
-        return known
-
-    def _most(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The greatest depth and number of words of each nonterminal's trees; NO_LIMIT where it nests."""
-        depth, words = dict.fromkeys(self.rules, NO_LIMIT), dict.fromkeys(self.rules, NO_LIMIT)
-        changed = True
-        while changed:
-            changed = False
-            for name, alternatives in self.rules.items():
-                inner = {item for each in alternatives for item in each.items if isinstance(item, str)}
-                if depth[name] == NO_LIMIT and all(depth[item] < NO_LIMIT for item in inner):
-                    depth[name] = 1 + max((depth[item] for item in inner), default=0)
-                    words[name] = max(
-                        (sum(1 if isinstance(i, int) else words[i] for i in each.items) for each in alternatives),
-                        default=0,
-                    )
-                    changed = True
-        return depth, words
-
-    def _refuse_cycles(self) -> None:
-        """Raise ValueError for a nonterminal that derives itself and no word more: it has infinitely many trees."""
-        after = {
-            name: {
-                item
-                for each in alternatives
-                for place, item in enumerate(each.items)
-                if isinstance(item, str) and self._may_be_empty(each.items[:place] + each.items[place + 1 :])
-            }
-            for name, alternatives in self.rules.items()
-        }
-        for name in self.rules:
-            seen, waiting = set(), list(after[name])
-            while waiting:
-                here = waiting.pop()
-                if here == name:
-                    raise ValueError(f"the grammar's {name!r} derives itself and no word more; remove that rule")
-                if here not in seen:
-                    seen.add(here)
-                    waiting.extend(after[here])
-
-    def _may_be_empty(self, items: tuple[Item, ...]) -> bool:
-        return all(isinstance(item, str) and self.least_words[item] == 0 for item in items)

@@ -5,7 +5,7 @@ sum of its paths' weights. Weights are natural logarithms; EMPTY is the symbol o
 
 Determinisation is the subset construction, with what is left over of every path's weight (Mohri 1997, "Finite-State
 Transducers in Language and Speech Processing", §3.4, in the log semiring). Its result can be exponentially larger, and
-with weights infinite: it stops at a limit and says so.
+with weights infinite: it stops when its budget is spent, and says so.
 """
 
 from __future__ import annotations
@@ -14,19 +14,29 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from heapq import nlargest
 
 import numpy as np
 
 from fairseq_llrnn.automata.automaton import END, Automaton
+from fairseq_llrnn.automata.budget import Budget, TooMuchWorkError
 from fairseq_llrnn.automata.mass import check_mass
 from fairseq_llrnn.automata.trimming import trim
 
 EMPTY = -1
-MOST_STATES = 500_000
-MOST_ARCS = 20_000_000
+SUBSETS_LOOKED_AT = 100  # the largest ones, to say what made too many of them
 DIGITS = 9  # of what is left over of a weight, by which subsets are told apart
 
 Subset = tuple[tuple[int, float], ...]  # states and what is left over of their paths' log weights
+
+
+@dataclass(frozen=True)
+class Piece:
+    """States from one number to another (exclusive) that stand for something in a file, and what a message calls it."""
+
+    first: int
+    behind: int
+    name: str
 
 
 @dataclass
@@ -37,6 +47,7 @@ class Paths:
     arcs: list[tuple[int, int, int, float]] = field(default_factory=list)
     finals: dict[int, float] = field(default_factory=dict)
     weighted: bool = False
+    pieces: list[Piece] = field(default_factory=list)
 
     def new_state(self) -> int:
         self.num_states += 1
@@ -51,15 +62,14 @@ class Paths:
         return len(pairs) == len(self.arcs) and all(symbol != EMPTY for _, symbol, _, _ in self.arcs)
 
 
-def to_automaton(paths: Paths, num_symbols: int, limit: int | None = None) -> Automaton:
+def to_automaton(paths: Paths, num_symbols: int, budget: Budget | None = None) -> Automaton:
     """The deterministic automaton of the same language, trimmed.
 
     Raises:
-        ValueError: more than `limit` (MOST_STATES) states; a cycle of empty arcs with weights; no string; strings of
-        infinite mass (InfiniteMassError).
+        ValueError: as `determinize`; no string; strings of infinite mass (InfiniteMassError).
     """
     if not paths.deterministic:
-        paths = determinize(paths, limit)
+        paths = determinize(paths, budget)
     return finish(paths, num_symbols)
 
 
@@ -80,13 +90,39 @@ def untrimmed(paths: Paths, num_symbols: int) -> Automaton:
     return Automaton.from_arcs(num_symbols, paths.num_states, 0, states, tokens, nexts, weights)
 
 
-def determinize(paths: Paths, limit: int | None = None) -> Paths:
+def determinize(paths: Paths, budget: Budget | None = None) -> Paths:
     """Paths of the same strings with the same weights, no two of them with the same symbols, none empty.
 
     Raises:
-        ValueError: more than `limit` (MOST_STATES) states or MOST_ARCS arcs; a cycle of empty arcs with weights.
+        ValueError: more work than the budget has; a cycle of empty arcs with weights.
     """
-    limit = MOST_STATES if limit is None else limit
+    subsets: dict[Subset, int] = {}
+    try:
+        return _determinized(paths, Budget() if budget is None else budget, subsets)
+    except TooMuchWorkError as error:
+        raise ValueError(
+            f"{error}: of {paths.num_states:,} states, {len(subsets):,} and more{_most_met(paths, subsets)}"
+        ) from None
+
+
+def _most_met(paths: Paths, subsets: Iterable[Subset]) -> str:
+    """What to do about too many subsets: which piece of the file has most members in them, the inner one of two."""
+    members = [state for subset in nlargest(SUBSETS_LOOKED_AT, subsets, key=len) for state, _ in subset]
+    before = np.concatenate([[0], np.bincount(members, minlength=paths.num_states).cumsum()])
+    counts = [int(before[piece.behind] - before[piece.first]) for piece in paths.pieces]
+    most = max(counts, default=0)
+    if most == 0:
+        return "; make it deterministic first, or smaller"
+    many = [piece for piece, count in zip(paths.pieces, counts, strict=True) if 2 * count >= most]
+    inner = min(many, key=lambda piece: piece.behind - piece.first)
+    return (
+        f", most of them for {inner.name}: a string may be at many of its places at once; repeat less, or let the "
+        "words before it say where it begins"
+    )
+
+
+def _determinized(paths: Paths, budget: Budget, index: dict[Subset, int]) -> Paths:
+    """As `determinize`; `index` gets the subsets and their numbers."""
     after: list[list[tuple[int, int, float]]] = [[] for _ in range(paths.num_states)]
     empty: list[list[tuple[int, float]]] = [[] for _ in range(paths.num_states)]
     for origin, symbol, target, weight in paths.arcs:
@@ -94,19 +130,13 @@ def determinize(paths: Paths, limit: int | None = None) -> Paths:
             empty[origin].append((target, weight))
         else:
             after[origin].append((symbol, target, weight))
-    closures = _Closures(empty, paths.weighted)
+    closures = _Closures(empty, paths.weighted, budget)
     result = Paths(num_states=0, weighted=paths.weighted)
-    index: dict[Subset, int] = {}
     waiting: list[Subset] = []
 
     def number(subset: Subset) -> int:
         found = index.get(subset)
         if found is None:
-            if result.num_states >= limit:
-                raise ValueError(
-                    f"the automaton has more than {limit:,} states when no two paths may have the same words "
-                    f"({paths.num_states:,} before)"
-                )
             found = index[subset] = result.num_states
             result.num_states += 1
             waiting.append(subset)
@@ -118,18 +148,19 @@ def determinize(paths: Paths, limit: int | None = None) -> Paths:
     while waiting:
         subset = waiting.pop()
         origin = index[subset]
+        budget.spend(sum(len(after[state]) for state, _ in subset))
         by_symbol: dict[int, list[tuple[int, float]]] = defaultdict(list)
         for state, rest in subset:
             for symbol, target, weight in after[state]:
                 by_symbol[symbol].append((target, rest + weight))
+        alike: dict[tuple[tuple[int, float], ...], tuple[int, float]] = {}  # many symbols lead to the same states
         for symbol in sorted(by_symbol):
-            target_subset, weight = closures.subset(by_symbol[symbol])
-            result.add(origin, symbol, number(target_subset), weight)
-        if len(result.arcs) > MOST_ARCS:
-            raise ValueError(
-                f"the automaton has more than {MOST_ARCS:,} arcs when no two paths may have the same words "
-                f"({len(paths.arcs):,} before)"
-            )
+            members = tuple(by_symbol[symbol])
+            found = alike.get(members)
+            if found is None:
+                target_subset, weight = closures.subset(members)
+                found = alike[members] = number(target_subset), weight
+            result.add(origin, symbol, *found)
         ends = [rest + paths.finals[state] for state, rest in subset if state in paths.finals]
         if ends:
             result.finals[origin] = log_sum(ends) if paths.weighted else 0.0
@@ -147,8 +178,8 @@ def _scale_strings(paths: Paths, log_weight: float) -> None:
 class _Closures:
     """States that empty arcs lead to."""
 
-    def __init__(self, empty: list[list[tuple[int, float]]], weighted: bool) -> None:
-        self.empty, self.weighted = empty, weighted
+    def __init__(self, empty: list[list[tuple[int, float]]], weighted: bool, budget: Budget) -> None:
+        self.empty, self.weighted, self.budget = empty, weighted, budget
         self.known: dict[int, list[tuple[int, float]]] = {}
 
     def subset(self, members: Iterable[tuple[int, float]]) -> tuple[Subset, float]:
@@ -157,11 +188,15 @@ class _Closures:
             reached: set[int] = set()
             for state, _ in members:
                 if state not in reached:
-                    reached.update(target for target, _ in self.of(state))
+                    targets = self.of(state)
+                    self.budget.spend(len(targets))
+                    reached.update(target for target, _ in targets)
             return tuple((state, 0.0) for state in sorted(reached)), 0.0
         weights: dict[int, list[float]] = defaultdict(list)
         for state, weight in members:
-            for target, further in self.of(state):
+            targets = self.of(state)
+            self.budget.spend(2 * len(targets))
+            for target, further in targets:
                 weights[target].append(weight + further)
         sums = {state: log_sum(parts) for state, parts in weights.items()}
         total = log_sum(sums.values())
@@ -171,12 +206,15 @@ class _Closures:
         found = self.known.get(state)
         if found is None:
             found = self.known[state] = self._weigh(state) if self.weighted else self._reach(state)
+            self.budget.spend(len(found))
         return found
 
     def _reach(self, state: int) -> list[tuple[int, float]]:
         seen, waiting = {state}, [state]
         while waiting:
-            for target, _ in self.empty[waiting.pop()]:
+            targets = self.empty[waiting.pop()]
+            self.budget.spend(len(targets))
+            for target, _ in targets:
                 if target not in seen:
                     seen.add(target)
                     waiting.append(target)

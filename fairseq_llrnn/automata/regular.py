@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton
+from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, Piece, to_automaton
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
-MOST_PIECES = 5_000_000  # arcs before it is made deterministic
+MOST_PIECES = 4_000_000  # arcs before it is made deterministic
 DEEPEST = 100  # groups inside groups
 TOKEN = re.compile(r'#.*|\s+|"((?:[^"\\]|\\.)*)"|(\{\d{1,6}(?:,\d{0,6})?\})|([()|?*+.\[\]^])|([^\s()|?*+{}\[\].^"]+)')
 POSTFIX = {"?": (0, 1), "*": (0, None), "+": (1, None)}
@@ -60,6 +60,7 @@ class Repeat:
     part: Node
     least: int
     most: int | None
+    name: str  # for messages: how it is written, and where
 
 
 Node = Words | Sequence | Choice | Repeat
@@ -125,7 +126,7 @@ def _tokens(path: Path | str) -> list[_Token]:
 
 class _Parser:
     def __init__(self, path: Path | str, symbols: Symbols) -> None:
-        self.symbols = symbols
+        self.path, self.symbols = path, symbols
         self.tokens = [*_tokens(path), _Token("end", "the end", f"{path}")]
         self.at = 0
 
@@ -165,6 +166,7 @@ class _Parser:
     def _repeated(self, depth: int) -> Node:
         node = self._one(depth)
         while self.next.kind in ("times", *POSTFIX):
+            name = f"`{self.next.text}` ({self.next.where.removeprefix(str(self.path) + ', ')})"
             if self.next.kind == "times":
                 least, comma, most = self.next.text[1:-1].partition(",")
                 bounds = int(least), (int(most) if most else None) if comma else int(least)
@@ -172,7 +174,7 @@ class _Parser:
                     raise self._unexpected("{least,most} with least ≤ most")
             else:
                 bounds = POSTFIX[self.next.kind]
-            node = Repeat(node, *bounds)
+            node = Repeat(node, *bounds, name)
             self.at += 1
         return node
 
@@ -235,7 +237,9 @@ def _build(node: Node, paths: Paths, begin: int) -> int:
             paths.add(begin, EMPTY, inner)
             paths.add(_build(part, paths, inner), EMPTY, end)
     else:
+        first = paths.num_states
         end = _repeat(node, paths, begin)
+        paths.pieces.append(Piece(first, paths.num_states, node.name))
     return end
 
 

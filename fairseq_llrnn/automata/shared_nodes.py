@@ -10,17 +10,18 @@ Mohri 2000): a node always comes together with a log weight. Without weights all
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
 
 from fairseq_llrnn.automata.automaton import END, Automaton
-from fairseq_llrnn.automata.nondeterministic import MOST_ARCS, log_sum
+from fairseq_llrnn.automata.budget import Budget
+from fairseq_llrnn.automata.nondeterministic import log_sum
 
 NOWHERE = -1  # the node of no string at all
 DIGITS = 10  # of weights, by which nodes are told apart
-MOST_NODES = 1_000_000
 
 Weighted = tuple[int, float]  # a node, and the log weight of what leads there
 Row = tuple[tuple[int, int, float], ...]  # symbol, node, log weight; END's node is 0
@@ -29,14 +30,17 @@ Row = tuple[tuple[int, int, float], ...]  # symbol, node, log weight; END's node
 class SharedNodes:
     """Nodes that are made once (module docstring). Node 0 is the end: the empty string and no other."""
 
-    def __init__(self, weighted: bool, longest: int | None = None, limit: int = MOST_NODES) -> None:
-        """longest: the most words of a string; what is longer is left out of every node. limit: the most nodes."""
-        self.weighted, self.longest, self.limit = weighted, longest, limit
+    def __init__(self, weighted: bool, longest: int | None = None, budget: Budget | None = None) -> None:
+        """longest: the most words of a string; what is longer is left out of every node.
+
+        Methods that make nodes raise TooMuchWorkError when the budget is spent; without one there is no limit.
+        """
+        self.weighted, self.longest, self.budget = weighted, longest, budget or Budget(sys.maxsize)
         self.rows: list[Row] = []
         self.lengths: list[tuple[int, int]] = []  # the fewest and the most words of each node, where that matters
-        self.num_arcs = 0
         self._index: dict[Row, int] = {}
-        self._unions: dict[tuple[Weighted, ...], Weighted] = {}
+        self._set_unions: dict[frozenset[int], int] = {}
+        self._sums: dict[tuple[Weighted, ...], Weighted] = {}
         self._shortened: dict[tuple[int, int], Weighted] = {}
         self.end = self._node(((END, 0, 0.0),))
 
@@ -50,25 +54,44 @@ class SharedNodes:
         left = [part for part in parts if part[0] != NOWHERE]
         if not left:
             return NOWHERE, 0.0
-        if not self.weighted:
-            left = sorted(set(left))
         if len(left) == 1:
             return left[0]
-        top = max(weight for _, weight in left)
-        key = tuple(sorted((node, round(weight - top, DIGITS)) for node, weight in left))
-        found = self._unions.get(key)
+        return self._sum(left) if self.weighted else (self._set_union({node for node, _ in left}), 0.0)
+
+    def _set_union(self, nodes: set[int]) -> int:
+        if len(nodes) == 1:
+            return next(iter(nodes))
+        self.budget.spend(len(nodes))
+        key = frozenset(nodes)
+        found = self._set_unions.get(key)
         if found is None:
+            rows = [self.rows[node] for node in nodes]
+            self.budget.spend(sum(map(len, rows)))
+            by_symbol: dict[int, set[int]] = defaultdict(set)
+            for row in rows:
+                for symbol, target, _ in row:
+                    by_symbol[symbol].add(target)
+            # a list: inside tuple(…) every level would take some of C's stack
+            made = [(x, self._set_union(by_symbol[x]), 0.0) for x in sorted(by_symbol)]
+            found = self._set_unions[key] = self._node(tuple(made))
+        return found
+
+    def _sum(self, parts: list[Weighted]) -> Weighted:
+        top = max(weight for _, weight in parts)
+        key = tuple(sorted((node, round(weight - top, DIGITS)) for node, weight in parts))
+        self.budget.spend(2 * len(key))
+        found = self._sums.get(key)
+        if found is None:
+            self.budget.spend(2 * sum(len(self.rows[node]) for node, _ in key))
             by_symbol: dict[int, list[Weighted]] = defaultdict(list)
             for node, weight in key:
                 for symbol, target, further in self.rows[node]:
                     by_symbol[symbol].append((target, weight + further))
-            found = self._unions[key] = self.made({x: self._merged(x, by_symbol[x]) for x in by_symbol})
+            found = self._sums[key] = self.made({x: self._merged(x, by_symbol[x]) for x in by_symbol})
         return found[0], found[1] + top
 
     def _merged(self, symbol: int, targets: list[Weighted]) -> Weighted:
-        if symbol == END:
-            return 0, log_sum(weight for _, weight in targets) if self.weighted else 0.0
-        return self.union(targets)
+        return (0, log_sum(weight for _, weight in targets)) if symbol == END else self.union(targets)
 
     def made(self, row: dict[int, Weighted]) -> Weighted:
         """The node of a row, its strings together weighing one, and what they weighed."""
@@ -79,16 +102,11 @@ class SharedNodes:
         return self._node(tuple((x, alive[x][0], round(alive[x][1] - total, DIGITS)) for x in sorted(alive))), total
 
     def _node(self, row: Row) -> int:
+        self.budget.spend(len(row))
         found = self._index.get(row)
         if found is None:
             found = self._index[row] = len(self.rows)
             self.rows.append(row)
-            self.num_arcs += len(row)
-            if len(self.rows) > self.limit or self.num_arcs > MOST_ARCS:
-                raise ValueError(
-                    f"the automaton has more than {min(len(self.rows), self.limit):,} states or {MOST_ARCS:,} arcs; "
-                    "bound its depth or length more tightly"
-                )
             if self.longest is not None:
                 # </s> is the end itself, and no word
                 of_arcs = [(0, 0) if x == END else self._lengths_behind(node) for x, node, _ in row]
@@ -117,6 +135,7 @@ class SharedNodes:
         key = node, longest
         found = self._shortened.get(key)
         if found is None:
+            self.budget.spend(len(self.rows[node]))
             row = {}
             for symbol, target, weight in self.rows[node]:
                 short, lost = (target, 0.0) if symbol == END else self._shorten(target, longest - 1)

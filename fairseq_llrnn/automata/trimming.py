@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import breadth_first_order
 
-from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton, ranges
+from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 
 NO_END = np.iinfo(np.int64).max // 4  # the distance of a state from which no end is in reach
 
@@ -27,35 +29,45 @@ def steps_to_end(automaton: Automaton, log_weights: np.ndarray | None = None) ->
         steps[automaton.chain_end == ROOT] = 1
     steps[states[automaton.tokens == END]] = 1
     going_on = automaton.tokens != END  # </s> leads into the next sentence
-    arcs = np.flatnonzero(going_on)[np.argsort(automaton.nexts[going_on], kind="stable")]
-    begins = np.searchsorted(automaton.nexts[arcs], np.arange(automaton.num_states + 1))
-    frontier, distance = np.flatnonzero(steps == 1), 1
-    while len(frontier):
-        distance += 1
-        before = states[arcs[ranges(begins[frontier], begins[frontier + 1] - begins[frontier])]]
-        frontier = np.unique(before[steps[before] == NO_END])
-        steps[frontier] = distance
+    # backwards from a further state, Q, that leads to all those with one step
+    sources = np.flatnonzero(steps == 1)
+    origins = np.concatenate([np.full(len(sources), automaton.num_states), automaton.nexts[going_on]])
+    targets = np.concatenate([sources, states[going_on]])
+    order, before = _breadth_first(origins, targets, automaton.num_states)
+    # whole layers at once: of a state's predecessor in the order, and of that one's, … (pointer doubling)
+    many, here = (before >= 0).astype(np.int64), np.where(before >= 0, before, np.arange(len(before)))
+    while (before[here] >= 0).any():
+        many, here = many + many[here], here[here]
+    reached = order[order < automaton.num_states]
+    steps[reached] = many[reached]
     return steps
+
+
+def _breadth_first(origins: np.ndarray, targets: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
+    """The states that the start, the one with the highest number, leads to, and before each the one it came from.
+
+    −1 where there is none, as for the start.
+    """
+    graph = csr_matrix((np.ones(len(origins), dtype=np.int8), (origins, targets)), shape=(start + 1, start + 1))
+    order, before = breadth_first_order(graph, start)
+    return order, np.where(before < 0, -1, before)
 
 
 def reachable(automaton: Automaton) -> np.ndarray:
     """(Q,) bool: the states that the start leads to, by words or by failing; of an automaton with one start."""
-    seen = np.zeros(automaton.num_states, dtype=bool)
-    ends = automaton.chain_end
-    frontier = np.unique(automaton.starts)
-    root_seen = False
-    while len(frontier):
-        seen[frontier] = True
-        many = np.diff(automaton.offsets)[frontier]
-        after = [automaton.nexts[ranges(automaton.offsets[frontier], many)]]
-        failing = automaton.fail[frontier]
-        after.append(failing[failing >= 0])
-        if not root_seen and (ends[frontier] == ROOT).any():
-            root_seen = True
-            after.append(automaton.root_next[automaton.root_next >= 0])
-        frontier = np.unique(np.concatenate(after))
-        frontier = frontier[~seen[frontier]]
-    return seen
+    ends, size = automaton.chain_end, automaton.num_states
+    failing = np.flatnonzero(automaton.fail >= 0)
+    rooted, root_next = np.flatnonzero(ends == ROOT), automaton.root_next[automaton.root_next >= 0]
+    root, start = size, size + 1  # two further states
+    origins = [automaton.arc_states, failing, rooted, np.full(len(root_next), root)]
+    targets = [automaton.nexts, automaton.fail[failing], np.full(len(rooted), root), root_next]
+    firsts = np.unique(automaton.starts)
+    origins.append(np.full(len(firsts), start))
+    targets.append(firsts)
+    order, _ = _breadth_first(np.concatenate(origins), np.concatenate(targets), start)
+    seen = np.zeros(size + 2, dtype=bool)
+    seen[order] = True
+    return seen[:size]
 
 
 def trim(automaton: Automaton) -> Automaton:

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.automata.automaton import Automaton
+from fairseq_llrnn.automata.budget import Budget
 from fairseq_llrnn.automata.grammar import Alternative, Grammar, grammar_automaton
+from fairseq_llrnn.automata.grammar_bounds import NO_LIMIT, derives_itself, least_depth, least_words, most
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
@@ -171,8 +173,11 @@ def test_all_unknown_symbols_are_said_at_once(tmp_path: Path) -> None:
         ('%depth\nS -> "a"\n', "line 1: expected `%depth N` or `%length N` with N ≥ 1, found '%depth'"),
         ('%depth 0\nS -> "a"\n', "line 1: expected `%depth N` or `%length N`"),
         ('S -> "a" S | "b"\n', "nests without a bound; give it `%depth N` or `%length N`"),
-        ('%depth 4\nS -> S | "b"\n', "the grammar's 'S' derives itself and no word more"),
-        ('%depth 4\nS -> X S Y | "b"\nX -> |"a"\nY -> X X\n', "the grammar's 'S' derives itself and no word more"),
+        ('%depth 4\nS -> S | "b"\n', "the grammar's 'S' .line 2. derives itself and no word more"),
+        (
+            '%depth 4\nS -> X S Y | "b"\nX -> |"a"\nY -> X X\n',
+            "the grammar's 'S' .line 2. derives itself and no word more",
+        ),
         ('%depth 1\nS -> X\nX -> "a"\n', "has no string within its bounds; fix the file"),
         ('S -> S "a"\n', "nests without a bound"),
         ('%depth 9\nS -> S "a"\n', "has no string within its bounds"),
@@ -187,8 +192,81 @@ def test_bad_grammars(tmp_path: Path, text: str, message: str) -> None:
 def test_what_is_too_large_is_refused() -> None:
     grammar = Grammar("S", depth=12)
     grammar.rules["S"] = [Alternative((A, "S", B, "S", C)), Alternative((B, "S", A, "S", A)), Alternative((C,))]
-    with pytest.raises(ValueError, match="the automaton has more than 500 states or .*; bound its depth or length"):
-        grammar_automaton(grammar, len(WORDS), limit=500)
+    with pytest.raises(
+        ValueError, match="takes more than 500 steps .*, most for 'S' before .* different continuations"
+    ):
+        grammar_automaton(grammar, len(WORDS), Budget(500))
     deep = Grammar("S", {"S": [Alternative((A, "S")), Alternative((B,))]}, depth=10**6)
     with pytest.raises(ValueError, match="too long or too deep; bound them more tightly"):
         grammar_automaton(deep, len(WORDS))
+
+
+def doubling(levels: int, weight: str = "", leaf: str = '"a" | "b"') -> str:
+    """Every nonterminal is two of the next one: 2^levels words."""
+    rules = [f'N{i} -> N{i + 1} N{i + 1} {weight} | "a" {weight}' for i in range(levels)]
+    return "\n".join([*rules, f"N{levels} -> " + " | ".join(f"{word} {weight}" for word in leaf.split(" | "))])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        doubling(8),
+        doubling(50, leaf='"a"'),
+        doubling(50, "[0.5]"),
+        "%length 40\n" + doubling(2).replace("N2 ->", 'N2 -> "a" N0 "b" N0 "c" | '),
+    ],
+)
+def test_grammars_that_explode_are_refused_before_they_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Steps stand for time and memory: at the default, a few seconds, and 400 MB at most."""
+    monkeypatch.setattr("fairseq_llrnn.automata.budget.MOST_STEPS", 100_000)
+    message = r"more than 100,000 steps to be made deterministic, most for 'N\d+' \(line \d+\) before [\d,]+ different"
+    with pytest.raises(
+        DataError, match=rf"small.grammar: .*{message} continuations: put fewer nonterminals .*; fix the file"
+    ):
+        read(tmp_path, text)
+
+
+def test_what_is_known_of_a_grammar_costs_as_much_as_its_rules() -> None:
+    """Each nonterminal needs the next one: once a pass over all rules for each."""
+    rules = {f"N{i}": [(f"N{i + 1}", f"N{i + 1}")] for i in range(20_000)} | {"N20000": [(A, A)]}
+    assert least_depth(rules)["N0"] == 20_001 and least_depth(rules)["N19999"] == 2
+    assert least_words(rules)["N19998"] == 8 and least_words(rules)["N0"] == NO_LIMIT - 1
+    assert most(rules)[0]["N0"] == 20_001 and most(rules)[1]["N19998"] == 8
+    assert derives_itself(rules, least_words(rules)) is None
+    rules["N20000"].append(("N0", "E"))
+    rules["E"] = [()]
+    assert derives_itself(rules, least_words(rules)) is None, "N0 has two of N1"
+    rules["N20000"].append(("E", "N20000"))
+    assert derives_itself(rules, least_words(rules)) == "N20000"
+    assert most(rules)[0]["N0"] == NO_LIMIT
+
+
+@given(rules=st.tuples(RULES, RULES, RULES))
+def test_bounds_are_those_of_the_trees(rules: tuple[list, list, list]) -> None:
+    """Against a pass over all rules until nothing changes."""
+    items = {name: [tuple(way) for way, _ in alternatives] for name, alternatives in zip(NAMES, rules, strict=True)}
+    words, depth = dict.fromkeys(NAMES, math.inf), dict.fromkeys(NAMES, math.inf)
+    for _ in range(len(NAMES) + 1):
+        for name, ways in items.items():
+            for way in ways:
+                words[name] = min(words[name], sum(words[i] if isinstance(i, str) else 1 for i in way))
+                depth[name] = min(depth[name], 1 + max((depth[i] for i in way if isinstance(i, str)), default=0))
+    finite = {name: NO_LIMIT if math.isinf(value) else value for name, value in words.items()}
+    assert least_words(items) == finite
+    assert least_depth(items) == {name: NO_LIMIT if math.isinf(value) else value for name, value in depth.items()}
+    after = {
+        n: {
+            i
+            for w in ways
+            for k, i in enumerate(w)
+            if isinstance(i, str) and not any(words[j] if isinstance(j, str) else 1 for j in w[:k] + w[k + 1 :])
+        }
+        for n, ways in items.items()
+    }
+    for _ in NAMES:
+        after = {n: parts.union(*(after[p] for p in parts)) for n, parts in after.items()}
+    found = derives_itself(items, least_words(items))
+    assert (found is None) == all(n not in parts for n, parts in after.items())
+    assert found is None or found in after[found]

@@ -91,7 +91,7 @@ def test_unknown_symbols(tmp_path: Path) -> None:
         ("(" * 120 + "a" + ")" * 120, "expected at most 100 groups inside each other"),
         ("[]", "accepts no string"),
         ("</s>", "</s> is written by final states alone"),
-        ("(((a{1000}){1000}){1000})*", "at most 5,000,000 arcs, found one of 3,00.* when its repetitions are written"),
+        ("(((a{1000}){1000}){1000})*", "at most 4,000,000 arcs, found one of 3,00.* when its repetitions are written"),
     ],
 )
 def test_bad_expressions(tmp_path: Path, text: str, message: str) -> None:
@@ -103,10 +103,26 @@ def test_an_empty_expression_is_the_empty_string(tmp_path: Path) -> None:
     assert language(read(tmp_path, "# nothing\n")) == {""}
 
 
-def test_catastrophic_sizes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_llrnn.automata.nondeterministic.MOST_STATES", 500)
-    with pytest.raises(DataError, match="the automaton has more than 500 states when no two paths may have the same"):
-        read(tmp_path, "(a | b)* a (a | b){15}")
+@pytest.mark.parametrize(
+    ("text", "piece"),
+    [
+        ("(a | b)* a (a | b){40}", r"`\{40\}` \(line 1, column 19\)"),
+        ("c?\n.* a (. | b c){50} c", r"`\{50\}` \(line 2, column 15\)"),
+        ("(.* a .{3} b .{9,30} c)*", r"`\{9,30\}` \(line 1, column 15\)"),
+    ],
+)
+def test_expressions_that_explode_are_refused_before_they_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, piece: str
+) -> None:
+    monkeypatch.setattr("fairseq_llrnn.automata.budget.MOST_STEPS", 100_000)
+    message = f"more than 100,000 steps to be made deterministic: of .* states, .* and more, most of them for {piece}"
+    with pytest.raises(DataError, match=rf"some.regex: .*{message}: a string may be at many of .*; fix the file"):
+        read(tmp_path, text)
+
+
+def test_long_expressions_take_no_time_per_word(tmp_path: Path) -> None:
+    """Searching an end went word by word."""
+    assert read(tmp_path, "((a{100}){500} b?)*").num_states > 50_000
 
 
 def test_repetitions_around_each_other_are_not_written_out(tmp_path: Path) -> None:
