@@ -124,6 +124,42 @@ def test_search_options(shell: Shell, translation: TranslationWorld, trained: di
         assert len(generated(generate(shell, translation, trained["llrnn_lstm"], *options))) == len(lines)
 
 
+def test_an_empty_source_has_an_empty_translation(
+    shell: Shell, translation: TranslationWorld, trained: dict[str, Path], tmp_path: Path
+) -> None:
+    """Typed and from data: the others are translated as without it, and every line keeps its number."""
+    searching = ["--path", trained["llrnn_transformer"], "--beam", 2, "--nbest", 2, "--max-len-b", 9]
+    lines = translation.source("test")[:3]
+    mixed = [lines[0], "", lines[1], "   ", "", lines[2]]
+    typed = shell.run(
+        "fairseq-interactive", *translation.task_args(), *searching, "--buffer-size", 9, "--max-tokens", 99,
+        stdin="\n".join(mixed) + "\n",
+    )  # fmt: skip
+    alone = shell.run("fairseq-interactive", *translation.task_args(), *searching, stdin="\n".join(lines) + "\n")
+    found, expected = generated(typed), generated(alone)
+    assert list(found) == [0, 1, 2, 3, 4, 5]
+    for number, line in enumerate(mixed):
+        words = [text for _, text in found[number]]
+        assert words == ([text for _, text in expected[lines.index(line)]] if line.strip() else [""])
+
+    for side, text in (("src", mixed), ("tgt", ["", "", "le chat", "", "la mer", ""])):
+        (tmp_path / f"test.{side}").write_text("\n".join(line.strip() for line in text) + "\n", encoding="utf-8")
+    shell.run(
+        "fairseq-preprocess", "-s", "src", "-t", "tgt", "--testpref", tmp_path / "test", "--destdir", tmp_path / "data",
+        "--srcdict", translation.data / "dict.src.txt", "--tgtdict", translation.data / "dict.tgt.txt",
+    )  # fmt: skip
+    arguments = translation.task_args()
+    arguments[0] = str(tmp_path / "data")
+    options = [*searching, "--gen-subset", "test", "--required-batch-size-multiple", 1]
+    read = shell.run("fairseq-generate", *arguments, *options, "--print-alignment")
+    texts = {number: [text for _, text in hypotheses] for number, hypotheses in generated(read).items()}
+    assert texts == {number: [text for _, text in hypotheses] for number, hypotheses in found.items()}
+    forced = generated(shell.run("fairseq-generate", *arguments, *options, "--prefix-size", 1))
+    assert [forced[number][0][1].split()[:1] for number in (2, 4)] == [["le"], ["la"]], "what is forced is written"
+    assert [forced[number][0][1] for number in (1, 3)] == ["", ""]
+    shell.run("fairseq-generate", *arguments, *options, "--score-reference")
+
+
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
 def test_alignments_are_attention(
     shell: Shell, translation: TranslationWorld, trained: dict[str, Path], arch: str

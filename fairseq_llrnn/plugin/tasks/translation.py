@@ -11,6 +11,7 @@ from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
@@ -25,6 +26,7 @@ from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.plugin.models.experts import open_panel
+from fairseq_llrnn.plugin.search.empty_sources import search_where_there_are_words
 from fairseq_llrnn.plugin.search.ensemble import has_slots
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, criterion_name, load_task_prior, named_experts
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
@@ -194,7 +196,11 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         prefix_tokens: Tensor | None = None,
         constraints: Tensor | None = None,
     ) -> list[list[dict[str, Tensor]]]:
-        """As every task's of ours, but nothing is forced on a sentence whose target is empty: no search could go on."""
+        """As every task's of ours, but an empty source has an empty translation.
+
+        Nothing is forced on a sentence whose target is empty: no search could go on.
+        """
+        whole = super().inference_step
         if prefix_tokens is not None and prefix_tokens.size(1) > 0:
             empty = prefix_tokens[:, 0] == self.target_dictionary.eos()
             if bool(empty.any()) and not self.warned:
@@ -204,7 +210,12 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
                     "without a forced beginning (one warning)"
                 )
             prefix_tokens = prefix_tokens.masked_fill(empty.unsqueeze(1), self.target_dictionary.pad())
-        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+        if isinstance(generator, SequenceScorer):  # nothing is searched for
+            return whole(generator, models, sample, prefix_tokens, constraints)
+        return search_where_there_are_words(
+            lambda *batch: whole(generator, models, *batch), sample, prefix_tokens, constraints,
+            self.target_dictionary.eos(), self.target_dictionary.pad(),
+        )  # fmt: skip
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         return prefix_tokens, sample["net_input"]["src_tokens"]
