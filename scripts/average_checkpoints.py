@@ -11,7 +11,6 @@ training) is the last one's. A log-linear model's checkpoints must be of one pri
 
 import argparse
 import logging
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from fairseq_llrnn.cli.places import check_place  # noqa: E402
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors  # noqa: E402
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading  # noqa: E402
+from fairseq_llrnn.plugin.compat.whole_checkpoints import write_whole  # noqa: E402
 
 EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 FINGERPRINT = "prior_fingerprint"  # of plugin/models/log_linear_decoder.py
@@ -95,15 +95,8 @@ def _check_same_model(path: Path, found: dict[str, Tensor], last: Path, weights:
 
 
 def write(state: dict[str, Any], out: Path) -> None:
-    """Save under a temporary name, then rename. Raises DataError."""
-    temporary = out.with_name(f".{out.name}.tmp")
-    try:
-        torch.save(state, temporary)
-        os.replace(temporary, out)
-    except (OSError, RuntimeError) as error:  # torch reports a full disk as the latter
-        raise DataError(f"{out}: cannot be written: {error}; make room on the disk, or give another place") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Save it whole, or not at all. Raises DataError."""
+    write_whole(out, lambda file: torch.save(state, file), "make room on the disk, or give another place")
 
 
 def main() -> int:

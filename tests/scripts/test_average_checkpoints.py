@@ -135,5 +135,5 @@ def test_a_full_disk_leaves_what_was_there(
 
     monkeypatch.setattr(os, "replace", full)
     assert run(script, monkeypatch, good, "--out", out) == 2
-    assert f"{out}: cannot be written: " in capsys.readouterr().err
+    assert f"{out}: the checkpoint cannot be written (No space left on device); make room" in capsys.readouterr().err
     assert out.read_text() == "before" and sorted(p.name for p in tmp_path.iterdir()) == ["average.pt", "good.pt"]

@@ -7,25 +7,60 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.plugin.compat.checkpoint_files import check_file
 
 
 def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function whose first argument is a checkpoint's path: what is wrong with the file becomes DataError.
 
     A damaged file can end in any error: torch tries to read it as a zip archive, a tar archive, and a bare pickle.
+    Where the file is good, but not with the options that a second argument puts in the place of its own, that is an
+    OptionError.
     """
 
     @functools.wraps(load)
-    def wrapper(path: str, *args: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
+    def wrapper(path: str, arg_overrides: Any = None, **passed_on: Any) -> Any:  # as of load_checkpoint_to_cpu
+        def read(overrides: Any) -> Any:
+            check_file(path)
+            return load(path, overrides, **passed_on) if overrides is not None else load(path, **passed_on)
+
         try:
-            return load(path, *args, **passed_on)
-        except (LLRNNError, FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):
+            return read(arg_overrides)
+        except (LLRNNError, FileNotFoundError, PermissionError):
             raise
-        except Exception as error:
+        except Exception as error:  # MemoryError, too
+            said = _overrides(arg_overrides)
+            if said and _can(lambda: read(None)):
+                raise OptionError(
+                    f"--model-overrides {said}: expected options of the model in {path} and values "
+                    f"that they can have, such as \"{{'data': 'DATA-BIN'}}\", found others ({_first_line(error)}); "
+                    "correct them"
+                ) from None
             raise DataError(_diagnosis(path, error)) from None
 
     return wrapper
+
+
+def _overrides(found: Any) -> str:
+    """What a user said with --model-overrides. fairseq-validate puts all of its options beside it."""
+    if isinstance(found, dict) and "model_overrides" in found:
+        said = str(found["model_overrides"])
+        return "" if said == "{}" else said[:200]
+    return "" if found is None or found == {} else repr(found)[:200]
+
+
+def _can(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except Exception:
+        return False
+    return True
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].strip()[:160]}" if lines else type(error).__name__
 
 
 def _diagnosis(path: str, error: Exception) -> str:
@@ -51,20 +86,32 @@ def _diagnosis(path: str, error: Exception) -> str:
 
 
 def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function whose first argument are paths: weights that fit no model built for them become DataError."""
+    """Wrap a function whose first argument are paths: weights that fit no model built for them become DataError.
+
+    Where its second argument puts other options in the place of the checkpoints' own, whatever then fails is said to be
+    theirs.
+    """
 
     @functools.wraps(load)
-    def wrapper(paths: list[str], *args: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
+    def wrapper(paths: list[str], arg_overrides: Any = None, *args: Any, **passed_on: Any) -> Any:  # fairseq's
+        if passed_on.get("state") is not None:  # the caller has read it, and knows more
+            return load(paths, arg_overrides, *args, **passed_on)
         try:
-            return load(paths, *args, **passed_on)
-        except RuntimeError as error:
+            return load(paths, arg_overrides, *args, **passed_on)
+        except (RuntimeError, ValueError, TypeError, AttributeError, KeyError, AssertionError) as error:
             found = str(error).splitlines()
-            if not found or not found[0].startswith("Error(s) in loading state_dict"):
+            is_misfit = bool(found) and found[0].startswith("Error(s) in loading state_dict")
+            why = found[1].strip() if is_misfit and len(found) > 1 else _first_line(error)
+            if said := _overrides(arg_overrides):
+                raise OptionError(
+                    f"--model-overrides {said}: expected options with which {':'.join(paths)} can be "
+                    f"built, found others ({why}); leave out what changes the sizes of the model, or correct it"
+                ) from None
+            if not is_misfit:
                 raise
             raise DataError(
                 f"{':'.join(paths)}: expected weights that fit the data's dictionaries and the checkpoint's own "
-                f"options, found {found[1].strip() if len(found) > 1 else found[0]}; give models that were trained "
-                "with the dictionaries of the data folder"
+                f"options, found {why}; give models that were trained with the dictionaries of the data folder"
             ) from None
 
     return wrapper

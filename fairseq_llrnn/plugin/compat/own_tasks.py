@@ -1,8 +1,9 @@
-"""Which of fairseq's calls load checkpoints for our tasks: those read them safely, all others are fairseq's own.
+"""Which of fairseq's calls load and save checkpoints for our tasks: those do it safely, all others are fairseq's own.
 
-fairseq's three functions that load checkpoints are told for which task. Where that is one of ours, the call runs in
-safe_checkpoints.safe_loading; where it is another one, fairseq's function is called and nothing else happens. Without a
-task (fairseq-validate, fairseq.hub_utils), the command line decides, then the checkpoint: the name of its task is read.
+fairseq's functions that load and save checkpoints are told for which task. Where that is one of ours, the call runs in
+safe_checkpoints.safe_loading or whole_checkpoints.whole_saving; where it is another one, fairseq's function is called
+and nothing else happens. Without a task (fairseq-validate, fairseq.hub_utils), the command line decides, then the
+checkpoint: the name of its task is read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from fairseq import checkpoint_utils
@@ -22,22 +24,27 @@ from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_misfit
 from fairseq_llrnn.plugin.compat.dictionary_check import refuse_other_words
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.plugin.compat.user_errors import in_command
+from fairseq_llrnn.plugin.compat.whole_checkpoints import go_on_from_newest_whole, whole_saving
 
 Load = Callable[..., Any]
 
 
 def load_safely_for(own: type[FairseqTask]) -> None:
-    """From here on, fairseq loads checkpoints safely for tasks of the class `own`. Once is enough."""
-    for name, wrap in (
-        ("load_checkpoint", None),  # of fairseq-train
-        ("load_model_ensemble", explain_misfit),
-        ("load_model_ensemble_and_task", refuse_other_words),
-    ):
-        load = getattr(checkpoint_utils, name)
-        setattr(checkpoint_utils, name, _dispatch(own, load, load if wrap is None else wrap(load)))
+    """From here on, fairseq loads and saves checkpoints safely for tasks of the class `own`. Once is enough."""
+    safely: tuple[tuple[str, Callable[[Load], Load], Callable[[], AbstractContextManager[None]]], ...] = (
+        ("save_checkpoint", lambda save: save, whole_saving),  # these two are fairseq-train's
+        ("load_checkpoint", go_on_from_newest_whole, safe_loading),
+        ("load_model_ensemble", explain_misfit, safe_loading),
+        ("load_model_ensemble_and_task", lambda load: explain_misfit(refuse_other_words(load)), safe_loading),
+    )
+    for name, wrap, within in safely:
+        call = getattr(checkpoint_utils, name)
+        setattr(checkpoint_utils, name, _dispatch(own, call, wrap(call), within))
 
 
-def _dispatch(own: type[FairseqTask], load: Load, load_own: Load) -> Load:
+def _dispatch(
+    own: type[FairseqTask], load: Load, load_own: Load, within: Callable[[], AbstractContextManager[None]]
+) -> Load:
     signature = inspect.signature(load)
 
     @functools.wraps(load)
@@ -46,7 +53,7 @@ def _dispatch(own: type[FairseqTask], load: Load, load_own: Load) -> Load:
         call.apply_defaults()
         if not _is_own(own, **call.arguments):
             return load(*args, **options)
-        with safe_loading():
+        with within():
             return load_own(*args, **options)
 
     return wrapper
