@@ -4,46 +4,15 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
-from shell import Shell, run_script, script
+from same_training import JOINED, assert_same_training
+from shell import Shell, assert_says, run_script
 from tiny_world import World, read_checkpoint
+from translation_world import TranslationWorld
 
 # Sizes that differ from batch to batch, an odd number of batches, and everything that draws random numbers.
 LIVELY = ["--dropout", "0.2", "--variational-dropout", "--max-tokens", "70", "--decoder-layers", "2"]
-
-
-def assert_same(found: Any, expected: Any, where: str = "", exact: bool = True) -> None:
-    """Equal structures; tensors equal bit for bit, or up to float error."""
-    if isinstance(expected, torch.Tensor):
-        assert found.dtype == expected.dtype, where
-        if exact:
-            assert torch.equal(found, expected), where
-        else:
-            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, msg=lambda m: f"{where}: {m}")
-    elif isinstance(expected, dict):
-        assert found.keys() == expected.keys(), where
-        for key in expected:
-            assert_same(found[key], expected[key], f"{where}/{key}", exact)
-    elif isinstance(expected, list):
-        assert len(found) == len(expected), where
-        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
-            assert_same(one, other, f"{where}/{i}", exact)
-    else:
-        assert found == expected, where
-
-
-def assert_same_training(one: Path, other: Path, exact: bool = True) -> None:
-    """Weights, optimizer, learning-rate schedule and place in the data agree."""
-    found, expected = read_checkpoint(one), read_checkpoint(other)
-    assert_same(found["model"], expected["model"], "model", exact)
-    assert_same(found["last_optimizer_state"], expected["last_optimizer_state"], "optimizer", exact)
-    assert found["optimizer_history"][-1]["num_updates"] == expected["optimizer_history"][-1]["num_updates"]
-    if exact:
-        assert_same(found["optimizer_history"][-1], expected["optimizer_history"][-1], "history")
-        assert found["extra_state"]["train_iterator"] == expected["extra_state"]["train_iterator"]
 
 
 # ---- accumulated -----------------------------------------------------------------------------------------------------
@@ -62,17 +31,6 @@ def test_two_halves_accumulated_equal_the_whole_batch(shell: Shell, world: World
 # ---- two processes ---------------------------------------------------------------------------------------------------
 
 
-def torchrun(*args: object) -> None:
-    """Two processes on the CPU, where fairseq does not take their number and rank from torchrun: we say both.
-
-    Otherwise each of the two trains alone, and overwrites the other's checkpoints.
-    """
-    command = ["exec", script("fairseq-train"), *args, "--distributed-init-method", "env://", "--distributed-no-spawn"]
-    command += ["--distributed-world-size", "2", "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
-    line = " ".join(map(str, command)) + ' --distributed-rank "$RANK"'
-    run_script(script("torchrun"), "--nproc_per_node", 2, "--standalone", "--no-python", "sh", "-c", line)
-
-
 def test_two_processes_equal_one_that_accumulates(shell: Shell, world: World, tmp_path: Path) -> None:
     """Up to float error, and going on from a checkpoint, which the first process reads and shares."""
     alone, both = tmp_path / "alone", tmp_path / "both"
@@ -81,8 +39,20 @@ def test_two_processes_equal_one_that_accumulates(shell: Shell, world: World, tm
     both.mkdir()
     shutil.copy(alone / "checkpoint_last.pt", both)
     shell.run("fairseq-train", *accumulating, "--max-epoch", 2)
-    torchrun(*world.train_args(save_dir=both), "--max-tokens", 70, "--max-epoch", 2)
+    joined = [*world.train_args(save_dir=both), "--max-tokens", 70, "--max-epoch", 2, *JOINED]
+    shell.run("fairseq-train", *joined, processes=2)
     assert_same_training(both / "checkpoint_last.pt", alone / "checkpoint_last.pt", exact=False)
+
+
+@pytest.mark.parametrize("kind", ["language model", "translation"])
+def test_processes_that_do_not_know_of_each_other(
+    shell: Shell, world: World, translation: TranslationWorld, kind: str, tmp_path: Path
+) -> None:
+    """torchrun alone: on machines without GPUs, or with one each, fairseq would train a model in each process."""
+    arguments = (world if kind == "language model" else translation).train_args(save_dir=tmp_path)
+    found = shell.run("fairseq-train", *arguments, variables={"WORLD_SIZE": "2", "RANK": "1"}, code=1)
+    assert_says(found, "WORLD_SIZE=2: expected 2 processes that train one model", "examples/cluster/worker.sh")
+    assert not list(tmp_path.iterdir())
 
 
 # ---- stopped, killed -------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ import json
 import logging
 import os
 import runpy
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,7 @@ MODULES = {
     "fairseq-generate": "fairseq_cli.generate",
     "fairseq-interactive": "fairseq_cli.interactive",
     "llrnn": "fairseq_llrnn.cli.main",
+    "two_processes": "two_processes",  # this folder's
 }
 
 
@@ -102,18 +105,23 @@ class Shell:
         stdin: str = "",
         code: int | None = 0,
         variables: Mapping[str, str] | None = None,
+        processes: int = 1,
     ) -> Result:
         """Run `command args…` and return what it left; fail unless it exits with `code` (None: any).
 
         Args:
             command: a console script of fairseq, or `llrnn`.
             variables: are added to its environment.
+            processes: how many of it run at once, with the variables that torchrun sets. They write into the same
+                files; in their arguments, $RANK stands for the number of each.
         """
         with tempfile.TemporaryDirectory() as place:
             files = {name: os.path.join(place, name) for name in ("stdin", "stdout", "stderr")}
             Path(files["stdin"]).write_text(stdin, encoding="utf-8")
             request: dict[str, Any] = {"command": command, "args": [str(a) for a in args], **files}
-            request |= {"cwd": str(cwd or ROOT), "variables": dict(variables or {})}
+            request |= {"cwd": str(cwd or ROOT), "variables": dict(variables or {}), "processes": processes}
+            if processes > 1:
+                request["variables"] |= rendezvous(processes)
             assert self.server.stdin is not None and self.server.stdout is not None
             self.server.stdin.write(json.dumps(request) + "\n")
             self.server.stdin.flush()
@@ -130,6 +138,14 @@ class Shell:
         assert self.server.stdin is not None
         self.server.stdin.close()
         self.server.wait(timeout=30)
+
+
+def rendezvous(processes: int) -> dict[str, str]:
+    """What torchrun tells all processes: how many they are, and where they meet."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
 def script(command: str) -> str:
@@ -163,8 +179,8 @@ def _child(request: Mapping[str, Any]) -> int:
     """Become the command; returns its exit status as the interpreter would compute it."""
     for fd, name, flags in (
         (0, "stdin", os.O_RDONLY),
-        (1, "stdout", os.O_WRONLY | os.O_CREAT),
-        (2, "stderr", os.O_WRONLY | os.O_CREAT),
+        (1, "stdout", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+        (2, "stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
     ):
         opened = os.open(request[name], flags)
         os.dup2(opened, fd)
@@ -186,6 +202,38 @@ def _child(request: Mapping[str, Any]) -> int:
     return 0
 
 
+def _fork(request: dict[str, Any], rank: int) -> int:
+    """Start the command; `rank`: which of several processes it is. Returns its process id."""
+    child = os.fork()
+    if child:
+        return child
+    if request["processes"] > 1:
+        request["variables"] |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+        request["args"] = [arg.replace("$RANK", str(rank)) for arg in request["args"]]
+    code = 1
+    try:
+        code = _child(request)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+
+
+def _wait(children: list[int]) -> int:
+    """The exit status of the first process that failed, which ends the others; else 0."""
+    failed = 0
+    for _ in children:
+        child, status = os.wait()
+        children = [other for other in children if other != child]
+        if status and not failed:
+            failed = os.waitstatus_to_exitcode(status)
+            for other in children:
+                os.kill(other, signal.SIGKILL)
+    return failed
+
+
 def serve() -> None:
     """Import what is slow, then fork one child per request."""
     for name in ("fairseq_llrnn.plugin", "torch._dynamo"):  # the latter costs every optimizer a second, once
@@ -198,19 +246,8 @@ def serve() -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         request = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                code = _child(request)
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                for stream in (sys.stdout, sys.stderr):
-                    stream.flush()
-                os._exit(code)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
+        children = [_fork(request, rank) for rank in range(request["processes"])]
+        print(_wait(children), file=answers, flush=True)
     os._exit(0)  # nothing to tidy, and the interpreter's own end takes seconds
 
 

@@ -21,6 +21,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.plugin.compat.loading import data_folder, prior_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.processes import refuse_separate_processes
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.compat.safe_eval import plain_options
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
@@ -141,6 +142,17 @@ class PriorTask(FairseqTask):
             )
         kept: np.ndarray = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
         return kept
+
+    def is_training_data(self, split: str, combine: bool, train_subset: str) -> bool:
+        """Whether `load_dataset` is asked for what training reads: only who trains combines the parts of this split.
+
+        Raises:
+            OptionError: this process is one of several, which would train each for itself.
+        """
+        training = combine and split == train_subset
+        if training:
+            refuse_separate_processes()
+        return training
 
     def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
         """As fairseq's; raises OptionError for --max-tokens that a sentence alone exceeds."""

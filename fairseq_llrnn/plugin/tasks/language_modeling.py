@@ -11,6 +11,7 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.compat.data_folders import check_folders
 from fairseq_llrnn.plugin.compat.open_dictionary import open_words
 from fairseq_llrnn.plugin.data.rare_word_aliases import KnownWords, RareWordAliases
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
@@ -35,6 +36,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate."""
         _refuse_unsupported(args)
         task: LLRNNLanguageModelingTask = super().setup_task(args)
+        check_folders(args.data, ["dict.txt"])
         task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
         table = open_table(task.prior)
         if table is not None:
@@ -49,7 +51,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
             OptionError: blocks that cut sentences, where the background needs whole ones.
             DataError: training sentences without probability, where they are an error.
         """
-        training = combine and split == self.args.train_subset  # only who trains combines its parts
+        training = self.is_training_data(split, combine, self.args.train_subset)
         if training:
             shortened = self.args.shorten_data_split_list.split(",")
             shorten = self.args.shorten_method if shortened == [""] or split in shortened else "none"

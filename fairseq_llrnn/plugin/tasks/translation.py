@@ -19,6 +19,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.table import MAX_SLOTS
+from fairseq_llrnn.plugin.compat.data_folders import check_folders
 from fairseq_llrnn.plugin.compat.loading import data_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import open_source, open_target, open_words
 from fairseq_llrnn.plugin.data.evidence_data import UnknownAliases
@@ -87,6 +88,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
                 )
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
         task.warned_of = set()
+        check_folders(cfg.data, [f"dict.{language}.txt" for language in (cfg.source_lang, cfg.target_lang)])
         task.prior = load_task_prior(cfg.prior, cfg.data, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
@@ -108,8 +110,8 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         (plugin/data/invented_evidence.py). With an open vocabulary, rare words of the target are unknown, too
         (plugin/data/rare_word_aliases.py).
         """
+        training = self.is_training_data(split, combine, self.cfg.train_subset)
         super().load_dataset(split, epoch, combine, **kwargs)
-        training = combine and split == self.cfg.train_subset  # only who trains combines the parts of this one
         if training:
             self.check_training_data(split)
         self._warn(split, epoch, training)
