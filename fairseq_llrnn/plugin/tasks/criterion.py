@@ -106,7 +106,8 @@ class LogLinearCriterion(FairseqCriterion):
         self.leaves_out = any(part.on_zero == "skip" for part in prior.find_all(AutomatonPart))
         kinds, kind_of = word_kinds(prior, report_group)
         self.kinds = [*kinds, EVIDENCE]  # the last one is of slots, whatever word they are
-        self.register_buffer("kind_of", torch.from_numpy(kind_of), persistent=False)
+        # no buffer: of several GPUs, fairseq moves a criterion to its own only where it has parameters
+        self.kind_of = torch.from_numpy(kind_of)
 
     def forward(
         self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
@@ -157,6 +158,7 @@ class LogLinearCriterion(FairseqCriterion):
         """Sums for the validation log: ‖a‖₂, and the loss by kind of word; a slot is of the kind `evidence`."""
         norm, slots = decoder.head.adaptor_norm(batch), decoder.head.are_slots(batch, target)
         details = {"adaptor_norm": norm.masked_fill(~mask, 0.0).sum()}
+        self.kind_of = self.kind_of.to(target.device)
         kind = self.kind_of[known_words(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]
         sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])
         sizes = torch.bincount(kind, minlength=len(self.kinds))
