@@ -24,6 +24,7 @@ NUMBER, PUNCTUATION, CAPITALISED, OTHER = "number", "punctuation", "capitalised"
 # What a spelling says is no analysis: two nouns are of one class whatever their suffixes are.
 SURFACE = frozenset({"NOTTOP", "TOPFORM", "SPECIAL", "Shape", "Suffix", "Pattern", "Piece", "Evidence", "Open"})
 MAIN = "POS"
+LIKELY = 0.5
 
 Key = tuple[str, ...]  # a kind of spelling (one of the four above), and the names of features
 
@@ -81,12 +82,17 @@ def open_classes(
 def _keys(word: str, features: Mapping[str, float]) -> tuple[Key, Key, Key]:
     """Three keys, from the finest on."""
     kind = kind_of(word)
-    bundle = sorted(name for name in features if feature_group(name) not in SURFACE)
+    bundle = sorted(name for name, value in features.items() if feature_group(name) not in SURFACE and _is(value))
     return (
         (kind, *bundle),
         (kind, *(name for name in bundle if feature_group(name) == MAIN)),
         (kind,),
     )
+
+
+def _is(value: float) -> bool:
+    """Whether a word has a feature; a guessed one counts from a half on."""
+    return not 0.0 < value < LIKELY
 
 
 def _names(keys: Sequence[Key]) -> tuple[str, ...]:

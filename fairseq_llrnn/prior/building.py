@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,21 +17,21 @@ import numpy as np
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.rules import KINDS, EvidenceRules
-from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.features.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.prior.analyses import complete_analyses, read_analyses, with_values
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.case_check import notes_of_case
 from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms
+from fairseq_llrnn.prior.guessing import Completed
 from fairseq_llrnn.prior.leaves import EXAMPLES, STATIC, TRANSLATIONS, Leaves, is_order, kind_of, read_background
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, as_paths
-from fairseq_llrnn.prior.parts import CopiedWordsPart
+from fairseq_llrnn.prior.parts import CopiedWordsPart, GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.translations import add_translations, background_of
 
@@ -47,6 +47,7 @@ class Built:
     words: WordList
     counts: np.ndarray  # (V,)
     notes: Counter[str]
+    completed: Completed  # what the lexicon covers, and what was guessed
 
 
 def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
@@ -73,13 +74,19 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         )
     source = _source_symbols(options, path)
     text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
-    lexicon = _lexicon(options, words, text)
+    analyses = read_analyses(options, words, text)
+    completed = complete_analyses(analyses, options, words, counts, all_counts, text)
+    lexicon = with_values(completed.lexicon, options)
     settings = _settings(options, background)
     for_source = evidence is not None and "patterns" in evidence.kinds
     sources = _sources(options, background)
     prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
-    notes.update(notes_of_case(words, counts, lexicon, options) if text is None else ())
-    prior = replace(prior, settings={**prior.settings, "background": options.background})
+    notes.update(notes_of_case(words, counts, analyses, options) if text is None else ())
+    entries = len(lexicon) - completed.added
+    prior = replace(prior, settings={**prior.settings, "background": options.background, "lexicon_entries": entries})
+    if completed.guessed.any():
+        guessed = np.flatnonzero(completed.guessed)
+        prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
     prior, more = Leaves(words, counts, as_paths(options.text), options.background_options, options.workers).add(
         prior, background
     )
@@ -91,7 +98,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         prior = add_open_vocabulary(prior, words, all_counts, lexicon, floor, types)
     prior, more = _with_source(prior, words, options)
     notes.update(more)
-    return Built(prior if evidence is None else add_evidence(prior, evidence, source), words, counts, notes)
+    return Built(prior if evidence is None else add_evidence(prior, evidence, source), words, counts, notes, completed)
 
 
 def _with_source(prior: Prior, words: WordList, options: PriorOptions) -> tuple[Prior, Counter[str]]:
@@ -192,30 +199,6 @@ def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> Pi
             "then has the features that it shows itself"
         )
     return PieceText.read(texts, convention, options.workers) if of_words else None
-
-
-def _lexicon(options: PriorOptions, words: WordList, text: PieceText | None) -> Lexicon:
-    lexicon = Lexicon()
-    given, language = options.lexicon, language_of(options.lower)
-    readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
-        (read_conllu, as_paths(options.conllu)),
-        (read_tsv_lexicon, [] if isinstance(given, (Lexicon, Mapping)) else as_paths(given)),
-        (read_values, as_paths(options.values)),
-    ]
-    for read, paths in readers:
-        for path in paths:
-            lexicon.update(read(path, lowercase=not options.keep_case, language=language))
-    if isinstance(given, Lexicon):
-        lexicon.update(given)
-    elif isinstance(given, Mapping):
-        for word, features in given.items():
-            lexicon.add(word, features)
-    if options.apertium is not None:
-        ordinary = [word for word, special in zip(words.symbols, words.specials, strict=True) if not special]
-        looked_up = ordinary if text is None else text.words()
-        lowercase = not options.keep_case
-        lexicon.update(read_apertium(looked_up, analyser=options.apertium, lowercase=lowercase, language=language))
-    return lexicon
 
 
 def _sources(options: PriorOptions, background: Expression) -> list[str]:

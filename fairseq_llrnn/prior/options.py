@@ -128,6 +128,7 @@ class PriorOptions:
     suffixes: int | None = None  # word types that must share a suffix; None: no suffixes
     keep_case: bool = False
     lower: str | None = None  # the language by whose rules forms are lower-cased; None: none in particular
+    guess: str = "auto"  # words without analyses: of MODES in guessing.py
     pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
     # which features the model has
     top_words: TopWords = AUTO  # words with an identity: a number, `all`, or by `identity_floor`

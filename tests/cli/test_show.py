@@ -17,7 +17,7 @@ def prior(corpus: Corpus, llrnn: Llrnn) -> Path:
     """Three words with an identity; petite, tables … without."""
     done = llrnn(
         "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--shapes", "--out",
-        corpus.out,
+        corpus.out, "--guess", "off",
     )  # fmt: skip
     assert done.code == 0, done.err
     return corpus.out
@@ -166,7 +166,7 @@ def test_a_class_without_mass(corpus: Corpus, llrnn: Llrnn) -> None:
     weights = corpus.write("weights.tsv", "le\t1\n")
     llrnn(
         "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 1, "--background", weights,
-        "--out", corpus.out,
+        "--out", corpus.out, "--guess", "off",
     )  # fmt: skip
     text = llrnn("show", corpus.out, "table").out
     assert "  its words     table   chatte\n" in text

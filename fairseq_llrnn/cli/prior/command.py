@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from fairseq_llrnn.cli.prior import background as prior_background
+from fairseq_llrnn.cli.prior import guessing as prior_guessing
 from fairseq_llrnn.cli.prior import model as prior_model
 from fairseq_llrnn.cli.prior import open as prior_open
 from fairseq_llrnn.cli.prior import source as prior_source
@@ -86,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "word goes on); a piece has the features of the words that hold it, by their shares in --count-text, which "
         "must be in pieces, too; the shares are rounded to quarters",
     )  # fmt: skip
+    prior_guessing.add_arguments(sources)
     features = parser.add_argument_group("which features the model has")
     features.add_argument(
         "--top-words", type=_top_words, metavar="M",
@@ -169,6 +171,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"note: {count:,} {note}", file=sys.stderr)
     if counted.get("names") == 0:
         print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
+    if (warning := prior_guessing.warning(built.completed)) is not None:
+        print(warning, file=sys.stderr)
     _print_table(built, counted, args.out, time.perf_counter() - started)
     return 0
 
@@ -199,6 +203,7 @@ def options(args: argparse.Namespace) -> PriorOptions:
         keep_case=args.keep_case,
         lower=args.lower,
         pieces=args.pieces,
+        guess=args.guess or PriorOptions.guess,
         top_words=PriorOptions.top_words if args.top_words is None else args.top_words,
         identity_floor=_identity_floor(args),
         features=args.features,
@@ -218,7 +223,7 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
         *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "lower", "features"),
         *("input_features", "top_words", "identity_floor", "input_top_words", "patterns", "shapes"),
-        *("suffixes", "background", "smoothing", "pseudo_count"),
+        *("suffixes", "guess", "background", "smoothing", "pseudo_count"),
         *("pieces", *prior_background.NAMES, *prior_model.NAMES, *prior_source.NAMES, *prior_open.NAMES),
     )
     for name in others:
@@ -238,6 +243,8 @@ def _print_table(built: Built, evidence: dict[str, int], out: str, seconds: floa
         print(f"{name:<{width}}  {value:>10,}")
     print(f"{'… their part of the text':<{width}}  {shared.tokens:>10.1%}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
+    for line in prior_guessing.lines(built.completed):
+        print(line)
     if evidence:
         print(f"evidence among the source words: {kinds_text(evidence)}")
     print(f"prior written to {Path(out)}")

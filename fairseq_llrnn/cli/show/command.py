@@ -20,7 +20,7 @@ from fairseq_llrnn.features.identities import AUTO
 from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.signatures import Signatures
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
+from fairseq_llrnn.prior.parts import EvidencePart, GuessesPart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 NAME = "show"
@@ -118,9 +118,11 @@ class PriorView:
         """All that is known about word `i`."""
         prior = self.prior
         signature = int(prior.output.class_of[i])
+        features, guesses = prior.output.features.row(signature), prior.find(GuessesPart)
         known: dict[str, Any] = {
             "word": prior.symbols[i],
-            "features": prior.output.features.row(signature),
+            "features": features,
+            "guessed": [] if guesses is None else guesses.names(i, features),
             "signature": signature,
             "signature_size": len(prior.output.members(signature)),
             "members": self.members(signature),
@@ -278,7 +280,11 @@ def _setting(name: str, value: Any) -> str:
 
 
 def _word_text(word: dict[str, Any]) -> str:
-    lines = [printable(word["word"]), labelled("features", feature_items(list(word["features"].items())) or ["none"])]
+    features, guessed = word["features"].items(), frozenset(word["guessed"])
+    known = feature_items([entry for entry in features if entry[0] not in guessed])
+    lines = [printable(word["word"]), labelled("features", known or ["none"])]
+    if guessed:
+        lines.append(labelled("guessed", feature_items([entry for entry in features if entry[0] in guessed])))
     if "input_features" in word:
         lines.append(labelled("it is read by", feature_items(list(word["input_features"].items())) or ["none"]))
         lines.append(labelled("input σ", [_sharing(word["input_signature"], word["input_signature_size"])]))

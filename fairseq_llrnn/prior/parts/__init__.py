@@ -4,6 +4,7 @@ from fairseq_llrnn.prior.parts.automaton import AutomatonPart
 from fairseq_llrnn.prior.parts.cache import CachePart
 from fairseq_llrnn.prior.parts.copied_words import CopiedWordsPart
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
@@ -14,6 +15,7 @@ __all__ = [
     "CachePart",
     "CopiedWordsPart",
     "EvidencePart",
+    "GuessesPart",
     "LexicalPart",
     "ModelPart",
     "OpenVocabularyPart",

@@ -1,0 +1,61 @@
+"""What `llrnn prior` asks and says about words without analyses (prior/guessing.py)."""
+
+import argparse
+
+from fairseq_llrnn.features.guessing import WHOLE
+from fairseq_llrnn.prior.guessing import MODES, Completed
+
+GROUPS_SHOWN = 8
+
+
+def add_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--guess", choices=MODES,
+        help="guess the features of words that treebanks, lexicons and analysers lack, from the endings of the words "
+        "that they have, and as often in training as in use; auto: where they cover the words of the counted text "
+        f"better than the dictionary's others (default: {MODES[0]})",
+    )  # fmt: skip
+
+
+def lines(completed: Completed) -> list[str]:
+    """What the lexicon covers, what was guessed, and how often that is right; nothing where there is no lexicon."""
+    coverage = completed.coverage
+    if not len(completed.lexicon):
+        return []
+    said = [
+        f"lexicon: has {part:,} of {every:,} words {what} ({part / every:.1%})"
+        for (part, every), what in ((coverage.text, "of the counted text"), (coverage.others, "that this text lacks"))
+        if every
+    ]
+    if not completed.guessed.any():
+        return said
+    many = int(completed.guessed.sum())
+    said.append(
+        f"guessed: the features of {many:,} words, {completed.crossed:,} of which the lexicon has: words that the text "
+        "shows once, so that training meets guesses as often as a new text"
+    )
+    if completed.accuracy:
+        groups = sorted(((name, share) for name, share in completed.accuracy.items() if name != WHOLE), key=_lowest)
+        shown = ", ".join(f"{name} {share:.0%}" for name, share in groups[:GROUPS_SHOWN])
+        more = ", …" if len(groups) > GROUPS_SHOWN else ""
+        said.append(
+            f"guesses of rare words, as if they were new: {completed.accuracy[WHOLE]:.0%} of whole analyses are right; "
+            f"{shown}{more}"
+        )
+    return said
+
+
+def _lowest(entry: tuple[str, float]) -> tuple[bool, float, str]:
+    return entry[0] != "POS", entry[1], entry[0]
+
+
+def warning(completed: Completed) -> str | None:
+    """Where the lexicon covers unseen words worse, and nothing is guessed."""
+    if completed.guessed.any() or not completed.coverage.differs:
+        return None
+    (has, words), (others_has, others) = completed.coverage.text, completed.coverage.others
+    return (
+        f"warning: the lexicon has {has / words:.0%} of the counted text's words and {others_has / others:.0%} of the "
+        "dictionary's others; a model learns that words without features never come. Leave out --guess off, or give a "
+        "lexicon that has the others, too"
+    )

@@ -1,0 +1,72 @@
+"""The lexicon that a prior is built from: the analyses of words, and numbers that users give beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.casing import language_of
+from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
+from fairseq_llrnn.features.subwords import PieceText
+from fairseq_llrnn.prior.guessing import MODES, Completed, complete
+from fairseq_llrnn.prior.options import PriorOptions, as_paths
+
+
+def read_analyses(options: PriorOptions, words: WordList, text: PieceText | None) -> Lexicon:
+    """The features of words that treebanks, lexicons and analysers have.
+
+    Args:
+        words: the dictionary. text: where it holds pieces, the words that they are of.
+    """
+    lexicon = Lexicon()
+    given, language = options.lexicon, language_of(options.lower)
+    readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
+        (read_conllu, as_paths(options.conllu)),
+        (read_tsv_lexicon, [] if isinstance(given, (Lexicon, Mapping)) else as_paths(given)),
+    ]
+    for read, paths in readers:
+        for path in paths:
+            lexicon.update(read(path, lowercase=not options.keep_case, language=language))
+    if isinstance(given, Lexicon):
+        lexicon.update(given)
+    elif isinstance(given, Mapping):
+        for word, features in given.items():
+            lexicon.add(word, features)
+    if options.apertium is not None:
+        ordinary = [word for word, special in zip(words.symbols, words.specials, strict=True) if not special]
+        looked_up = ordinary if text is None else text.words()
+        lowercase = not options.keep_case
+        lexicon.update(read_apertium(looked_up, analyser=options.apertium, lowercase=lowercase, language=language))
+    return lexicon
+
+
+def complete_analyses(
+    analyses: Lexicon,
+    options: PriorOptions,
+    words: WordList,
+    counts: np.ndarray,
+    all_counts: Mapping[str, int],
+    text: PieceText | None,
+) -> Completed:
+    """The lexicon with guesses; over pieces, of the words of the text, since pieces have no analyses of their own.
+
+    Args:
+        counts: (V,). all_counts: of words outside the dictionary as well, where an open vocabulary needs them.
+    """
+    if options.guess not in MODES:
+        raise OptionError(f"--guess {options.guess}: expected {', '.join(MODES)}")
+    if options.pieces is not None:
+        nothing = np.zeros(len(words), dtype=bool)
+        return complete(analyses, words, counts, nothing, options.guess, () if text is None else text.words())
+    return complete(analyses, words, counts, ~words.specials, options.guess, all_counts)
+
+
+def with_values(lexicon: Lexicon, options: PriorOptions) -> Lexicon:
+    """The lexicon with the features of --values, which are never guessed."""
+    for path in as_paths(options.values):
+        lexicon.update(read_values(path, lowercase=not options.keep_case, language=language_of(options.lower)))
+    return lexicon

@@ -1,0 +1,72 @@
+"""`llrnn prior --guess`, and what `llrnn show` says of guesses."""
+
+import json
+
+import pytest
+from small_corpus import Build, Corpus, Done, Llrnn
+
+from fairseq_llrnn.prior.parts import GuessesPart
+from fairseq_llrnn.prior.prior import Prior
+
+
+@pytest.fixture
+def build(corpus: Corpus, llrnn: Llrnn) -> Build:
+    """`llrnn prior` on the small corpus, whose dictionary has `zut` with count 0."""
+
+    def run(*options: object) -> Done:
+        return llrnn(
+            "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--out", corpus.out,
+            *options,
+        )  # fmt: skip
+
+    return run
+
+
+def test_it_says_what_was_guessed_and_how_well(build: Build, corpus: Corpus) -> None:
+    done = build()
+    assert (done.code, done.err) == (0, "")
+    coverage, others, guesses, accuracy = done.out.splitlines()[-5:-1]
+    assert coverage == "lexicon: has 11 of 11 words of the counted text (100.0%)"
+    assert others == "lexicon: has 0 of 1 words that this text lacks (0.0%)"
+    assert guesses.startswith("guessed: the features of 4 words, 3 of which the lexicon has: words that the text ")
+    assert accuracy.startswith("guesses of rare words, as if they were new: ")
+    assert "% of whole analyses are right; POS " in accuracy
+    part = Prior.load(corpus.out).find(GuessesPart)
+    assert part is not None and len(part.words) == 4
+
+
+def test_off_warns_where_the_lexicon_covers_the_text_better(build: Build, corpus: Corpus) -> None:
+    done = build("--guess", "off")
+    assert done.code == 0 and Prior.load(corpus.out).find(GuessesPart) is None
+    assert done.err.splitlines()[-1] == (
+        "warning: the lexicon has 100% of the counted text's words and 0% of the dictionary's others; a model learns "
+        "that words without features never come. Leave out --guess off, or give a lexicon that has the others, too"
+    )
+    lexicon = corpus.write("lexicon.tsv", "zut\tzut\tINTJ\t_\n")
+    done = build("--guess", "off", "--lexicon", lexicon)
+    assert (done.code, done.err) == (0, "")
+    done = build("--guess", "on", "--lexicon", lexicon)
+    assert done.code == 0 and Prior.load(corpus.out).find(GuessesPart) is None  # nothing is unknown
+
+
+def test_no_lexicon_no_guesses(corpus: Corpus, llrnn: Llrnn) -> None:
+    done = llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--suffixes", "--out", corpus.out)
+    assert (done.code, done.err) == (0, "") and "lexicon:" not in done.out
+
+
+def test_a_softmax_guesses_nothing(corpus: Corpus, llrnn: Llrnn) -> None:
+    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--guess", "on", "--out", corpus.out)
+    assert done.error == "--softmax: a softmax takes no other option, found --guess beside it; leave one of them out"
+
+
+def test_show_marks_guesses(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
+    build("--shapes")
+    shown = llrnn("show", corpus.out, "zut").out
+    assert "\n  features      NOTTOP\n  guessed       Gender:" in shown and "POS:NOUN" in shown
+    known = llrnn("show", corpus.out, "le").out
+    assert "guessed" not in known and "POS:DET" in known
+    guessed, sure = json.loads(llrnn("show", corpus.out, "zut", "le", "--json").out)["words"]
+    assert "POS:NOUN" in guessed["guessed"] and sure["guessed"] == []
+    assert set(guessed["guessed"]) < set(guessed["features"])
+    summary = llrnn("show", corpus.out).out
+    assert "analyses of 4 words are guessed, right for" in summary

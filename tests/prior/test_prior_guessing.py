@@ -1,0 +1,129 @@
+"""Priors with guessed features: whose are guessed, when, and what is kept of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairseq_llrnn.errors import OptionError, PriorError
+from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior.guessing import complete
+from fairseq_llrnn.prior.parts import GuessesPart, OpenVocabularyPart
+
+NOUNS = [f"{stem}ek" for stem in ("hal", "szem", "kert", "h", "r", "t", "b", "l")]
+VERBS = [f"{stem}ott" for stem in ("lát", "vár", "ad", "tud", "kap", "ír", "m", "n")]
+UNSEEN = ["gyerek", "futott", "egyéb"]
+SYMBOLS = (*SPECIALS, *NOUNS, *VERBS, *UNSEEN)
+COUNTS = np.array([0, 0, 9, 1, *[1, 1, 1, 2] * 4, 0, 0, 0])
+LEXICON = {**dict.fromkeys(NOUNS, ["POS:NOUN"]), **dict.fromkeys(VERBS, ["POS:VERB"])}
+OPTIONS = PriorOptions(counts=COUNTS, lexicon=LEXICON, top_words=0)
+
+
+def morphology(prior: Prior, word: str) -> dict[str, float]:
+    row = prior.output.features.row(int(prior.output.class_of[prior.index(word)]))
+    return {name: value for name, value in row.items() if name.startswith("POS:")}
+
+
+def guessed(prior: Prior) -> set[str]:
+    part = prior.find(GuessesPart)
+    return set() if part is None else {prior.symbols[i] for i in part.words}
+
+
+def test_unseen_words_and_those_seen_once_are_guessed() -> None:
+    prior = Prior.build(SYMBOLS, OPTIONS)
+    once = {word for word, count in zip(SYMBOLS, COUNTS, strict=True) if count == 1 and word not in SPECIALS}
+    assert guessed(prior) == once | set(UNSEEN)
+    assert morphology(prior, "gyerek") == {"POS:NOUN": 1.0} and morphology(prior, "futott") == {"POS:VERB": 1.0}
+    assert set(morphology(prior, "egyéb")) == {"POS:NOUN", "POS:VERB"}
+    assert prior.settings["lexicon_entries"] == len(LEXICON)
+    part = prior.find(GuessesPart)
+    assert part is not None and part.accuracy["POS"] == 1.0 and part.groups == ("POS",)
+
+
+def test_a_word_that_training_shows_once_is_guessed_without_its_own_analysis() -> None:
+    strange = {**LEXICON, NOUNS[0]: ["POS:ADV"]}
+    options = replace(OPTIONS, lexicon=strange)
+    assert morphology(Prior.build(SYMBOLS, options), NOUNS[0]) == {"POS:NOUN": 1.0}
+    assert morphology(Prior.build(SYMBOLS, replace(options, guess="off")), NOUNS[0]) == {"POS:ADV": 1.0}
+
+
+def test_words_of_the_lexicon_keep_their_analyses_if_training_lacks_them() -> None:
+    more = {**LEXICON, "gyerek": ["POS:PROPN"]}
+    prior = Prior.build(SYMBOLS, replace(OPTIONS, lexicon=more))
+    assert morphology(prior, "gyerek") == {"POS:PROPN": 1.0}
+    # a third of the unseen words is known, and so is a third of those seen once
+    assert len(guessed(prior)) == 2 + 12 - 4
+    reordered = [*SPECIALS, *reversed(SYMBOLS[len(SPECIALS) :])]
+    counts = np.array([COUNTS[SYMBOLS.index(word)] for word in reordered])
+    assert guessed(Prior.build(reordered, replace(OPTIONS, lexicon=more, counts=counts))) == guessed(prior)
+
+
+def test_when_guesses_are_made() -> None:
+    everything = {**LEXICON, **dict.fromkeys(UNSEEN, ["POS:X"])}
+    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, lexicon=everything))) == set()
+    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, guess="off"))) == set()
+    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, lexicon={}, guess="on"))) == set()
+    all_seen = COUNTS + 2
+    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, counts=all_seen))) == set()
+    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, counts=all_seen, guess="on"))) == set(UNSEEN)
+    worse = dict.fromkeys(UNSEEN, ["POS:X"])
+    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, lexicon=worse))) == set()
+    with pytest.raises(OptionError, match="--guess maybe: expected auto, on, off"):
+        Prior.build(SYMBOLS, replace(OPTIONS, guess="maybe"))
+
+
+def test_lexicon_and_notes_are_left_as_they_were() -> None:
+    lexicon = Lexicon()
+    for word, names in LEXICON.items():
+        lexicon.add(word, names)
+    lexicon.notes["remark"] = 2
+    words = WordList(SYMBOLS, COUNTS)
+    done = complete(lexicon, words, COUNTS, ~words.specials, others=["valahol", "halek"])
+    assert (len(lexicon), dict(lexicon.features(NOUNS[0]))) == (16, {"POS:NOUN": 1.0})
+    assert done.lexicon.features("valahol") and done.lexicon.notes == lexicon.notes
+    assert (done.coverage.text, done.coverage.others) == ((16, 16), (0, 3))
+    assert (done.crossed, done.added) == (12, 4)
+    same = complete(lexicon, words, COUNTS, ~words.specials, "off")
+    assert same.lexicon is lexicon and same.coverage.differs and not same.guessed.any()
+
+
+def test_numbers_of_users_are_no_guesses(tmp_path: Path) -> None:
+    (tmp_path / "values.tsv").write_text("gyerek\tAge:Years\t7.0\n", encoding="utf-8")
+    prior = Prior.build(SYMBOLS, replace(OPTIONS, values=tmp_path / "values.tsv"))
+    assert morphology(prior, "gyerek") == {"POS:NOUN": 1.0}
+    part = prior.find(GuessesPart)
+    row = prior.output.features.row(int(prior.output.class_of[prior.index("gyerek")]))
+    assert part is not None and part.names(prior.index("gyerek"), row) == ["POS:NOUN"] and row["Age:Years"] == 7.0
+
+
+def test_open_classes_are_of_what_words_probably_are() -> None:
+    """Rare words that are guessed in quarters make no classes of their own."""
+    lexicon = {**LEXICON, **{f"{stem}al": ["POS:NOUN"] if i % 4 else ["POS:VERB"] for i, stem in enumerate("bdfghjkl")}}
+    rare = [word for word in lexicon if word.endswith("al")]
+    symbols, counts = (*SYMBOLS, *rare), np.array([*COUNTS, *[1] * len(rare)])
+    options = replace(OPTIONS, counts=counts, lexicon=lexicon, open_vocabulary=OpenOptions(types=2))
+    prior = Prior.build(symbols, options)
+    assert {morphology(prior, word).get("POS:NOUN") for word in rare} - {0.0, 1.0, None}
+    part = prior.find(OpenVocabularyPart)
+    assert part is not None and {"NOUN", "VERB"} <= set(part.vocabulary.names) <= {"NOUN", "VERB", "number", "other"}
+
+
+def test_it_is_saved_checked_and_no_part_of_the_model(tmp_path: Path) -> None:
+    prior = Prior.build(SYMBOLS, OPTIONS)
+    prior.save(tmp_path / "prior")
+    again = Prior.load(tmp_path / "prior")
+    assert guessed(again) == guessed(prior) and again.fingerprint == prior.fingerprint
+    assert "guessed words" in again.counts()
+    for words in ([3, 2], [-1], [len(SYMBOLS)], [2, 2]):
+        part = prior.find(GuessesPart)
+        assert part is not None
+        prior.without(GuessesPart).with_part(replace(part, words=np.array(words))).save(tmp_path / "broken")
+        with pytest.raises(PriorError, match="guesses: expected numbers of words, rising"):
+            Prior.load(tmp_path / "broken")
+    for change, message in (({"accuracy": {"POS": 2.0}}, "expected how many are right"),):
+        prior.without(GuessesPart).with_part(replace(part, **change)).save(tmp_path / "broken")
+        with pytest.raises(PriorError, match=message):
+            Prior.load(tmp_path / "broken")
