@@ -1,0 +1,98 @@
+"""From a Universal Dependencies folder to lower-cased text, a dictionary with the words of all texts, and binary data.
+
+    small_texts.py --ud FOLDER --out OUT
+
+writes OUT/text/{train,valid,test}.txt (lower-cased syntactic words, a sentence a line; `valid` is UD's dev),
+OUT/dict.txt and OUT/data-bin. The dictionary counts the words of the training text; those of the other texts alone have
+count 0, so that a model can predict every word and no model knows more of them than that they exist.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.features.readers import iter_conllu_words
+
+SPLITS = {"train": "train", "valid": "dev", "test": "test"}
+
+
+def treebank(folder: Path, split: str) -> Path:
+    """The file of UD's `split`, plain or gzip, also under UD's long names (hu_szeged-ud-dev.conllu)."""
+    found = [path for ending in (".conllu", ".conllu.gz") for path in sorted(folder.glob(f"*{split}{ending}"))]
+    if len(found) != 1:
+        listed = ", ".join(path.name for path in found) or "none"
+        raise DataError(
+            f"{folder}: expected one file named like {split}.conllu or {split}.conllu.gz, found {listed}; give the "
+            "folder of one treebank"
+        )
+    return found[0]
+
+
+def sentences(path: Path) -> list[str]:
+    """The lower-cased syntactic words of each sentence, between blanks."""
+    # fairseq splits at white space, so a word that holds some (10 000) would fall apart
+    return [
+        " ".join("_".join(token.form.split()) for token in words) for words in iter_conllu_words(path, lowercase=True)
+    ]
+
+
+def dictionary(texts: dict[str, list[str]]) -> list[tuple[str, int]]:
+    """Words of the training text by falling count, then those of the other texts with count 0; ties by spelling."""
+    train = Counter(word for line in texts["train"] for word in line.split())
+    others = sorted({word for lines in texts.values() for line in lines for word in line.split()} - set(train))
+    return [*sorted(train.items(), key=lambda entry: (-entry[1], entry[0])), *((word, 0) for word in others)]
+
+
+def write(path: Path, lines: Iterable[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def prepare(ud: Path, out: Path) -> dict[str, list[str]]:
+    """Write the texts, the dictionary and fairseq's data; return the sentences of each split."""
+    texts = {name: sentences(treebank(ud, split)) for name, split in SPLITS.items()}
+    for name, lines in texts.items():
+        write(out / "text" / f"{name}.txt", lines)
+    write(out / "dict.txt", (f"{word} {count}" for word, count in dictionary(texts)))
+    prefixes = [f"--{name}pref={out / 'text' / name}.txt" for name in texts]
+    command = [sys.executable, "-m", "fairseq_cli.preprocess", "--only-source", "--workers", "1", *prefixes]
+    command += ["--srcdict", str(out / "dict.txt"), "--destdir", str(out / "data-bin")]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    if finished.returncode:
+        raise DataError(f"fairseq-preprocess failed ({' '.join(command)}):\n{finished.stderr[-2000:]}")
+    return texts
+
+
+def table(texts: dict[str, list[str]]) -> str:
+    """The texts in numbers."""
+    train = {word for line in texts["train"] for word in line.split()}
+    rows = ["| text | sentences | words | types | words that training lacks |", "|---|---:|---:|---:|---:|"]
+    for name, lines in texts.items():
+        words = [word for line in lines for word in line.split()]
+        unseen = sum(word not in train for word in words) / len(words)
+        rows.append(f"| {name} | {len(lines):,} | {len(words):,} | {len(set(words)):,} | {unseen:.1%} |")
+    return "\n".join(rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="a treebank as text, dictionary and fairseq's data")
+    parser.add_argument("--ud", type=Path, required=True, help="folder with train, dev and test .conllu[.gz]")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    args = parser.parse_args()
+    try:
+        print(table(prepare(args.ud, args.out)))
+    except LLRNNError as error:
+        print(f"small_texts.py: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,215 @@
+"""Language models of a small treebank, and what each knows of words that training lacks; run by run.sh.
+
+    small_treebanks.py train --ud FOLDER --out OUT [ARM …] [--seeds 1 2 3]     trains, measures; what is done is skipped
+    small_treebanks.py table --out OUT                                         the table of all that is measured
+    small_treebanks.py commands --ud FOLDER --out OUT [ARM …]                  the command lines
+
+OUT is what small_texts.py wrote. Each run is OUT/models/ARM-SEED: prior, train.log, checkpoints, result.json. Losses
+are in nats, </s> included, as fairseq counts; words are *unseen* if the training text lacks them.
+"""
+
+import argparse
+import json
+import math
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from small_texts import treebank
+
+import fairseq_llrnn
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+
+USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
+SIZES = ("--decoder-embed-dim", "256", "--decoder-hidden-size", "256", "--decoder-layers", "2", "--dropout", "0.3")
+TRAINING = (
+    *("--sample-break-mode", "eos", "--tokens-per-sample", "512", "--max-tokens", "2048"),
+    *("--optimizer", "adam", "--lr", "0.002", "--clip-norm", "1.0", "--patience", "3", "--max-epoch", "30"),
+    *("--no-epoch-checkpoints", "--no-last-checkpoints", "--required-batch-size-multiple", "1", "--num-workers", "0"),
+    *("--log-format", "simple", "--cpu"),
+)
+OURS = ("--task", "llrnn_language_modeling", "--user-dir", USER_DIR)
+LOG_LINEAR = (*OURS, "--arch", "llrnn_lm", "--criterion", "log_linear", "--bf16-products")
+ADAPTIVE = (
+    *("--task", "language_modeling", "--arch", "lstm_lm", "--decoder-out-embed-dim", "256"),
+    *("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "1000,4000", "--ddp-backend", "legacy_ddp"),
+)
+VALID = re.compile(r"valid on 'valid' subset .*\| ppl ([0-9.]+)")
+# A word and its log-probability, as fairseq-eval-lm --output-word-probs writes them.
+SCORED = re.compile(r"(\S+) \[(-?\d+\.\d+|-inf|nan)\](?:\t|$)")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One row of the table."""
+
+    name: str
+    what: str
+    prior: tuple[str, ...] | None  # options of llrnn prior; None: fairseq's own model
+    treebanks: tuple[str, ...] = ()  # the splits that features come from
+    training: tuple[str, ...] = ()  # options that come after those of all arms
+    counts: bool = True  # whether the prior counts the training text
+
+    def prior_command(self, ud: Path, out: Path, place: Path) -> list[str]:
+        sources = ["--count-text", str(out / "text" / "train.txt")] if self.counts else []
+        if self.treebanks:
+            sources += ["--conllu", *(str(treebank(ud, split)) for split in self.treebanks)]
+        data = ["--dict", str(out / "data-bin" / "dict.txt"), "--out", str(place)]
+        return ["llrnn", "prior", *data, *sources, *(self.prior or ())]
+
+    def train_command(self, out: Path, place: Path, seed: int, extra: Sequence[str] = ()) -> list[str]:
+        kind = ADAPTIVE if self.prior is None else (*LOG_LINEAR, "--prior", str(place / "prior"))
+        where = ("--save-dir", str(place), "--seed", str(seed))
+        return ["fairseq-train", str(out / "data-bin"), *kind, *SIZES, *TRAINING, *self.training, *where, *extra]
+
+    def score_command(self, out: Path, place: Path) -> list[str]:
+        ours = (*OURS, "--prior", str(place / "prior"))
+        task = ADAPTIVE[:2] if self.prior is None else ours
+        options = (*task, "--path", str(place / "checkpoint_best.pt"), "--gen-subset", "test", "--cpu")
+        batches = ("--sample-break-mode", "eos", "--max-tokens", "1024", "--required-batch-size-multiple", "1")
+        batches = (*batches, "--num-workers", "0", "--output-word-probs")
+        return ["fairseq-eval-lm", str(out / "data-bin"), *options, *batches]
+
+
+TRAIN, ALL = ("train",), ("train", "dev", "test")
+SUFFIXES = ("--suffixes",)
+ARMS = (
+    Arm("softmax", "softmax", ("--softmax",), counts=False),
+    Arm("softmax-unigram", "softmax over our unigram", ("--top-words", "all")),
+    Arm("adaptive", "fairseq's adaptive softmax", None),
+    Arm("guess-off", "treebank and suffixes, nothing guessed", (*SUFFIXES, "--guess", "off"), TRAIN),
+    Arm("spelling", "suffixes, no treebank", SUFFIXES),
+    Arm("spelling-shapes", "suffixes and shapes, no treebank", (*SUFFIXES, "--shapes")),
+    Arm("guess", "treebank and suffixes, unknown words guessed", SUFFIXES, TRAIN),
+    Arm("gold", "treebank's analyses of all words, suffixes", SUFFIXES, ALL),
+)
+
+
+def execute(command: Sequence[str], log: Path) -> str:
+    """Run a command, its output appended to `log`, and return that output."""
+    program = Path(sys.executable).parent / command[0]  # of this installation, activated or not
+    # fairseq reads the checkpoints of its own models only so
+    own = {} if USER_DIR in command else {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+    with log.open("a", encoding="utf-8") as stream:
+        stream.write(f"$ {shlex.join(command)}\n")
+        stream.flush()
+        begin = stream.tell()
+        done = subprocess.run(
+            [str(program), *command[1:]], env=os.environ | own, stdout=stream, stderr=stream, check=False
+        )
+    said = log.read_bytes()[begin:].decode(errors="replace")
+    if done.returncode:
+        raise DataError(f"{command[0]} failed with status {done.returncode}; {log} ends with: {said[-1000:]}")
+    return said
+
+
+def losses(scored: str, train_words: frozenset[str]) -> dict[str, float]:
+    """From what fairseq-eval-lm wrote: perplexity, and mean losses of seen and unseen words (</s> is seen)."""
+    seen: list[float] = []
+    unseen: list[float] = []
+    for line in scored.splitlines():
+        for word, log_prob in SCORED.findall(line):
+            (seen if word in train_words or word == "</s>" else unseen).append(-float(log_prob))
+    if not seen:
+        raise DataError("expected log-probabilities from fairseq-eval-lm --output-word-probs, found none")
+    return {
+        "perplexity": math.exp(math.fsum(seen + unseen) / len(seen + unseen)),
+        "seen": math.fsum(seen) / len(seen),
+        "unseen": math.fsum(unseen) / len(unseen) if unseen else math.nan,
+        "tokens": len(seen + unseen),
+    }
+
+
+def run(arm: Arm, seed: int, ud: Path, out: Path, extra: Sequence[str] = ()) -> None:
+    """Build the prior, train, measure."""
+    place = out / "models" / f"{arm.name}-{seed}"
+    result = place / "result.json"
+    if result.exists():
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    log = place / "train.log"
+    log.unlink(missing_ok=True)
+    if arm.prior is not None:
+        execute(arm.prior_command(ud, out, place / "prior"), log)
+    trained = execute(arm.train_command(out, place, seed, extra), log)
+    valid = [float(found) for found in VALID.findall(trained)]
+    if not valid:
+        raise DataError(f"{log}: expected perplexities on the validation text from fairseq-train, found none")
+    train_words = frozenset((out / "text" / "train.txt").read_text(encoding="utf-8").split())
+    test = losses(execute(arm.score_command(out, place), place / "test.log"), train_words)
+    measured = {"arm": arm.name, "seed": seed, "epochs": len(valid), "validation": min(valid), **test}
+    result.write_text(json.dumps(measured) + "\n", encoding="utf-8")
+    print(f"{arm.name}-{seed}: perplexity {min(valid):.1f}, of the test text {test['perplexity']:.1f}", flush=True)
+
+
+def results(out: Path) -> dict[str, list[dict[str, float]]]:
+    """By arm, what each of its runs measured."""
+    found = defaultdict(list)
+    for path in sorted((out / "models").glob("*/result.json")):
+        result = json.loads(path.read_text(encoding="utf-8"))
+        found[result["arm"]].append(result)
+    return found
+
+
+def table(out: Path) -> str:
+    """Markdown: mean over seeds, and the range where there are several."""
+    head = ("", "seeds", "validation", "test perplexity", "unseen words, nats", "seen words, nats")
+    rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
+    measured = results(out)
+    for arm in ARMS:
+        runs = measured.get(arm.name, [])
+        if runs:
+            columns = (("validation", 0), ("perplexity", 0), ("unseen", 2), ("seen", 2))
+            cells = [_mean(runs, name, digits) for name, digits in columns]
+            rows.append(f"| {' | '.join([arm.what, str(len(runs)), *cells])} |")
+    return "\n".join(rows)
+
+
+def _mean(runs: Sequence[dict[str, float]], name: str, digits: int) -> str:
+    values = [run[name] for run in runs]
+    shown = f"{sum(values) / len(values):,.{digits}f}"
+    return shown if len(values) == 1 else f"{shown} ({min(values):,.{digits}f}–{max(values):,.{digits}f})"
+
+
+def chosen(names: Sequence[str]) -> Iterator[Arm]:
+    known = {arm.name: arm for arm in ARMS}
+    for name in names or known:
+        if name not in known:
+            raise OptionError(f"there is no arm {name!r}; there are: {', '.join(known)}")
+        yield known[name]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="language models of a small treebank")
+    parser.add_argument("action", choices=("train", "table", "commands"))
+    parser.add_argument("arms", nargs="*", metavar="ARM", help=", ".join(arm.name for arm in ARMS) + " (default: all)")
+    parser.add_argument("--ud", type=Path, default=Path("UD"), help="the folder given to small_texts.py")
+    parser.add_argument("--out", type=Path, required=True, help="what small_texts.py wrote")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    args = parser.parse_args()
+    try:
+        arms = list(chosen(args.arms))
+        for seed in args.seeds if args.action == "train" else ():
+            for arm in arms:
+                run(arm, seed, args.ud, args.out)
+        for arm in arms if args.action == "commands" else ():
+            place = args.out / "models" / f"{arm.name}-{args.seeds[0]}"
+            prior = [] if arm.prior is None else [arm.prior_command(args.ud, args.out, place / "prior")]
+            train, score = arm.train_command(args.out, place, args.seeds[0]), arm.score_command(args.out, place)
+            print("\n".join(shlex.join(command) for command in (*prior, train, score)))
+    except LLRNNError as error:
+        print(f"small_treebanks.py: error: {error}", file=sys.stderr)
+        return 2
+    if args.action == "table":
+        print(table(args.out))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
