@@ -40,6 +40,7 @@ ADAPTIVE = (
     *("--task", "language_modeling", "--arch", "lstm_lm", "--decoder-out-embed-dim", "256"),
     *("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "1000,4000", "--ddp-backend", "legacy_ddp"),
 )
+SCORING = ("--num-workers", "0", "--output-word-probs")
 VALID = re.compile(r"valid on 'valid' subset .*\| ppl ([0-9.]+)")
 # A word and its log-probability, as fairseq-eval-lm --output-word-probs writes them.
 SCORED = re.compile(r"(\S+) \[(-?\d+\.\d+|-inf|nan)\](?:\t|$)")
@@ -73,8 +74,7 @@ class Arm:
         task = ADAPTIVE[:2] if self.prior is None else ours
         options = (*task, "--path", str(place / "checkpoint_best.pt"), "--gen-subset", "test", "--cpu")
         batches = ("--sample-break-mode", "eos", "--max-tokens", "1024", "--required-batch-size-multiple", "1")
-        batches = (*batches, "--num-workers", "0", "--output-word-probs")
-        return ["fairseq-eval-lm", str(out / "data-bin"), *options, *batches]
+        return ["fairseq-eval-lm", str(out / "data-bin"), *options, *batches, *SCORING]
 
 
 TRAIN, ALL = ("train",), ("train", "dev", "test")
