@@ -5,16 +5,21 @@ import json
 import math
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import add_places
+from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.shards import file_digest
 
 if TYPE_CHECKING:
     from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore
+    from fairseq_llrnn.plugin.scoring.text import TextScorer
 
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
@@ -22,6 +27,8 @@ EXAMPLES = (
     "llrnn score --path checkpoint_best.pt < test.txt",
     "llrnn score --path open.pt --open --json < test.txt",
     "llrnn score --path checkpoint_best.pt --per-sentence < test.txt > scores.tsv",
+    "llrnn score --path checkpoint_best.pt --shard 1/2 --out part1 < test.txt",
+    "llrnn score --merge part1 part2",
 )
 COLUMNS = ("line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence")
 
@@ -29,7 +36,7 @@ COLUMNS = ("line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; the text comes on stdin, a sentence a line, words between blanks"
     model = parser.add_argument_group("the model")
-    model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of a language model")
+    model.add_argument("--path", metavar="FILE", help="checkpoint of a language model")
     add_places(model)
     model.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
     results = parser.add_argument_group("results")
@@ -44,11 +51,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the word that has no probability (log p is then -inf), and its words; the sums come last, on stderr",
     )  # fmt: skip
     results.add_argument("--json", action="store_true", help="print the sums as JSON")
+    shards = parser.add_argument_group("many machines")
+    shards.add_argument(
+        "--shard", type=shard, metavar="I/N",
+        help="score the I-th of N parts of the text, which is given whole to each, and write it to --out",
+    )  # fmt: skip
+    shards.add_argument("--out", metavar="FILE", help="of --shard: where the part goes")
+    shards.add_argument(
+        "--merge", nargs="+", metavar="PART",
+        help="print what a run without shards would print, from all parts; neither model nor text is needed",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.max_tokens < 1:
-        raise OptionError(f"--max-tokens {args.max_tokens}: expected a number of at least 1")
+    _check(args)
+    if args.merge:
+        from fairseq_llrnn.evaluation.text_parts import merged, was_open
+
+        return _print(args, merged(args.merge), was_open(args.merge[0]))
     need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.text import load_text_scorer
@@ -60,21 +80,66 @@ def run(args: argparse.Namespace) -> int:
             "prior --open-vocabulary characters` and train it again, or leave --open out"
         )
     scorer.opened = args.open
-    if args.per_sentence:
-        total, unscored = _print_sentences(scorer.lines(stdin_lines()))
-    else:
-        total, unscored = scorer.score(stdin_lines()), 0
+    if args.shard is None:
+        return _print(args, scorer.lines(stdin_lines()), args.open)
+    _write_part(args, scorer)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise OptionError for options that are out of range or do not go together."""
+    if args.max_tokens < 1:
+        raise OptionError(f"--max-tokens {args.max_tokens}: expected a number of at least 1")
+    if args.merge:
+        for name in ("path", "data", "prior", "expert", "open", "shard", "out"):
+            if getattr(args, name):
+                raise OptionError(f"--{name}: the parts of --merge know it already; leave it out")
+        return
+    if args.path is None:
+        raise OptionError("expected --path with a checkpoint, or --merge with the parts of --shard, found neither")
+    if (args.shard is None) != (args.out is None):
+        there, missing = ("--out", "--shard") if args.shard is None else ("--shard", "--out")
+        raise OptionError(f"{there}: it needs {missing}, found none; the whole text's score is printed")
+    if args.shard is not None:
+        check_place(args.out, f"--out {args.out}")
+        for name in ("per_sentence", "json"):
+            if getattr(args, name):
+                option = "--" + name.replace("_", "-")
+                raise OptionError(f"{option}: a shard prints no scores; say it with --merge, when all parts are there")
+
+
+def _write_part(args: argparse.Namespace, scorer: "TextScorer") -> None:
+    from fairseq_llrnn.evaluation.text_parts import OPEN, HashedLines, write_part
+
+    files = {"--path": Path(args.path), **{file.name: file for file in scorer.dictionaries}}
+    inputs = {name: file_digest(file) for name, file in files.items()}
+    inputs |= {OPEN: str(args.open), "--max-tokens": str(args.max_tokens)}
+    lines = HashedLines(stdin_lines())
+    try:
+        many = write_part(Path(args.out), args.shard, inputs, lines, scorer.pieces(lines, args.shard))
+    except OSError as error:
+        raise DataError(
+            f"{args.out}: cannot be written: {error.strerror or error}; give --out in a folder that can be written to, "
+            "on a disk with room"
+        ) from error
+    print(f"shard {args.shard}: {many:,} lines scored, written to {args.out}")
+
+
+def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool) -> int:
+    from fairseq_llrnn.evaluation.text_bits import sum_of
+
+    total, unscored = _print_sentences(lines) if args.per_sentence else (sum_of(lines), 0)
     if not total.sentences + unscored:
         raise OptionError("expected a text, found none on stdin; give one sentence a line")
-    if total.unknown_words and not args.open:
+    if total.unknown_words and not is_open:
         note("unknown words are scored as <unk>, whatever they are: these bits are fewer than those of the text")
     if total.empty_lines:
         note(f"{many(total.empty_lines, 'line')} without words; the end of each is scored")
     if unscored:
         note(f"{many(unscored, 'line')} without a score, of which the sums know nothing")
-    facts = {**total.facts(), **({"unscored_lines": unscored} if args.per_sentence else {}), "open": args.open}
+    facts = {**total.facts(), **({"unscored_lines": unscored} if args.per_sentence else {}), "open": is_open}
     print(
-        json.dumps(facts, ensure_ascii=False) if args.json else as_table(total, args.open),
+        json.dumps(facts, ensure_ascii=False) if args.json else as_table(total, is_open),
         file=sys.stderr if args.per_sentence else sys.stdout,
     )
     return 0

@@ -8,6 +8,8 @@
     agreement.py     errors of gender and number, counted with a lexicon
     differences.py   sentences in which systems differ most
     evaluation.py    all of these
+    text_bits.py     bits of a text under a language model (`llrnn score`)
+    text_parts.py    … computed in shards
 """
 
 from fairseq_llrnn.evaluation.evaluation import Evaluation, Example, evaluate

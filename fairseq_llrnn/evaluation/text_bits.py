@@ -8,9 +8,10 @@ line's end are among them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import EOS
 
 
@@ -92,3 +93,26 @@ class TextScore:
             "bits_per_token": self.bits / max(1, self.words + self.sentences),
         }
         return asdict(self) | per
+
+
+def sum_of(lines: Iterable[LineScore]) -> TextScore:
+    """The sums over the lines of a text.
+
+    Raises:
+        DataError: a line that is longer than the model allows, or to which it gives no probability.
+    """
+    total = TextScore()
+    for line in lines:
+        if line.too_long_for is not None:
+            raise DataError(
+                f"line {line.number}: expected at most {line.too_long_for:,} words, which is what the model was "
+                f"made for, found {len(line.words):,}; break the line, or score others with --per-sentence"
+            )
+        if line.impossible is not None:
+            raise DataError(
+                f"line {line.number}: expected words that the model allows, found {line.word(line.impossible)!r} "
+                f"(word {line.impossible + 1}), to which it gives no probability; build its prior with a "
+                "background that covers it, or score the other lines with --per-sentence"
+            )
+        total.add(line)
+    return total

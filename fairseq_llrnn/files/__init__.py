@@ -3,6 +3,7 @@
     text_lines.py    plain or gzip, with errors that name the place
     text_blocks.py   large texts in blocks, worked on by several processes
     processes.py     a function over many inputs in several processes
+    shards.py        work in parts, and whether all of them are there
     atomic_write.py  written under a temporary name, then renamed or exchanged
     leftovers.py     the temporary files, which end with their process
 """

@@ -3,5 +3,6 @@
     rescoring.py     models score hypotheses, a weighted sum ranks them
     tuning.py        the weights, for BLEU or chrF of a development set
     score_cache.py   scores on disk, to continue a run
+    merging.py       scores of shards, put together
     weights_file.py  tuned weights on disk
 """

@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.corpus_metrics import CorpusMetric
+from fairseq_llrnn.files.shards import Shard
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest, settle
 from fairseq_llrnn.rescoring.score_cache import ScoreFile, Scores
@@ -27,6 +28,7 @@ from fairseq_llrnn.rescoring.tuning import DevSet
 
 LIST, WORDS = "list", "words"
 PENALTY = -10_000.0  # nats: for a hypothesis that a model could not score, or that it finds impossible
+WHOLE = Shard(1, 1)
 CHUNK = 1000  # hypotheses between two writes to disk, but at least one sentence
 
 
@@ -114,13 +116,17 @@ def open_job(nbest: str, source: str | None, reference: str | None, format_name:
 # ---- scores ----------------------------------------------------------------------------------------------------------
 
 
-def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None:
-    """Score what `scores` does not hold yet, chunk by chunk."""
+def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile, shard: Shard = WHOLE) -> None:
+    """Score what `scores` does not hold yet of a shard, chunk by chunk."""
     with tqdm(
-        desc=f"scoring {job.lists.name}", total=job.lists.hypotheses, initial=scores.hypotheses, unit=" hypotheses",
-        leave=False, disable=None,
+        desc=f"scoring {job.lists.name}", total=job.lists.hypotheses // shard.of, initial=scores.hypotheses,
+        unit=" hypotheses", leave=False, disable=None,
     ) as bar:  # fmt: skip
-        for chunk in _chunks(itertools.islice(job, scores.sentences, None)):
+        held = scores.sentences
+        for chunk in (chunk for number, chunk in enumerate(chunks(job)) if shard.has(number)):
+            if held > 0:
+                held -= len(chunk)
+                continue
             hypotheses = [h.text for nbest in chunk for h in nbest.hypotheses]
             sources = [nbest.source or "" for nbest in chunk for _ in nbest.hypotheses]
             by_model: Scores = {}
@@ -134,7 +140,8 @@ def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None
             bar.update(len(hypotheses))
 
 
-def _chunks(sentences: Iterable[NBest]) -> Iterator[list[NBest]]:
+def chunks(sentences: Iterable[NBest]) -> Iterator[list[NBest]]:
+    """Sentences with about CHUNK hypotheses together: what is scored, and kept, at once."""
     chunk: list[NBest] = []
     size = 0
     for nbest in sentences:

@@ -158,6 +158,26 @@ def test_other_formats(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: P
     assert forced.error.startswith(f"{nbest}, line 1: expected `id ||| hypothesis ||| … ||| total`")
 
 
+def test_shards_are_the_whole(
+    llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a list in four chunks; the third shard has one that nothing else of its own comes before."""
+    monkeypatch.setattr(rescoring, "CHUNK", 2)
+    nbest = write("nbest", MOSES + MOSES.replace("\n1 |||", "\n3 |||").replace("0 |||", "2 |||"))
+    options = ("--path", checkpoint, "--nbest", nbest)
+    places = [tmp_path / name for name in ("whole", "whole.nbest", "merged", "merged.nbest")]
+    whole = llrnn("rescore", *options, "--out", places[0], "--nbest-out", places[1])
+    for number in (1, 2, 3):
+        done = llrnn("rescore", *options, "--shard", f"{number}/3", "--out", tmp_path / f"part{number}")
+        assert done.out.startswith(f"shard {number}/3: ") and done.code == 0, done.err
+    parts = [tmp_path / f"part{number}" for number in (3, 1, 2)]
+    merged = llrnn("rescore", *options, "--merge", *parts, "--out", places[2], "--nbest-out", places[3])
+    assert (merged.code, merged.out, merged.err) == (0, whole.out, whole.err)
+    assert [place.read_bytes() for place in places[2:]] == [place.read_bytes() for place in places[:2]]
+    missing = llrnn("rescore", *options, "--merge", *parts[:2], "--out", places[2])
+    assert missing.error == "expected all 3 shards, found 2; missing: 2/3; run those, too, and give all files"
+
+
 def test_stdin_and_stdout(shell: Shell, checkpoint: Path) -> None:
     done = shell.run("llrnn", "rescore", "--path", checkpoint, "--nbest", "-", "--out", "-", stdin=MOSES)
     assert len(done.out.splitlines()) == 2 and done.out.endswith("un roi tient bien\n")
@@ -459,6 +479,10 @@ def test_scores_of_other_dictionaries_are_not_gone_on_from(
             ["--reverse-expert", "mine.py:Mine"],
             "--reverse-expert: belongs to --reverse-path, which is missing; give both or none",
         ),
+        (["--shard", "1/2", "--merge", "a"], "--shard and --merge: expected one of them; --merge comes when all"),
+        (["--shard", "1/2", "--weights", "w"], "--weights: a shard is only scored; say it with --merge, when all"),
+        (["--shard", "1/2", "--out", "-"], "--shard: expected a file for the scores as --out, found stdout"),
+        (["--merge", "a", "o"], "o: expected another file for the result, found one that is read and would be lost"),
         (["--nbest-out", "/dev/null"], "/dev/null: expected a file to write or replace, found a folder or device;"),
     ],
 )

@@ -232,6 +232,21 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     assert "which one it is" in table and table.splitlines()[-1].startswith("bits per character")
 
 
+def test_a_text_in_shards(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
+    """What is printed of all parts is what is printed of the whole, to the last digit."""
+    text = "\n".join([*world.text("test"), "le chat xyzzy voit Zoé", ""]) + "\n"
+    options = ("--path", model, "--open", "--max-tokens", 60)
+    for number in (1, 2):
+        shard = ("--shard", f"{number}/2", "--out", tmp_path / f"{number}")
+        part = shell.run("llrnn", "score", *options, *shard, stdin=text)
+        assert part.out.startswith(f"shard {number}/2: ")
+    parts = ("--merge", tmp_path / "2", tmp_path / "1")
+    for how in (["--json"], ["--per-sentence"]):
+        whole = shell.run("llrnn", "score", *options, *how, stdin=text)
+        merged = shell.run("llrnn", "score", *parts, *how)
+        assert merged.out == whole.out and merged.err == whole.err
+
+
 def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:
     """As many rows as lines, which sum to the score of the text; an empty line is the end of a sentence."""
     strange = "le chat xyzzy voit\n\n  la\tmer \n"

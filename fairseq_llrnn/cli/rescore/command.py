@@ -1,7 +1,6 @@
 """`llrnn rescore`: rank the hypotheses of other systems' n-best lists with log-linear (and other) models."""
 
 import argparse
-import hashlib
 import os
 import sys
 import tempfile
@@ -13,11 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.places import check_place
-from fairseq_llrnn.cli.rescore.models import add_models, check_models, chosen, files_of, load_models
+from fairseq_llrnn.cli.rescore.models import add_models, check_models, checkpoints, chosen, files_of, load_models
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
+from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.shards import file_digest
 
 if TYPE_CHECKING:
     from fairseq_llrnn.evaluation.corpus_metrics import Comparison, CorpusMetric
@@ -34,6 +36,7 @@ EXAMPLES = (
 )
 
 STDIO = "-"
+OF_THE_WHOLE = ("tune", "weights", "reference", "nbest_out")  # what a shard cannot do
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,6 +77,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     results.add_argument("--nbest-out", metavar="FILE", help="the list, reranked, with new scores, in its own format")
     results.add_argument("--reference", metavar="FILE", help="a translation to compare with: scores and significance")
+    shards = parser.add_argument_group("many machines")
+    shards.add_argument(
+        "--shard", type=shard, metavar="I/N",
+        help="score the I-th of N parts of the list, which is given whole to each, and write the scores to --out",
+    )  # fmt: skip
+    shards.add_argument(
+        "--merge", nargs="+", metavar="PART",
+        help="take the scores of the list from all parts; otherwise the command of a run without shards",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -102,6 +114,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.tokenize and args.metric != "bleu":
         raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
     check_models(args)
+    _check_shards(args)
     texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
     if texts.count(STDIO) > 1:
         raise OptionError("expected at most one input from stdin (`-`), found several; give files")
@@ -112,9 +125,39 @@ def _check(args: argparse.Namespace) -> None:
     for path in results:
         if path != STDIO:
             check_place(path, path)
-    for path in (*texts, *chosen(args).values(), args.weights):
+    for path in (*texts, *chosen(args).values(), args.weights, *(args.merge or [])):
         if path not in (None, STDIO) and os.path.realpath(path) in places:
             raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
+
+
+def _check_shards(args: argparse.Namespace) -> None:
+    if args.shard is None:
+        return
+    if args.merge:
+        raise OptionError("--shard and --merge: expected one of them; --merge comes when all shards are done")
+    for name in OF_THE_WHOLE:
+        if getattr(args, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise OptionError(f"{option}: a shard is only scored; say it with --merge, when all parts are there")
+    if args.out == STDIO:
+        raise OptionError("--shard: expected a file for the scores as --out, found stdout")
+
+
+def _score_shard(args: argparse.Namespace, job: "Job") -> None:
+    scores = _score(args, job, load_models(args, [job]), Path(args.out))
+    with closing(scores):
+        scored = many(scores.hypotheses, "hypothesis", "hypotheses")
+        print(f"shard {args.shard}: {scored} scored, written to {args.out}")
+
+
+def _merge(args: argparse.Namespace, job: "Job", path: Path) -> "ScoreFile":
+    from fairseq_llrnn.rescoring.merging import merge_scores
+
+    files = {"list": job.lists.file, "source": job.source, **checkpoints(args)}
+    given = {name: file_digest(file) for name, file in files.items() if file is not None}
+    scores = merge_scores(job, args.merge, given, path)
+    note_scores(job, scores)
+    return scores
 
 
 def _rescore(args: argparse.Namespace, scratch: Path) -> None:
@@ -123,17 +166,22 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
     from fairseq_llrnn.rescoring.weights_file import read_weights_file
 
     job = _open(args, (args.source, args.nbest, args.reference), scratch / "list")
+    if args.shard is not None:
+        _score_shard(args, job)
+        return
     dev = _open(args, args.tune, scratch / "dev") if args.tune else None
     weighing = Weighing.untuned(job.lists.scored, chosen(args))
     if args.weights:
         weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
-    models = load_models(args, [job] if dev is None else [job, dev])
+    need_fairseq()
+    models = {} if args.merge and dev is None else load_models(args, [job] if dev is None else [job, dev])
     metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
     score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
     on_dev = on_test = None
     if dev is not None:
         weighing, on_dev = _tune(args, job, dev, weighing, models, metric, score_files[1])
-    with closing(_score(args, job, models, score_files[0])) as scores:
+    scored = _merge(args, job, score_files[0]) if args.merge else _score(args, job, models, score_files[0])
+    with closing(scored) as scores:
         changed, own, best = _write(args, job, scores, weighing)
         if job.references is not None:
             on_test = metric.compare(own, best, job.references)
@@ -156,23 +204,23 @@ def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) 
 
 def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], path: Path) -> "ScoreFile":
     """All scores of a job: those that `path` holds already, and the others."""
-    from fairseq_llrnn.rescoring.rescoring import score_list
+    from fairseq_llrnn.rescoring.merging import SHARD
+    from fairseq_llrnn.rescoring.rescoring import WHOLE, score_list
     from fairseq_llrnn.rescoring.score_cache import ScoreFile
 
     read = {"list": job.lists.file, "source": job.source, **files_of(args, models)}
-    scores = ScoreFile(path, {name: _digest(file) for name, file in read.items() if file is not None})
+    inputs = {name: file_digest(file) for name, file in read.items() if file is not None}
+    if args.shard is not None:
+        inputs |= {SHARD: str(args.shard), "--max-tokens": str(args.max_tokens)}
+    scores = ScoreFile(path, inputs)
     # fairseq's own, about its Transformer
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)
     if scores.sentences:
         note(f"goes on after {many(scores.sentences, 'sentence')} of {job.sentences:,}, whose scores {path} holds")
-    score_list(job, models, scores)
-    note_scores(job, scores)
+    score_list(job, models, scores, args.shard or WHOLE)
+    if args.shard is None:
+        note_scores(job, scores)
     return scores
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _tune(

@@ -76,6 +76,11 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
     return models
 
 
+def checkpoints(args: argparse.Namespace) -> dict[str, Path]:
+    """The models' files by the options that name them."""
+    return {f"--{MODELS[name][0]}path": Path(path) for name, path in chosen(args).items()}
+
+
 def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
     """What the models' scores depend on, by names that a person understands."""
     from fairseq_llrnn.experts.loading import files_of_experts

@@ -12,9 +12,10 @@ import torch
 from fairseq.data import data_utils
 from torch import Tensor
 
-from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore, sum_of
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.files.shards import Shard
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -29,6 +30,7 @@ class TextScorer:
     def __init__(self, scorer: Scorer) -> None:
         self.model, self.device, self.max_tokens = scorer.model, scorer.device, scorer.max_tokens
         self.longest = scorer.limits[1]
+        self.dictionaries = scorer.dictionaries  # files that the scores depend on, beside the checkpoint
         self.dictionary = scorer.task.target_dictionary
         decoder = self.model.decoder
         self.opened = isinstance(decoder, LogLinearDecoder) and decoder.head.opened is not None
@@ -39,44 +41,43 @@ class TextScorer:
         Raises:
             DataError: a line that is longer than the model allows, or to which it gives no probability.
         """
-        total = TextScore()
-        for line in self.lines(lines):
-            if line.too_long_for is not None:
-                raise DataError(
-                    f"line {line.number}: expected at most {line.too_long_for:,} words, which is what the model was "
-                    f"made for, found {len(line.words):,}; break the line, or score others with --per-sentence"
-                )
-            if line.impossible is not None:
-                raise DataError(
-                    f"line {line.number}: expected words that the model allows, found {line.word(line.impossible)!r} "
-                    f"(word {line.impossible + 1}), to which it gives no probability; build its prior with a "
-                    "background that covers it, or score the other lines with --per-sentence"
-                )
-            total.add(line)
-        return total
+        return sum_of(self.lines(lines))
 
     def lines(self, lines: Iterable[str]) -> Iterator[LineScore]:
         """The score of every line, in their order, also of those that are too long or have no probability."""
+        for piece in self.pieces(lines):
+            yield from piece or ()
+
+    def pieces(self, lines: Iterable[str], shard: Shard | None = None) -> Iterator[list[LineScore] | None]:
+        """The scores of the lines, batch by batch; None in the place of batches of other shards."""
+        for number, batch in enumerate(self._batches(lines)):
+            if shard is not None and not shard.has(number):
+                yield None
+            else:
+                yield batch if batch[0].too_long_for is not None else self._score(batch)
+
+    def _batches(self, lines: Iterable[str]) -> Iterator[list[LineScore]]:
+        """Numbers and words of lines that are scored together; a line that is too long is alone."""
         batch = list[LineScore]()
         for number, text in enumerate(lines, start=1):
             words = text.split()
             if len(words) >= self.longest:
-                yield from self._score(batch)
+                if batch:
+                    yield batch
                 batch = []
-                yield LineScore(number, words, too_long_for=int(self.longest) - 1)
+                yield [LineScore(number, words, too_long_for=int(self.longest) - 1)]
                 continue
             longest = max(len(words), *(len(line.words) for line in batch), 0)
             if batch and (len(batch) == SENTENCES or (longest + 1) * (len(batch) + 1) > self.max_tokens):
-                yield from self._score(batch)
+                yield batch
                 batch = []
             batch.append(LineScore(number, words))
-        yield from self._score(batch)
+        if batch:
+            yield batch
 
     @torch.inference_mode()
     def _score(self, batch: Sequence[LineScore]) -> list[LineScore]:
         """Lines of which only number and words are known, with their scores."""
-        if not batch:
-            return []
         ids = [self._encode(line.words) for line in batch]
         unknown = [known_words(i, self.dictionary)[:-1] == self.dictionary.unk() for i in ids]
         target, previous = (self._padded(ids, move) for move in (False, True))  # shape: (B, T)

@@ -1,0 +1,34 @@
+"""`llrnn score` in shards: what does not go together is one message."""
+
+from pathlib import Path
+
+import pytest
+from small_corpus import Llrnn
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ([], "expected --path with a checkpoint, or --merge with the parts of --shard, found neither"),
+        (["--path", "p", "--shard", "1/2"], "--shard: it needs --out, found none; the whole text's score is printed"),
+        (["--path", "p", "--out", "o"], "--out: it needs --shard, found none; the whole text's score is printed"),
+        (
+            ["--path", "p", "--shard", "1/2", "--out", "o", "--json"],
+            "--json: a shard prints no scores; say it with --merge, when all parts are there",
+        ),
+        (["--path", "p", "--shard", "1/2", "--out", "absent/o"], "--out absent/o: expected a place in a folder, but"),
+        (["--path", "p", "--merge", "a"], "--path: the parts of --merge know it already; leave it out"),
+        (["--merge", "absent"], "absent: cannot be read: No such file or directory; check the path and its rights"),
+    ],
+)
+def test_options_that_make_no_sense(
+    llrnn: Llrnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert llrnn("score", *options).error.startswith(says)
+
+
+def test_what_is_no_shard(llrnn: Llrnn) -> None:
+    assert "argument --shard: expected I/N, shard I of N, I from 1 to N (such as 3/16), found '3'" in (
+        llrnn("score", "--path", "p", "--shard", "3").err
+    )

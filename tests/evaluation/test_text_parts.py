@@ -1,0 +1,76 @@
+"""Scores of a text in parts: bit for bit those of the whole, and nothing but a whole text."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evaluation.text_bits import LineScore, sum_of
+from fairseq_llrnn.evaluation.text_parts import HashedLines, merged, was_open, write_part
+from fairseq_llrnn.files.shards import Shard
+
+LINES = [
+    LineScore(1, ["le", "chat"], [False, True], [-0.1, -1 / 3, -2e-17], [0.0, -7.25]),
+    LineScore(2, [], [], [-1.0], []),
+    LineScore(3, ["non"], [False], [-math.inf, -1.0], [0.0]),
+    LineScore(4, ["trop"] * 9, [], [], [], too_long_for=8),
+    LineScore(5, ["é\u2028"], [True], [-0.7, -0.2], [-math.inf]),
+    LineScore(6, ["12"], [False], [-math.pi, -math.e], [0.0]),
+]
+PIECES = [LINES[:2], LINES[2:3], LINES[3:5], LINES[5:]]
+INPUTS = {"--path": "1a", "--open": "True"}
+
+
+def write(path: Path, shard: str, text: str = "a\nb\n", inputs: dict[str, str] = INPUTS) -> str:
+    lines, own = HashedLines(text.splitlines(keepends=True)), Shard.parse(shard)
+
+    def pieces() -> Iterator[list[LineScore] | None]:
+        list(lines)
+        yield from (piece if own.has(number) else None for number, piece in enumerate(PIECES))
+
+    assert write_part(path, own, inputs, lines, pieces()) == sum(len(p) for i, p in enumerate(PIECES) if own.has(i))
+    return str(path)
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 6])
+def test_all_parts_are_the_whole(tmp_path: Path, of: int) -> None:
+    parts = [write(tmp_path / f"{i}", f"{i}/{of}") for i in range(1, of + 1)]
+    assert list(merged(parts[::-1])) == LINES
+    assert was_open(parts[0])
+    good = [line for line in LINES if line.too_long_for is None and line.impossible is None]
+    found = (line for line in merged(parts) if line.too_long_for is None and line.impossible is None)
+    assert sum_of(found) == sum_of(good)
+
+
+def says(*paths: str) -> str:
+    with pytest.raises(DataError) as error:
+        list(merged(paths))
+    return str(error.value)
+
+
+def test_parts_of_another_text_or_model(tmp_path: Path) -> None:
+    one = write(tmp_path / "1", "1/2")
+    assert "2: expected the same inputs as of" in says(one, write(tmp_path / "2", "2/2", "other\n"))
+    assert "found others (text); merge" in says(one, write(tmp_path / "2", "2/2", "other\n"))
+    assert "found others (--path); merge" in says(one, write(tmp_path / "2", "2/2", inputs=INPUTS | {"--path": "2b"}))
+    assert says(one) == "expected all 2 shards, found 1; missing: 2/2; run those, too, and give all files"
+
+
+def test_files_that_are_no_parts(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "1", "1/2"), write(tmp_path / "2", "2/2")
+    whole = Path(two).read_bytes()
+    for cut in range(whole.index(b"\n") + 1, len(whole) - 1):
+        Path(two).write_bytes(whole[:cut])
+        assert says(one, two) == (
+            f"{two}: expected a whole part, found one that ends early or was changed; run its shard again"
+        )
+    kept = whole.splitlines(keepends=True)
+    for lines in ([kept[0], *kept[2:]], [*kept[:2], *kept[1:]]):
+        Path(two).write_bytes(b"".join(lines))
+        assert says(one, two).startswith(f"{two}: expected a whole part")
+    for text in ("", "{}\n", "[" * 9999, '{"llrnn score": 2}\n', '{"llrnn score": 1, "shard": "x", "inputs": {}}\n'):
+        Path(two).write_text(text)
+        assert says(one, two) == f"{two}: expected what `llrnn score --shard` wrote, found something else"
+    assert "no: cannot be read: No such file or directory; check the path" in says(one, str(tmp_path / "no"))
