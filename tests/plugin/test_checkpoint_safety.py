@@ -14,8 +14,9 @@ import torch
 from shell import ROOT, TRUSTING, Result, Shell, run_script, script
 from tiny_world import World
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.compat import user_errors
+from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_start
 
 
 class Hostile:
@@ -251,3 +252,48 @@ def test_other_errors_keep_their_trace(
     apart = ValueError("a bug")
     apart.__context__, apart.__suppress_context__ = DataError("fixed"), True
     assert "Traceback" in said(apart)
+
+
+def start(finetune: object = None, restore: str = "checkpoint_last.pt", found: Exception | None = None) -> object:
+    """The beginning of a training whose weights cannot be loaded because of `found`, as fairseq's trainer says it."""
+
+    def load(cfg: argparse.Namespace, trainer: object) -> str:
+        try:
+            if found is not None:
+                raise found
+        except Exception:
+            raise Exception("Cannot load model parameters from checkpoint a.pt; please …")  # noqa: B904
+        return "loaded"
+
+    return explain_start(load)(argparse.Namespace(finetune_from_model=finetune, restore_file=restore), None)
+
+
+def test_a_training_begins_from_weights_that_fit(tmp_path: Path) -> None:
+    (tmp_path / "a.pt").touch()
+    assert start() == start(str(tmp_path / "a.pt")) == start(None, "other.pt") == "loaded"
+    with pytest.raises(OptionError, match="--finetune-from-model none.pt: expected a checkpoint, found no such file"):
+        start("none.pt")
+    with pytest.raises(OptionError, match="found --restore-file other.pt beside it; leave one of them out"):
+        start(str(tmp_path / "a.pt"), "other.pt")
+    layer, smaller = torch.nn.Linear(3, 2), torch.nn.Linear(2, 2)
+    with pytest.raises(RuntimeError) as misfit:
+        layer.load_state_dict(smaller.state_dict())
+    expected = (
+        r"a.pt: expected weights that fit the model of this training, found size mismatch for weight: .*; give --arch "
+        "and the sizes with which the checkpoint was trained, or another checkpoint"
+    )
+    with pytest.raises(DataError, match=expected):
+        start(found=misfit.value)
+    with pytest.raises(Exception, match="Cannot load model parameters") as kept:
+        start(found=DataError("another prior"))
+    assert isinstance(kept.value.__context__, DataError), "our own errors, and bugs, are left as they are"
+
+
+def test_fine_tuning(world: World, trained: Path, shell: Shell, tmp_path: Path) -> None:
+    """fairseq-train --finetune-from-model with the prior of the checkpoint's training, and with other sizes."""
+    begun = ("--finetune-from-model", trained / "checkpoint_best.pt", "--max-update", 1)
+    done = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path / "tuned"), *begun)
+    assert "loading pretrained model" in done.err + done.out and (tmp_path / "tuned" / "checkpoint_last.pt").exists()
+    sizes = ("--decoder-hidden-size", 7)
+    refused = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path / "other"), *begun, *sizes, code=1)
+    assert "Traceback" not in refused.err and "expected weights that fit the model of this training" in refused.err

@@ -1,8 +1,9 @@
-"""What is wrong with a checkpoint, in one line: it wants to run code, is damaged, or fits no model built for it."""
+"""What is wrong with a checkpoint, in one line: it wants to run code, is damaged, or does not fit."""
 
 from __future__ import annotations
 
 import functools
+import os
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -112,6 +113,39 @@ def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
             raise DataError(
                 f"{':'.join(paths)}: expected weights that fit the data's dictionaries and the checkpoint's own "
                 f"options, found {why}; give models that were trained with the dictionaries of the data folder"
+            ) from None
+
+    return wrapper
+
+
+def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap fairseq's load_checkpoint, with which a training begins: a first checkpoint that is absent becomes
+    OptionError, weights that do not fit the model DataError."""
+
+    @functools.wraps(load)
+    def wrapper(cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
+        first = cfg.finetune_from_model
+        if first is not None and not os.path.exists(first):
+            raise OptionError(
+                f"--finetune-from-model {first}: expected a checkpoint, found no such file; correct the path"
+            )
+        if first is not None and cfg.restore_file != "checkpoint_last.pt":
+            raise OptionError(
+                f"--finetune-from-model: expected no other checkpoint to begin from, found --restore-file "
+                f"{cfg.restore_file} beside it; leave one of them out"
+            )
+        try:
+            return load(cfg, trainer, **passed_on)
+        except Exception as error:
+            found = str(error.__context__).splitlines()
+            is_misfit = len(found) > 1 and found[0].startswith("Error(s) in loading state_dict")
+            if not (is_misfit and str(error).startswith("Cannot load model parameters")):
+                raise
+            path = str(error).removeprefix("Cannot load model parameters from checkpoint ").partition(";")[0]
+            others = f" (and {len(found) - 2} more)" if len(found) > 2 else ""
+            raise DataError(
+                f"{path}: expected weights that fit the model of this training, found {found[1].strip()}{others}; give "
+                "--arch and the sizes with which the checkpoint was trained, or another checkpoint"
             ) from None
 
     return wrapper

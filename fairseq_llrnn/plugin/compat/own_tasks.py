@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_misfit
+from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_misfit, explain_start
 from fairseq_llrnn.plugin.compat.dictionary_check import refuse_other_words
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.plugin.compat.user_errors import in_command
@@ -33,7 +33,7 @@ def load_safely_for(own: type[FairseqTask]) -> None:
     """From here on, fairseq loads and saves checkpoints safely for tasks of the class `own`. Once is enough."""
     safely: tuple[tuple[str, Callable[[Load], Load], Callable[[], AbstractContextManager[None]]], ...] = (
         ("save_checkpoint", lambda save: save, whole_saving),  # these two are fairseq-train's
-        ("load_checkpoint", go_on_from_newest_whole, safe_loading),
+        ("load_checkpoint", lambda load: go_on_from_newest_whole(explain_start(load)), safe_loading),
         ("load_model_ensemble", explain_misfit, safe_loading),
         ("load_model_ensemble_and_task", lambda load: explain_misfit(refuse_other_words(load)), safe_loading),
     )
