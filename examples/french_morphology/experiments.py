@@ -57,6 +57,8 @@ WIDER = (
     *("--lr", "0.0015", "--max-tokens", "1024", *ANNEALING),
 )
 SURFACE = ("--shapes", "--suffixes")
+# Features of words that training lacks, from their spelling: in honest mode alone, and in models that say so.
+NOT_GUESSED, GUESSED = ("--guess", "off"), ("--guess", "on")
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def _settings(command: list[str]) -> list[str]:
 
 def lexical(mode: str, top_words: int) -> Prior:
     """The paper's prior: morphology, identity of the M most frequent words, unigram background."""
-    return Prior(f"{mode}-m{top_words}", ("--top-words", str(top_words)), features=mode, counts=mode)
+    return Prior(f"{mode}-m{top_words}", ("--top-words", str(top_words), *NOT_GUESSED), features=mode, counts=mode)
 
 
 def with_surface(prior: Prior) -> Prior:
@@ -188,7 +190,8 @@ def ablations(mode: str) -> list[Model]:
     base = lexical(mode, BEST_M)
     top = ("--top-words", str(BEST_M))
     words_only = Prior(f"{mode}-no-morphology", top, counts=mode)
-    uniform = Prior(f"{mode}-no-background", (*top, "--background", "uniform"), features=mode, counts=mode)
+    known = (*top, *NOT_GUESSED)
+    uniform = Prior(f"{mode}-no-background", (*known, "--background", "uniform"), features=mode, counts=mode)
     surface = with_surface(base)
     return [
         Model(f"{mode}-no-morphology", "without morphology", "ablation", words_only),
@@ -228,9 +231,19 @@ def further() -> list[Model]:
     ]
 
 
+def guessed() -> list[Model]:
+    """Honest mode, the best recipes; words that training lacks have features that are guessed from their spelling."""
+    prior = Prior("honest-guess", ("--top-words", str(BEST_M), *GUESSED, *SURFACE), features=HONEST, counts=HONEST)
+    best, wide = "best recipe, unknown words guessed", "best recipe, unknown words guessed, 400 wide"
+    return [
+        Model("honest-guess", best, "guess", prior, SMALL_BATCHES),
+        Model("honest-guess-wide", wide, "guess", prior, WIDE),
+    ]
+
+
 def models() -> list[Model]:
     """Everything, in the order in which it is worth running."""
-    by_mode = [*ablations(PAPER), *further(), *ablations(HONEST)]
+    by_mode = [*ablations(PAPER), *further(), *ablations(HONEST), *guessed()]
     first = {f"{mode}-m{BEST_M}" for mode in MODES}
     swept = sorted(sweep(), key=lambda model: model.name not in first)
     return [*swept[: len(first)], *softmaxes(), *by_mode, *swept[len(first) :]]
