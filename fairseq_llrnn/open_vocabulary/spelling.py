@@ -1,7 +1,10 @@
-"""Spells words of an open class: draws strings, and takes the most probable per character of many.
+"""Spells words of an open class that a dictionary lacks: draws them as probable as they are, or finds the best one.
 
-Sizes: m strings drawn together, A symbols. The most probable string of all is not looked for: it would take a search
-through all prefixes more probable than it, and it has one letter or two.
+Sizes: m strings or prefixes at once, A symbols.
+
+`draw_unknown` draws from P_o(w | w ∉ V), by drawing from P_o until the string is no word of V. `most_probable` is
+argmax_w P_o(w) over the strings that are no words of V. Both are of the characters that the model knows, LONGEST at
+most.
 """
 
 from __future__ import annotations
@@ -11,13 +14,14 @@ from collections.abc import Container
 import numpy as np
 
 from fairseq_llrnn.open_vocabulary.alphabet import END, FIRST
+from fairseq_llrnn.open_vocabulary.best_string import most_probable
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 
-DRAWN = 256  # strings of which the most probable one is taken
 LONGEST = 40  # characters; longer ones are drawn again
-ROUNDS = 8  # of drawing, until there is a string that is not known
 ATTEMPTS = 4  # at drawing as many as asked for: in some classes (of hash sums) hardly a string is so short
+DRAWN = 256  # strings of which the best is a bound for the search of the most probable one
+MOST_DRAWN = 1 << 14  # strings, before a class counts as one all of whose likely strings are words
 
 
 def draw(strings: StringDistributions, of_class: int, many: int, random: np.random.Generator) -> list[str]:
@@ -60,17 +64,29 @@ def _draw_characters(
     return done + [model.alphabet.text(row) for row in written] if cut else done
 
 
-def spell(strings: StringDistributions, of_class: int, known: Container[str], seed: int = 0) -> str:
-    """Of DRAWN strings of a class that are no known words, the one with the largest P_o per character.
+def draw_unknown(
+    strings: StringDistributions, of_class: int, many: int, known: Container[str], random: np.random.Generator
+) -> list[str]:
+    """`many` strings of an open class, as P_o has them among strings that are not known; each draw is independent.
 
-    The same class, words and seed always give the same string.
+    In a class all of whose likely strings are known words, the most probable other one.
     """
-    random = np.random.default_rng((seed, of_class))
-    drawn: list[str] = []
-    for _ in range(ROUNDS):
-        drawn += draw(strings, of_class, DRAWN, random)
-        new = sorted({string for string in drawn if string not in known})
-        if new:
-            lengths = np.array([len(string) + 1 for string in new])
-            return new[int((strings.log_probs(new)[:, of_class] / lengths).argmax())]
-    return max(drawn, key=len) + drawn[0]  # a class all of whose likely strings are words
+    found: list[str] = []
+    drawn, at_once = 0, many + 8
+    while len(found) < many and drawn < MOST_DRAWN + many:
+        new = [string for string in draw(strings, of_class, at_once, random) if string not in known]
+        found += [new[i] for i in random.permutation(len(new))]  # numbers and short strings come first in a draw
+        drawn += at_once
+        at_once = min(2 * at_once, MOST_DRAWN)
+    if len(found) < many:
+        found += [spell(strings, of_class, known)] * (many - len(found))
+    return found[:many]
+
+
+def spell(strings: StringDistributions, of_class: int, known: Container[str]) -> str:
+    """The most probable string of a class that is no known word; always the same one."""
+    random = np.random.default_rng(of_class)
+    drawn = draw(strings, of_class, DRAWN, random)
+    new = [string for string in drawn if string not in known]
+    found = most_probable(strings, of_class, known, LONGEST, new)
+    return found if found is not None else max(drawn, key=len) + drawn[0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.features.open_words import OpenWords
-from fairseq_llrnn.open_vocabulary.spelling import spell
+from fairseq_llrnn.open_vocabulary.spelling import draw_unknown, spell
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
 
@@ -66,8 +66,13 @@ class OpenTable:
         known, symbols = self.words.known_index, self.words.symbols
         return np.array([known.get(symbols[i], -1) for i in ids.tolist()], dtype=np.int64)
 
+    def drawn(self, of_class: int, many: int, random: np.random.Generator) -> np.ndarray:
+        """The ids of strings that are drawn from an open class, none of them a word of the dictionary: (many,)."""
+        strings = draw_unknown(self.vocabulary.strings, of_class, many, self.words.known_index, random)
+        return np.array([self.words.open(string) for string in strings], dtype=np.int64)
+
     def spelt(self, of_class: int) -> int:
-        """The id of the string that stands for an open class where a text is written (spelling.py)."""
+        """The id of the most probable string of an open class that is no word of the dictionary (best_string.py)."""
         if of_class not in self._spelt:
             string = spell(self.vocabulary.strings, of_class, self.words.known_index)
             self._spelt[of_class] = self.words.open(string)

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.open_vocabulary.alphabet import NUM_CHARACTERS, Alphabet, is_text
+from fairseq_llrnn.open_vocabulary.best_string import most_probable
 from fairseq_llrnn.open_vocabulary.characters import POOL_WEIGHT, CharacterNGrams, _discounts
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, is_number
-from fairseq_llrnn.open_vocabulary.spelling import LONGEST, draw, spell
+from fairseq_llrnn.open_vocabulary.spelling import LONGEST, draw, draw_unknown, spell
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 
 WORDS = "aab ab abba b ba bab abab bbb".split()
@@ -232,3 +233,55 @@ def test_spelling_avoids_known_words_and_is_the_same_again() -> None:
         known = {"abba", "abbas", "babas", "12", "7"}
         word = spell(strings, o, known)
         assert word not in known and word == spell(strings, o, known)
+
+
+@pytest.mark.parametrize("of_class", [0, 1, 2])
+def test_the_most_probable_string_is_that_of_enumeration(of_class: int) -> None:
+    """Of all strings of a few characters, numbers mixed with geometric ones among them, one word after the other."""
+    strings = distributions()
+    characters = strings.characters.alphabet.text(range(2, strings.characters.alphabet.size))
+    longest = 4
+    every = ["".join(t) for k in range(1, longest + 1) for t in itertools.product(characters, repeat=k)]
+    odds = strings.log_probs(every)[:, of_class]
+    known: set[str] = set()
+    for place in np.argsort(-odds, kind="stable")[:12].tolist():
+        found = most_probable(strings, of_class, known, longest)
+        assert found is not None and found not in known
+        assert strings.log_probs([found])[0, of_class] == pytest.approx(odds[place], abs=1e-9)
+        drawn = [string for string in ("ab", "12", "babas"[:longest]) if string not in known]
+        assert most_probable(strings, of_class, known, longest, drawn) == found
+        known.add(found)
+    assert most_probable(strings, of_class, set(every), longest) is None
+
+
+def test_a_search_that_would_take_too_long_gives_the_best_that_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairseq_llrnn.open_vocabulary.best_string.MOST", 1)
+    assert most_probable(distributions(), 0, {}, LONGEST, ["bab"]) == "bab"
+
+
+def test_unknown_strings_are_drawn_as_probable_as_they_are() -> None:
+    """P_o(w | w ∉ V), whatever the number of strings that are drawn together; and again the same from the same seed."""
+    strings, known = distributions(), {"abba", "1", "2", "b", "12"}
+    outside = strings.log_outside(sorted(known))
+    for o in range(3):
+        random = np.random.default_rng(3)
+        drawn = Counter(w for _ in range(300) for w in draw_unknown(strings, o, 10, known, random))
+        assert not known & drawn.keys()
+        for string, count in drawn.most_common(4):
+            probability = math.exp(strings.log_probs([string])[0, o] - outside[o])
+            assert count / 3000 == pytest.approx(probability, abs=4 * math.sqrt(probability / 3000) + 0.002)
+    same = [draw_unknown(strings, 0, 5, known, np.random.default_rng(7)) for _ in range(2)]
+    assert same[0] == same[1]
+
+
+def test_a_class_all_of_whose_likely_strings_are_known_is_still_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairseq_llrnn.open_vocabulary.spelling.MOST_DRAWN", 64)
+
+    class Everything(set):
+        """Knows all strings but one."""
+
+        def __contains__(self, string: object) -> bool:
+            return string != "bb"
+
+    strings = distributions()
+    assert draw_unknown(strings, 0, 3, Everything(), np.random.default_rng(0)) == ["bb"] * 3

@@ -1,9 +1,11 @@
 """An open vocabulary through the commands: prior, training, resuming, perplexity, searches, scores of any text."""
 
+import copy
 import itertools
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairseq.dataclass.configs import GenerationConfig
 from shell import Shell
 from tiny_world import World, batch, build, randomise, read_checkpoint
 
@@ -18,6 +21,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.text_bits import LineScore
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.plugin.scoring.text import TextScorer
+from fairseq_llrnn.plugin.search.spell_unknown import class_log_probs, spell_unknown
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -307,6 +311,62 @@ def test_searches_spell_unknown_words(shell: Shell, world: World, model: Path) -
         assert all(text[:2] == ["le", "xyzzy"] for text in texts)
         new = set(itertools.chain.from_iterable(text[2:] for text in texts)) - symbols
         assert new and "<unk>" not in " ".join(map(" ".join, texts))
+
+
+def unknown_words(setting: Any, many: int) -> list[list[dict[str, torch.Tensor]]]:
+    """What a search leaves of `many` sentences "le <unk>"."""
+    row = torch.tensor([setting.task.dictionary.index("le"), setting.task.dictionary.unk(), 2])
+    return [[{"tokens": row.clone()}] for _ in range(many)]
+
+
+def spelt(setting: Any, many: int, random: np.random.Generator | None, *more: Any) -> Counter[str]:
+    found = unknown_words(setting, many)
+    spell_unknown([setting.model, *more], {}, found, None, random)
+    return Counter(setting.task.dictionary[int(hypotheses[0]["tokens"][1])] for hypotheses in found)
+
+
+def test_unknown_words_are_samples_or_the_best(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples are of class o with r_o(K); other searches write the best string of the most probable class."""
+    decoder, dictionary = setting.model.eval().decoder, setting.task.dictionary
+    table, many = decoder.head.strings.table, 400
+    drawn = spelt(setting, many, np.random.default_rng(1))
+    assert drawn == spelt(setting, many, np.random.default_rng(1)) != spelt(setting, many, np.random.default_rng(2))
+    assert len(drawn) > 20 and not set(drawn) & set(dictionary.symbols)
+    with torch.no_grad():
+        hidden, extra = decoder.extract_features(torch.tensor([[2, dictionary.index("le")]]))
+        shares = decoder.head.opened.scores(hidden[0, 1], extra["batch"].rows.open_classes).softmax(-1).numpy()
+    best = dictionary[table.spelt(int(shares.argmax()))]
+    assert spelt(setting, 3, None) == {best: 3}
+    monkeypatch.setattr(table, "drawn", lambda of_class, many, random: np.full(many, of_class))
+    drawn = spelt(setting, many, np.random.default_rng(3))
+    for o, share in enumerate(shares.tolist()):
+        assert drawn[dictionary[o]] / many == pytest.approx(share, abs=4 * math.sqrt(share / many) + 0.005)
+
+
+def test_an_ensemble_spells_by_the_mean_of_its_models(setting: Any) -> None:
+    other = copy.deepcopy(setting.model)
+    randomise(other, seed=3)
+    models, tokens, places = [setting.model.eval(), other.eval()], unknown_words(setting, 1)[0][0]["tokens"], [1]
+    alone = [class_log_probs([m], [None], tokens, torch.tensor(places)).exp() for m in models]
+    both = class_log_probs(models, [None, None], tokens, torch.tensor(places)).exp()
+    torch.testing.assert_close(both, alone[0] + alone[1])
+    assert sum(spelt(setting, 5, np.random.default_rng(1), other).values()) == 5
+
+
+def test_a_seed_of_fairseq_is_that_of_the_strings(setting: Any) -> None:
+    task, found = setting.task, []
+    with torch.no_grad():  # unknown words are likely
+        setting.model.decoder.head.output.bias[task.prior.output.features.index["SPECIAL:<unk>"]] += 12.0
+    for sampling in (True, True, False):
+        torch.manual_seed(5)
+        generator = task.build_generator([setting.model], GenerationConfig(beam=4, max_len_b=6, sampling=sampling))
+        sample = {"net_input": {"src_tokens": torch.tensor([[2, 5]]), "src_lengths": torch.tensor([2])}}
+        hypotheses = task.inference_step(generator, [setting.model], sample)[0]
+        found.append([task.dictionary.string(h["tokens"]) for h in hypotheses])
+    words = [word for text in found[0] for word in text.split() if word not in task.prior.symbols]
+    assert found[0] == found[1] != found[2] and len(set(words)) > 3 and "<unk>" not in " ".join(found[0])
+    with torch.no_grad():
+        setting.model.decoder.head.output.bias[task.prior.output.features.index["SPECIAL:<unk>"]] -= 12.0
 
 
 def test_explain_sums_to_what_training_says(shell: Shell, world: World, model: Path) -> None:

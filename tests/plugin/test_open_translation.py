@@ -1,5 +1,6 @@
 """An open vocabulary in translation, alone and beside evidence."""
 
+import copy
 from typing import Any
 
 import evidence_world
@@ -72,19 +73,23 @@ def test_translations_of_any_words(arch: str, translation: TranslationWorld, ope
     assert_steps_agree(setting, sample)
 
 
-@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
-def test_unknown_words_of_translations_are_spelled(arch: str, translation: TranslationWorld, opened: str) -> None:
+@pytest.mark.parametrize(("arch", "sampling"), [("llrnn_lstm", False), ("llrnn_transformer", True)])
+def test_unknown_words_of_translations_are_spelled(
+    arch: str, sampling: bool, translation: TranslationWorld, opened: str
+) -> None:
     setting = build(translation.train_args(arch, opened))
     randomise(setting.model)
     decoder, task = setting.model.eval().decoder, setting.task
     with torch.no_grad():  # unknown words are likely
         decoder.head.output.bias[task.prior.output.features.index["SPECIAL:<unk>"]] += 12.0
     sample = pairs(task, LINES)
-    generator = task.build_generator([setting.model], GenerationConfig(beam=3, max_len_b=5))
+    generator = task.build_generator([setting.model], GenerationConfig(beam=3, max_len_b=5, sampling=sampling))
     found = task.inference_step(generator, [setting.model], sample)
     unk, size = task.target_dictionary.unk(), len(task.target_dictionary)
     written = torch.cat([h["tokens"] for of_sentence in found for h in of_sentence])
     assert not bool((written == unk).any()) and bool((written >= size).any())
+    strings = written[written >= size].tolist()
+    assert sampling == (len(set(strings)) > len(strings) / 2)
     text = task.target_dictionary.string(found[0][0]["tokens"])
     assert "<unk>" not in text and not set(text.split()) <= set(task.prior.symbols)
     # the reference's <unk> is scored, and stays what it is
@@ -100,6 +105,26 @@ def test_strings_are_slots_or_open(evidence: EvidenceWorld, with_evidence: str) 
     assert check_targets(setting, sample) >= 1
     sample = evidence_world.batch(setting.task, ["el tahc Zoé", "el tahc"], ["le Zoé Karimov", "le Zoé chat"])
     assert check_targets(setting, sample) == 2  # Karimov; and Zoé where the source does not have it
+
+
+@pytest.mark.parametrize("sampling", [False, True])
+def test_beside_evidence_unknown_words_are_spelled(
+    sampling: bool, evidence: EvidenceWorld, with_evidence: str
+) -> None:
+    """Two models; what their sources offer keeps its own string."""
+    setting = evidence_world.make(evidence, "llrnn_lstm", with_evidence)
+    models, task = [setting.model, copy.deepcopy(setting.model)], setting.task
+    randomise(models[1], scale=0.4, seed=8)
+    for model in models:
+        with torch.no_grad():  # unknown words are likely
+            model.decoder.head.output.bias[task.prior.output.features.index["SPECIAL:<unk>"]] += 12.0
+    sample = evidence_world.batch(task, ["el tahc Zoé", "el tahc", "enu emmop"])
+    generator = task.build_generator(models, GenerationConfig(beam=2, max_len_b=5, sampling=sampling))
+    found = task.inference_step(generator, models, sample)
+    texts = [task.target_dictionary.string(h["tokens"]) for of_sentence in found for h in of_sentence]
+    new = [word for text in texts for word in text.split() if word not in task.prior.symbols and word != "Zoé"]
+    assert new and "<unk>" not in " ".join(texts)
+    assert sampling == (len(set(new)) > len(new) / 2)
 
 
 def test_copied_words_are_no_unknown_ones_in_training(evidence: EvidenceWorld, with_evidence: str) -> None:

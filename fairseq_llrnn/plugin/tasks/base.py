@@ -31,7 +31,7 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.ensemble import has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
-from fairseq_llrnn.plugin.search.spell_unknown import spell_unknown
+from fairseq_llrnn.plugin.search.spell_unknown import random_of, spell_unknown
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -245,7 +245,7 @@ class PriorTask(FairseqTask):
             generator, models, sample, prefix_tokens, constraints
         )
         if open_table(self.prior) is not None and not isinstance(generator, SequenceScorer):
-            spell_unknown(models, sample, found, written)
+            spell_unknown(models, sample, found, written, random_of(generator))
         return found
 
 

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""How much memory do the commands of the first page and of the guides take?
+
+    python scripts/bench_memory.py [--quick] [--only TEXT]
+
+Each command runs in a process of its own, on the CPU, with the options that the pages give it and nothing else said of
+batches; the figure is the largest resident set of that process (its peak RSS, from the operating system). Two texts:
+
+    embedded   that of scripts/make_corpus.py: 5,849 words, 6,000 sentences for training, suffixes and a treebank
+    large      drawn from a Zipf distribution over 50,000 words: 40,000 sentences, 1,000,000 words, shapes and suffixes
+
+each with a unigram and with a trigram background. Training stops after a few updates and then validates: later updates
+take no more. A command that fails, or takes more than the limit of its text (2 GB, 4 GB), makes the exit status 1.
+--quick runs the commands of evaluation with trigrams on the embedded corpus alone; --only runs one of the texts.
+
+The last line is one JSON object: megabytes by text, background and command.
+"""
+
+import argparse
+import json
+import os
+import random
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+WORDS, SENTENCES, LENGTH = 50_000, 40_000, 25
+LIMITS = {"embedded": 2000, "large": 4000}  # MB
+BACKGROUNDS = {"unigram": "unigram", "trigram": "ngram:3"}
+UPDATES = 8
+QUICK = ("prior", "train", "eval-lm")
+
+PREPROCESS = (
+    "fairseq-preprocess --only-source --srcdict vocabulary.txt "
+    "--trainpref train.txt --validpref valid.txt --testpref test.txt"
+)
+PRIOR = "llrnn prior --dict data-bin/dict.txt --count-text train.txt {lexicon} --suffixes --top-words 2500"
+MODEL = "--user-dir {user_dir} --task llrnn_language_modeling --prior data-bin/{name} --cpu"
+TRAIN = (
+    "--arch llrnn_lm --criterion log_linear --decoder-embed-dim 256 --decoder-hidden-size 256 --decoder-layers 2 "
+    "--dropout 0.3 --sample-break-mode eos --tokens-per-sample 512 --max-tokens 2048 --optimizer adam --lr 0.002 "
+    "--clip-norm 1.0 --patience 3 --max-epoch 30 --no-epoch-checkpoints --required-batch-size-multiple 1 "
+    f"--num-workers 0 --save-dir {{name}} --max-update {UPDATES}"
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A line of a page."""
+
+    name: str
+    line: str  # with {name}, the background's
+    stdin: str = ""
+
+
+CHECKPOINT = "--path {name}/checkpoint_last.pt"
+COMMANDS = (
+    Command("prior", f"{PRIOR} --background {{background}} --out data-bin/{{name}}"),
+    Command("train", f"fairseq-train data-bin {MODEL} {TRAIN}"),
+    Command("eval-lm", f"fairseq-eval-lm data-bin {MODEL} {CHECKPOINT} --gen-subset test --sample-break-mode eos"),
+    Command("interactive", f"fairseq-interactive data-bin {MODEL} {CHECKPOINT} --beam 5 --max-len-b 20", "{words}"),
+    Command(
+        "sampling",
+        f"fairseq-interactive data-bin {MODEL} {CHECKPOINT} --sampling --beam 5 --nbest 5 --max-len-b 20",
+        "{words}",
+    ),
+    Command("score-reference", f"fairseq-generate data-bin {MODEL} {CHECKPOINT} --gen-subset test --score-reference"),
+    Command("explain", f"llrnn explain {CHECKPOINT} --prior data-bin/{{name}} -", "{words}"),
+    Command("score", f"llrnn score {CHECKPOINT} --prior data-bin/{{name}}", "{text}"),
+)
+
+
+def peak(line: str, place: Path, stdin: str = "") -> int:
+    """Run a command in a folder; the largest resident set of its process in MB. Exits where it fails."""
+    program, *arguments = shlex.split(line)
+    path = Path(sys.executable).parent / program
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    (place / "stdin").write_text(stdin, encoding="utf-8")
+    with open(place / "stdin", encoding="utf-8") as given, open(place / "log", "w", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            [str(path), *arguments], cwd=place, env=environment, stdin=given, stdout=log, stderr=subprocess.STDOUT
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        ends = (place / "log").read_text(encoding="utf-8").splitlines()[-15:]
+        raise SystemExit("\n".join([f"failed with status {process.returncode}: {line}", *ends]))
+    return int(usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6)
+
+
+def write_embedded(place: Path) -> None:
+    """The embedded corpus, and its binary data."""
+    made = [sys.executable, str(ROOT / "scripts" / "make_corpus.py"), "--out", str(place)]
+    subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
+    peak(PREPROCESS, place)
+
+
+def write_large(place: Path) -> None:
+    """Zipf's words, so many that each comes up in the dictionary, and their binary data."""
+    draw = random.Random(1)
+    steps = list(accumulate(1.0 / rank for rank in range(1, WORDS + 1)))
+    # endings that are shared, as suffixes are
+    words = [f"w{i}{'aeiou'[i % 5]}{'nrst'[i % 4]}" for i in range(WORDS)]
+    for split, many in (("train", SENTENCES), ("valid", 500), ("test", 1500)):
+        with open(place / f"{split}.txt", "w", encoding="utf-8") as file:
+            for _ in range(many):
+                file.write(" ".join(draw.choices(words, cum_weights=steps, k=LENGTH)) + "\n")
+    (place / "vocabulary.txt").write_text("".join(f"{word} 1\n" for word in words), encoding="utf-8")
+    peak(PREPROCESS, place)
+
+
+WRITERS = {"embedded": write_embedded, "large": write_large}
+
+
+def measured(text: str, place: Path, names: list[str], backgrounds: list[str]) -> Iterator[tuple[str, str, int]]:
+    """The commands on a text: background, command, MB."""
+    WRITERS[text](place)
+    lines = (place / "test.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    given = {"words": " ".join(lines[0].split()[:2]) + "\n", "text": "".join(lines)}
+    for name in backgrounds:
+        known = {
+            "name": name,
+            "background": BACKGROUNDS[name],
+            "user_dir": str(ROOT / "fairseq_llrnn"),
+            "lexicon": "--conllu train.conllu" if text == "embedded" else "--shapes",
+        }
+        for command in COMMANDS:
+            if command.name in names:
+                yield name, command.name, peak(command.line.format(**known), place, command.stdin.format(**given))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="evaluation with trigrams, on the embedded corpus alone")
+    names = [command.name for command in COMMANDS]
+    parser.add_argument("--only", nargs="+", metavar="TEXT", choices=list(WRITERS), help="one of the texts")
+    args = parser.parse_args()
+    texts = ["embedded"] if args.quick else args.only or list(WRITERS)
+    backgrounds = ["trigram"] if args.quick else list(BACKGROUNDS)
+    result: dict[str, dict[str, dict[str, int]]] = {}
+    too_much = []
+    for text in texts:
+        result[text] = {}
+        with tempfile.TemporaryDirectory() as temporary:
+            asked = list(QUICK) if args.quick else names
+            for background, name, megabytes in measured(text, Path(temporary), asked, backgrounds):
+                result[text].setdefault(background, {})[name] = megabytes
+                print(f"{text:<10}{background:<10}{name:<18}{megabytes:>7,} MB", flush=True)
+                if megabytes > LIMITS[text]:
+                    too_much.append(f"{text}, {background}, {name}: {megabytes:,} MB of {LIMITS[text]:,}")
+    for line in too_much:
+        print(f"too much: {line}", file=sys.stderr)
+    print(json.dumps(result))
+    return 1 if too_much else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
