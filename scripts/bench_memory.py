@@ -77,7 +77,10 @@ COMMANDS = (
 
 
 def peak(line: str, place: Path, stdin: str = "") -> int:
-    """Run a command in a folder; the largest resident set of its process in MB. Exits where it fails."""
+    """Run a command in a folder; the largest resident set of its process in MB. Exits where it fails.
+
+    Linux counts what this process held as it started the other one, too: so nothing large is imported here.
+    """
     program, *arguments = shlex.split(line)
     path = Path(sys.executable).parent / program
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
