@@ -78,12 +78,14 @@ class Arm:
 
 
 TRAIN, ALL = ("train",), ("train", "dev", "test")
-SUFFIXES = ("--suffixes",)
+SUFFIXES, OFF = ("--suffixes",), ("--guess", "off")
+BEFORE = ("--top-words", "2500", *OFF)  # what README said until words were guessed
 ARMS = (
     Arm("softmax", "softmax", ("--softmax",), counts=False),
     Arm("softmax-unigram", "softmax over our unigram", ("--top-words", "all")),
     Arm("adaptive", "fairseq's adaptive softmax", None),
-    Arm("guess-off", "treebank and suffixes, nothing guessed", (*SUFFIXES, "--guess", "off"), TRAIN),
+    Arm("before", "treebank and suffixes, M = 2,500, nothing guessed", (*SUFFIXES, *BEFORE), TRAIN),
+    Arm("guess-off", "treebank and suffixes, nothing guessed", (*SUFFIXES, *OFF), TRAIN),
     Arm("spelling", "suffixes, no treebank", SUFFIXES),
     Arm("spelling-shapes", "suffixes and shapes, no treebank", (*SUFFIXES, "--shapes")),
     Arm("guess", "treebank and suffixes, unknown words guessed", SUFFIXES, TRAIN),
