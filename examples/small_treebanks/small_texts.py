@@ -9,10 +9,11 @@ count 0, so that a model can predict every word and no model knows more of them 
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError, LLRNNError
@@ -55,6 +56,24 @@ def write(path: Path, lines: Iterable[str]) -> None:
     os.replace(temporary, path)
 
 
+def execute(command: Sequence[str], log: Path) -> str:
+    """Run a command, its output appended to `log`, and return that output."""
+    program = Path(sys.executable).parent / command[0]  # of this installation, activated or not
+    # fairseq reads the checkpoints of its own models only so
+    own = {} if "--user-dir" in command else {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+    with log.open("a", encoding="utf-8") as stream:
+        stream.write(f"$ {shlex.join(command)}\n")
+        stream.flush()
+        begin = stream.tell()
+        done = subprocess.run(
+            [str(program), *command[1:]], env=os.environ | own, stdout=stream, stderr=stream, check=False
+        )
+    said = log.read_bytes()[begin:].decode(errors="replace")
+    if done.returncode:
+        raise DataError(f"{command[0]} failed with status {done.returncode}; {log} ends with: {said[-1000:]}")
+    return said
+
+
 def prepare(ud: Path, out: Path) -> dict[str, list[str]]:
     """Write the texts, the dictionary and fairseq's data; return the sentences of each split."""
     texts = {name: sentences(treebank(ud, split)) for name, split in SPLITS.items()}
@@ -62,11 +81,8 @@ def prepare(ud: Path, out: Path) -> dict[str, list[str]]:
         write(out / "text" / f"{name}.txt", lines)
     write(out / "dict.txt", (f"{word} {count}" for word, count in dictionary(texts)))
     prefixes = [f"--{name}pref={out / 'text' / name}.txt" for name in texts]
-    command = [sys.executable, "-m", "fairseq_cli.preprocess", "--only-source", "--workers", "1", *prefixes]
-    command += ["--srcdict", str(out / "dict.txt"), "--destdir", str(out / "data-bin")]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
-    if finished.returncode:
-        raise DataError(f"fairseq-preprocess failed ({' '.join(command)}):\n{finished.stderr[-2000:]}")
+    command = ["fairseq-preprocess", "--only-source", "--workers", "1", *prefixes]
+    execute([*command, "--srcdict", str(out / "dict.txt"), "--destdir", str(out / "data-bin")], out / "preprocess.log")
     return texts
 
 

@@ -11,17 +11,15 @@ are in nats, </s> included, as fairseq counts; words are *unseen* if the trainin
 import argparse
 import json
 import math
-import os
 import re
 import shlex
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from small_texts import treebank
+from small_texts import execute, treebank
 
 import fairseq_llrnn
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
@@ -91,24 +89,6 @@ ARMS = (
     Arm("guess", "treebank and suffixes, unknown words guessed", SUFFIXES, TRAIN),
     Arm("gold", "treebank's analyses of all words, suffixes", SUFFIXES, ALL),
 )
-
-
-def execute(command: Sequence[str], log: Path) -> str:
-    """Run a command, its output appended to `log`, and return that output."""
-    program = Path(sys.executable).parent / command[0]  # of this installation, activated or not
-    # fairseq reads the checkpoints of its own models only so
-    own = {} if USER_DIR in command else {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
-    with log.open("a", encoding="utf-8") as stream:
-        stream.write(f"$ {shlex.join(command)}\n")
-        stream.flush()
-        begin = stream.tell()
-        done = subprocess.run(
-            [str(program), *command[1:]], env=os.environ | own, stdout=stream, stderr=stream, check=False
-        )
-    said = log.read_bytes()[begin:].decode(errors="replace")
-    if done.returncode:
-        raise DataError(f"{command[0]} failed with status {done.returncode}; {log} ends with: {said[-1000:]}")
-    return said
 
 
 def losses(scored: str, train_words: frozenset[str]) -> dict[str, float]:
