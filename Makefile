@@ -47,6 +47,7 @@ bench: setup
 	python scripts/bench_backgrounds.py --quick
 	python scripts/bench_generate.py --quick
 	python scripts/bench_memory.py --quick
+	python scripts/bench_prior.py --quick
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

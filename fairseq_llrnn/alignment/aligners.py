@@ -2,7 +2,9 @@
 
 Sizes: I sentence pairs, P pairs of a source and a target token of one sentence pair, U source words, V target words.
 Sources: IBM Model 1 with a null word (Brown et al. 1993, §4.1), by EM; or eflomal (Östling & Tiedemann 2016), if it is
-installed, whose links are counted. Time and memory are linear in P.
+installed, whose links are counted. Time and memory are linear in P. Model 1 works on parts of the text in threads
+(numpy computes outside of Python's lock); their sums are added in the order of the text, so that the result does not
+depend on how many there are.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import importlib.util
 import subprocess
 import tempfile
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +24,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.processes import default_workers
 
 ALIGNERS = ("auto", "eflomal", "ibm1")
 ITERATIONS = 5  # of EM; the translations of Model 1 hardly change after these
@@ -83,14 +88,16 @@ def choose_aligner(asked_for: str) -> str:
 
 
 def translation_table(
-    bitext: Bitext, source_words: np.ndarray, target_words: np.ndarray, top: int, aligner: str
-) -> tuple[LexicalTable, Counter[str]]:
+    bitext: Bitext, source_words: np.ndarray, target_words: np.ndarray, top: int, aligner: str,
+    workers: int | None = None,
+) -> tuple[LexicalTable, Counter[str]]:  # fmt: skip
     """Estimate t(target | source), and count what a user should know about it.
 
     Args:
         source_words: (U,) bool, who may have translations; target_words: (V,) bool, who may be one. All others are
             left out of the bitext before it is aligned.
-        top: how many translations a source word keeps. aligner: "eflomal" or "ibm1".
+        top: how many translations a source word keeps. aligner: "eflomal" or "ibm1". workers: threads of ibm1 (None:
+            one for each core); eflomal has its own.
 
     Raises:
         DataError: no pair of sentences with words on both sides; or eflomal failed.
@@ -108,8 +115,8 @@ def translation_table(
             f"{len(usable):,}; give the folder that fairseq-preprocess made from this language pair"
         )
     chosen = Bitext(source.with_sentences(usable), target.with_sentences(usable))
-    estimate = eflomal_counts if aligner == "eflomal" else ibm1
-    pairs = estimate(chosen, len(source_words), len(target_words))
+    sizes = len(source_words), len(target_words)
+    pairs = eflomal_counts(chosen, *sizes) if aligner == "eflomal" else ibm1(chosen, *sizes, workers=workers)
     return LexicalTable.from_pairs(*pairs, len(source_words), top), notes
 
 
@@ -120,31 +127,49 @@ def translation_table(
 class _Chunk:
     """The token pairs of some sentences, ordered by target token; its possible sources stand together."""
 
-    entry: np.ndarray  # (P',) int32, which entry of the table each pair reads
+    own: np.ndarray  # (E',) int32, the entries of the table that its pairs read
+    entry: np.ndarray  # (P',) int32, which of these each pair reads
     sources: np.ndarray  # (target tokens,) how many pairs each has
 
 
-def ibm1(bitext: Bitext, num_sources: int, num_targets: int, iterations: int = ITERATIONS) -> Pairs:
+def ibm1(
+    bitext: Bitext, num_sources: int, num_targets: int, iterations: int = ITERATIONS, workers: int | None = None
+) -> Pairs:
     """Expected links of pairs of words, by EM from equal probabilities; every sentence has a null word, left out here.
 
     With a(i, j) = t(y_j | s_i) / Σ_i' t(y_j | s_i'): t(y | s) ∝ Σ a(i, j) over all pairs of tokens s_i = s, y_j = y.
     The answer is these sums.
+
+    Args:
+        workers: threads; None: one for each core.
     """
+    workers = default_workers() if workers is None else workers
     keys, chunks = _tabulate(bitext, num_sources, num_targets)
     sources = keys // num_targets
     probability = np.ones(len(keys))
-    with tqdm(total=iterations * len(chunks), desc="aligning", unit=" parts", leave=False, disable=None) as bar:
+    with (
+        tqdm(total=iterations * len(chunks), desc="aligning", unit=" parts", leave=False, disable=None) as bar,
+        ThreadPoolExecutor(workers) as threads,
+    ):
         for _ in range(iterations):
             counts = np.zeros(len(keys))
-            for chunk in chunks:
-                share = probability[chunk.entry]  # shape: (P',)
-                starts = chunk.sources.cumsum() - chunk.sources
-                share /= np.repeat(np.add.reduceat(share, starts), chunk.sources)
-                counts += np.bincount(chunk.entry, share, len(keys))
-                bar.update()
+            for begin in range(0, len(chunks), workers):
+                together = chunks[begin : begin + workers]
+                found = threads.map(partial(_expected_links, probability), together)
+                for chunk, expected in zip(together, found, strict=True):
+                    counts[chunk.own] += expected
+                    bar.update()
             probability = counts / np.bincount(sources, counts)[sources]
     real = sources < num_sources
     return sources[real], (keys % num_targets)[real], counts[real]
+
+
+def _expected_links(probability: np.ndarray, chunk: _Chunk) -> np.ndarray:
+    """Σ a(i, j) over a part of the text, of the entries that it reads: (E',)."""
+    share = probability[chunk.own][chunk.entry]  # shape: (P',)
+    starts = chunk.sources.cumsum() - chunk.sources
+    share /= np.repeat(np.add.reduceat(share, starts), chunk.sources)
+    return np.bincount(chunk.entry, share, len(chunk.own))
 
 
 def _tabulate(bitext: Bitext, null: int, num_targets: int) -> tuple[np.ndarray, list[_Chunk]]:
@@ -161,7 +186,7 @@ def _tabulate(bitext: Bitext, null: int, num_targets: int) -> tuple[np.ndarray, 
         keys, entry = np.unique(pairs, return_inverse=True)
         parts.append((keys, entry.astype(np.int32), per_target))
     keys = np.unique(np.concatenate([part[0] for part in parts]))
-    chunks = [_Chunk(np.searchsorted(keys, own).astype(np.int32)[entry], count) for own, entry, count in parts]
+    chunks = [_Chunk(np.searchsorted(keys, own).astype(np.int32), entry, count) for own, entry, count in parts]
     return keys, chunks
 
 

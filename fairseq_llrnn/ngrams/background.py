@@ -134,6 +134,6 @@ def check_estimation(order: int, folds: int, prune: Sequence[int] = ()) -> None:
         )
     if prune and (prune[0] != 0 or any(b < a for a, b in zip(prune, prune[1:], strict=False))):
         raise OptionError(
-            f"pruning {' '.join(map(str, prune))}: expected counts that never fall, the first one 0 for single words; "
-            "e.g. 0 0 1 takes away the n-grams of three words and more that come once"
+            f"--ngram-prune {' '.join(map(str, prune))}: expected counts that never fall, the first one 0 for single "
+            "words; e.g. 0 0 1 takes away the n-grams of three words and more that come once"
         )

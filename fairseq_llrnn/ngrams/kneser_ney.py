@@ -29,6 +29,7 @@ from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams, trie_keys
 from fairseq_llrnn.ngrams.sentences import Sentences
 
 LARGEST_ORDER = 5
+AT_ONCE = 1 << 22  # positions
 FALLBACK = (0.5, 1.0, 1.5)
 
 
@@ -106,19 +107,21 @@ class _Counts:
         self.raw = np.bincount(text, minlength=size)
         first = np.arange(size)  # the first word of every n-gram
         rows = text  # shape: (T,) the n-gram of the order at hand that ends here; any number where there is none
+        shorter = np.arange(size, dtype=np.int64)  # keys of that order, rising
         for n in range(2, order + 1):
-            here = np.flatnonzero(place >= n - 1)
-            keys = trie_keys(rows[here - 1], text[here], size)
-            found, example, inverse, raw = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-            histories = found // size - 1
+            found, raw = _different(_keys(rows, text, place, n, size, slice(1, None)))
+            histories, last = found // size - 1, found % size
+            # the suffix of h w is that of h, and w: it ends in the same place of the text
+            within = trie_keys(self.suffixes[histories], last, size)
+            suffixes = last if n == 2 else self.starts[-2] + np.searchsorted(shorter, within)
             self.histories = np.concatenate([self.histories, histories])
-            self.last = np.concatenate([self.last, found % size])
-            self.suffixes = np.concatenate([self.suffixes, rows[here[example]]])
+            self.last = np.concatenate([self.last, last])
+            self.suffixes = np.concatenate([self.suffixes, suffixes])
             self.raw = np.concatenate([self.raw, raw])
             first = np.concatenate([first, first[histories]])
-            rows = np.zeros_like(text)
-            rows[here] = self.starts[-1] + inverse
-            self.starts = np.append(self.starts, self.starts[-1] + len(found))
+            if n < order:
+                rows = _numbers(rows, text, place, n, size, found, int(self.starts[-1]))
+            self.starts, shorter = np.append(self.starts, self.starts[-1] + len(found)), found
         longer = self.suffixes[size:]
         self.adjusted = np.bincount(longer, minlength=len(self.last))
         as_counted = first == bos
@@ -127,16 +130,48 @@ class _Counts:
         self.adjusted[bos] = 0  # never comes next
 
 
+def _keys(rows: np.ndarray, text: np.ndarray, place: np.ndarray, n: int, size: int, part: slice) -> np.ndarray:
+    """The keys of the n-grams that end in a part of the text, which does not begin at its first word."""
+    here = place[part] >= n - 1
+    before = rows[part.start - 1 : None if part.stop is None else part.stop - 1][: len(here)]
+    return trie_keys(before[here].astype(np.int64), text[part][here], size)
+
+
+def _different(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different keys, rising, and how often each comes. The array is sorted in place: it may be large."""
+    keys.sort()
+    firsts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)])
+    return keys[firsts], np.diff(np.append(firsts, len(keys)))
+
+
+def _numbers(
+    rows: np.ndarray, text: np.ndarray, place: np.ndarray, n: int, size: int, found: np.ndarray, start: int
+) -> np.ndarray:
+    """(T,) the n-gram that ends at each position, from `start` on; 0 where there is none."""
+    numbers = np.zeros(len(text), dtype=np.int32 if start + len(found) < 2**31 else np.int64)
+    for begin in range(1, len(text), AT_ONCE):
+        part = slice(begin, min(begin + AT_ONCE, len(text)))
+        here = np.flatnonzero(place[part] >= n - 1) + begin
+        numbers[here] = start + np.searchsorted(found, _keys(rows, text, place, n, size, part))
+    return numbers
+
+
 def _with_ends(sentences: Sentences, words: WordList) -> tuple[np.ndarray, np.ndarray]:
-    """The text with <s> before and </s> behind every sentence, and every token's place in its sentence: (T,), (T,)."""
+    """The text with <s> before and </s> behind every sentence, and every token's place in its sentence: (T,), (T,).
+
+    Places from LARGEST_ORDER on are not told apart.
+    """
     bos, eos, unk = (words.symbols.index(symbol) for symbol in (BOS, EOS, UNK))
     ordinary = words.predictable
     ordinary[eos] = False
     lengths = sentences.lengths + 2
     ends = lengths.cumsum()
-    text = np.empty(int(lengths.sum()), dtype=np.int64)
+    text = np.empty(int(lengths.sum()), dtype=np.int32)
     inner = np.ones(len(text), dtype=bool)
     inner[ends - 1] = inner[ends - lengths] = False
     text[inner] = np.where(ordinary[sentences.tokens], sentences.tokens, unk)
     text[ends - lengths], text[ends - 1] = bos, eos
-    return text, np.arange(len(text)) - np.repeat(ends - lengths, lengths)
+    place = np.full(len(text), LARGEST_ORDER, dtype=np.int8)
+    for distance in range(LARGEST_ORDER - 1, -1, -1):
+        place[(ends - lengths)[lengths > distance] + distance] = distance
+    return text, place

@@ -114,7 +114,7 @@ def _with_source(prior: Prior, words: WordList, options: PriorOptions) -> tuple[
         prior, more = discount(prior, words, unsupported)
         notes.update(more)
     if options.translations is not None:
-        prior, more = add_translations(prior, options.translations)
+        prior, more = add_translations(prior, options.translations, options.workers)
         notes.update(more)
     if unsupported and late:
         prior, more = discount(prior, words, unsupported)

@@ -156,8 +156,9 @@ class Leaves:
         else:
             sentences = read_sentences(texts or self.texts, self.words, self.workers)
             unigrams = _unigram_below(prior, self.words, sentences) if texts else None
+            pruned = options.ngram_prune
             made = ngram_from_text(
-                sentences, self.words, int(source), options.folds, weight, temperature, unigrams=unigrams
+                sentences, self.words, int(source), options.folds, weight, temperature, pruned, unigrams
             )
         return AutomatonPart(made.automaton, "ngram", weight, temperature, root=made.log_weights), made.notes
 

@@ -53,6 +53,7 @@ class BackgroundOptions:
     pseudo_count: float = 1.0  # of additive smoothing
     ngram_text: Paths = ()  # of ngram:N; none: the text of the unigram
     ngram_weight: float = 1.0  # how much of its own say a history keeps beside the next shorter one
+    ngram_prune: tuple[int, ...] = ()  # of ngram:N: those left out come no more often, by their numbers of words
     folds: int = DEFAULT_FOLDS  # of ngram:N, which training is cross-fitted in
     temperature: float = 1.0  # of n-grams beside their unigram, of automata
     on_zero: str = ON_ZERO[0]  # what becomes of training sentences to which an automaton gives probability zero

@@ -25,11 +25,13 @@ ATOM = "translations"
 ALONE = 0.99  # λ of translations that a mixture weighs: nearly all of them is what the source says
 
 
-def add_translations(prior: Prior, options: TranslationOptions) -> tuple[Prior, Counter[str]]:
+def add_translations(
+    prior: Prior, options: TranslationOptions, workers: int | None = None
+) -> tuple[Prior, Counter[str]]:
     """The prior with lexical translations, and what a user should know about them.
 
     Args:
-        options: the target side of their text is in the words of the prior.
+        options: the target side of their text is in the words of the prior. workers: threads that align it.
 
     Raises:
         OptionError: a number out of range. DataError: as the alignment does.
@@ -37,7 +39,7 @@ def add_translations(prior: Prior, options: TranslationOptions) -> tuple[Prior, 
     options.check()
     text, aligner = options.text, choose_aligner(options.aligner)
     possible = is_word(prior.symbols) & prior.allowed
-    table, notes = translation_table(text.bitext, is_word(text.source_symbols), possible, options.top, aligner)
+    table, notes = translation_table(text.bitext, is_word(text.source_symbols), possible, options.top, aligner, workers)
     part = LexicalPart(table, options.weight, options.learned, aligner)
     before = background_of(prior)
     if before is None:

@@ -214,3 +214,12 @@ def test_multi30k(shared_data: Path) -> None:
     words = list(french)
     for word, translation in {"dog": "chien", "two": "deux", "playing": "jouant", "frisbee": "frisbee"}.items():
         assert words[translations(table, english[word])[0]] == translation
+
+
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alignment, "PAIRS_AT_ONCE", 50)
+    random = np.random.default_rng(4)
+    rows = [[random.integers(0, 20, size).tolist() for size in random.integers(1, 9, 60)] for _ in range(2)]
+    alone, several = (ibm1(bitext(*rows), 20, 20, workers=workers) for workers in (1, 3))
+    for one, other in zip(alone, several, strict=True):
+        assert np.array_equal(one, other)

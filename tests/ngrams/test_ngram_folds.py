@@ -159,8 +159,8 @@ def test_too_little_text_for_folds() -> None:
         ({"weight": 1.5}, "--ngram-weight 1.5: expected a number from 0 (the unigram alone) to 1 (the n-grams as they"),
         ({"weight": math.nan}, "--ngram-weight nan: expected a number from 0 (the unigram alone) to 1 (the n-grams as"),
         ({"temperature": 0.0}, "--background-temperature 0.0: expected a number from 0.01 to 100; 1 leaves the "),
-        ({"prune": (1,)}, "pruning 1: expected counts that never fall, the first one 0 for single words; e.g. 0 0 1"),
-        ({"prune": (0, 2, 1)}, "pruning 0 2 1: expected counts that never fall, the first one 0 for single words; "),
+        ({"prune": (1,)}, "--ngram-prune 1: expected counts that never fall, the first one 0 for single words"),
+        ({"prune": (0, 2, 1)}, "--ngram-prune 0 2 1: expected counts that never fall, the first one 0 for single"),
     ],
 )
 def test_options_out_of_range(options: dict, said: str) -> None:

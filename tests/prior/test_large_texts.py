@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from fairseq_llrnn.files import text_blocks
-from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior import BackgroundOptions, OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior.parts import AutomatonPart
 
 WORDS = [*(f"mot{i}ées" for i in range(25)), *(f"X{i}" for i in range(25)), *(str(i) for i in range(20))]
 
@@ -34,3 +35,20 @@ def test_any_number_of_processes_builds_the_same_prior(tmp_path: Path, monkeypat
         prior.save(tmp_path / name)
     assert {path.read_bytes() for path in tmp_path.glob("*/arrays.npz")} == {(tmp_path / "one/arrays.npz").read_bytes()}
     assert {path.read_bytes() for path in tmp_path.glob("*/prior.json")} == {(tmp_path / "one/prior.json").read_bytes()}
+
+
+def test_pruned_n_grams_are_those_that_come_more_often(tmp_path: Path) -> None:
+    (tmp_path / "train").write_text("a b c\na b d\na c\n" * 2 + "d c\n", encoding="utf-8")
+    (tmp_path / "dict.txt").write_text("a 1\nb 1\nc 1\nd 1\n", encoding="utf-8")
+
+    def pairs(*pruned: int) -> set[str]:
+        background = BackgroundOptions(folds=0, ngram_prune=pruned)
+        text = tmp_path / "train"
+        options = PriorOptions(text=text, top_words=1, background="ngram:2", background_options=background)
+        prior = Prior.build(tmp_path / "dict.txt", options)
+        part = prior.find(AutomatonPart)
+        assert part is not None
+        return {prior.symbols[token] for token in part.automaton.tokens[part.automaton.arc_states == 1]}
+
+    assert pairs() == {"a", "d"}  # what comes after <s>
+    assert pairs(0, 1) == {"a"}

@@ -129,6 +129,17 @@ def test_backgrounds_benchmark(
     assert all(value > 0 for value in found.values())
 
 
+def test_prior_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (module,) = load(SCRIPTS, "bench_prior")
+    monkeypatch.setattr(module, "QUICK", (20_000, 3_000))
+    monkeypatch.setattr(module, "AT_ONCE", 6_000)
+    monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--only", "unigram"])
+    module.main()
+    found = last_line(capsys)
+    assert (found["words"], found["types"]) == (20_000, 3_000)
+    assert found["priors"]["unigram"]["seconds"] > 0 and found["priors"]["unigram"]["gib"] > 0.01
+
+
 def test_translation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fairseq")
     (module,) = load(SCRIPTS, "bench_generate")

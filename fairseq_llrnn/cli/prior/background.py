@@ -15,12 +15,13 @@ from fairseq_llrnn.prior.parts import cache
 from fairseq_llrnn.prior.parts.automaton import FLOOR, ON_ZERO
 
 NAMES = (
-    *("ngram_text", "ngram_weight", "background_temperature", "folds"),
+    *("ngram_text", "ngram_weight", "background_temperature", "folds", "ngram_prune"),
     *("on_zero", "unknown_symbols", "copy_source_words", "cache_weight", "cache_decay"),
 )
 NEEDS = {  # which backgrounds an option says something of, and how errors call them
     "ngram_text": (("ngram:N",), "--background ngram:N, whose n-grams are estimated here"),
     "folds": (("ngram:N",), "--background ngram:N, whose n-grams are estimated here"),
+    "ngram_prune": (("ngram:N",), "--background ngram:N, whose n-grams are estimated here"),
     "ngram_weight": (("ngram:N", "ngram"), "--background ngram:…"),
     "on_zero": (("automaton",), "--background automaton:…"),
     "unknown_symbols": (("automaton",), "--background automaton:…"),
@@ -58,6 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--folds", type=int, metavar="K",
         help="of ngram:N: training sees each sentence with n-grams that were estimated without its fold, one of K; 0 "
         f"where the network is trained on another text (default: {DEFAULT_FOLDS})",
+    )  # fmt: skip
+    group.add_argument(
+        "--ngram-prune", type=int, nargs="+", metavar="C",
+        help="of ngram:N: leave out n-grams of one word, two words, … that come no more than C times; `0 1 3`: pairs "
+        "that come once, longer ones that come up to three times (default: none)",
     )  # fmt: skip
     group.add_argument(
         "--on-zero", choices=ON_ZERO,
@@ -122,6 +128,7 @@ def background_options(args: argparse.Namespace) -> BackgroundOptions:
         "ngram_text": None if args.ngram_text is None else tuple(args.ngram_text),
         "ngram_weight": args.ngram_weight,
         "folds": args.folds,
+        "ngram_prune": None if args.ngram_prune is None else tuple(args.ngram_prune),
         "temperature": args.background_temperature,
         "on_zero": args.on_zero,
         "unknown_symbols": args.unknown_symbols,
