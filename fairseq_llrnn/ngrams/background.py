@@ -6,7 +6,7 @@ Sizes: V words of the dictionary.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,19 +86,21 @@ def ngram_from_text(
     if folds == 0 or automaton.num_states == 1:  # a unigram has no histories to hold out
         return NGramBackground(automaton, log_root, notes)
     fold_of = folds_of(sentences, folds)
-    parts = []
-    for fold in tqdm(range(folds), "n-grams without each fold", leave=False, disable=None):
-        rest = sentences.chosen(fold_of != fold)
-        if len(rest.tokens) == 0:
-            raise DataError(
-                f"ngram:{order}: expected text for {folds} folds, found {len(sentences):,} sentences, all of them with "
-                "words in one fold; give more text, or --folds 0 if the network is trained on another one"
-            )
-        model = estimate(rest, words, order, prune, unigrams=full.log_probs[: len(words)])
-        part = ngrams_to_automaton(model, words, f"ngram:{order}")
-        places = same_states(model, part.histories, full, converted.histories)
-        parts.append((_weighed(part, weight, temperature)[0], places))
-    return NGramBackground(joined(automaton, parts), log_root, notes)
+
+    def parts() -> Iterator[tuple[Automaton, np.ndarray]]:
+        for fold in tqdm(range(folds), "n-grams without each fold", leave=False, disable=None):
+            rest = sentences.chosen(fold_of != fold)
+            if len(rest.tokens) == 0:
+                raise DataError(
+                    f"ngram:{order}: expected text for {folds} folds, found {len(sentences):,} sentences, all of them "
+                    "with words in one fold; give more text, or --folds 0 if the network is trained on another one"
+                )
+            model = estimate(rest, words, order, prune, unigrams=full.log_probs[: len(words)])
+            part = ngrams_to_automaton(model, words, f"ngram:{order}")
+            places = same_states(model, part.histories, full, converted.histories)
+            yield _weighed(part, weight, temperature)[0], places
+
+    return NGramBackground(joined(automaton, parts()), log_root, notes)
 
 
 def _weighed(converted: Converted, weight: float, temperature: float) -> tuple[Automaton, np.ndarray]:

@@ -20,7 +20,7 @@ start of the next sentence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -100,11 +100,12 @@ def same_states(fold: NGrams, of_fold: np.ndarray, full: NGrams, of_full: np.nda
     return np.concatenate([[0], state_of[same[of_fold]]])
 
 
-def joined(full: Automaton, folds: Sequence[tuple[Automaton, np.ndarray]]) -> Automaton:
+def joined(full: Automaton, folds: Iterable[tuple[Automaton, np.ndarray]]) -> Automaton:
     """One automaton from the full model and its folds.
 
     Args:
-        folds: the model of each fold, and which state of the full one each of its states is, (Q_k,).
+        folds: the model of each fold, and which state of the full one each of its states is, (Q_k,); they are large, so
+            that one after the other is made.
     """
     size = full.num_states
     parts = [full] + [_laid_out(fold, places, size) for fold, places in folds]
