@@ -14,14 +14,15 @@ themselves, n and t are taken without them (leave-one-out), so that they are gue
 A guess is p, in quarters, what rounds to nothing left out (so signatures stay few), times the mean value of f where
 words have it, which is 1 for all but real-valued features. So several analyses that an ending can have share the word.
 
-Sizes: R different analyses, F features, n words. Time and memory O(n · contexts).
+Sizes: F features, n known words, m words that are asked for. Time O((n + m) · contexts), memory O(min(n, m) ·
+contexts): all new words whose longest known ending is the same have the same guess, which is made once.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,6 +33,7 @@ from fairseq_llrnn.features.lexicon import feature_group
 LONGEST_SUFFIX = 6
 WHOLE = "whole analysis"
 STEPS = 4  # a share is told in quarters
+OFTEN = 32  # words of a context from which on its sums are kept: one with fewer is quickly summed again
 CAPITAL, NUMBER, SYMBOL = "capital", "number", "symbol"
 Row = frozenset[str]
 Context = tuple[str, str]
@@ -61,32 +63,36 @@ class Guesser:
     means: np.ndarray  # (F,) mean value of a feature where a word has it
     rows: Mapping[str, Row]  # of the words that were counted
     counts: Mapping[Context, Counter[Row]]  # n(row, e)
+    _guesses: dict[Context, dict[str, float]] = field(default_factory=dict, init=False, repr=False)
     _tallies: dict[Context, tuple[int, int, np.ndarray]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def train(cls, known: Mapping[str, Mapping[str, float]], asked: Iterable[str]) -> Guesser:
+    def train(cls, known: Mapping[str, Mapping[str, float]], asked: Collection[str]) -> Guesser:
         """Count the endings of `known` words.
 
         Args:
             known: features by word, each word once whatever its frequency; at least one word.
-            asked: words that will be guessed: endings that none of them has are not kept.
+            asked: words that will be guessed: if they are few, only their endings are kept.
         """
         totals: defaultdict[str, float] = defaultdict(float)
         having: Counter[str] = Counter()
         rows: dict[str, Row] = {}
+        same: dict[Row, Row] = {}
         for word, features in known.items():
-            rows[word] = frozenset(name for name, value in features.items() if value != 0.0)
+            row = frozenset(name for name, value in features.items() if value != 0.0)
+            rows[word] = same.setdefault(row, row)
             for name in rows[word]:
                 totals[name] += features[name]
                 having[name] += 1
-        counts: dict[Context, Counter[Row]] = {context: Counter() for word in asked for context in contexts(word)}
+        wanted = {context for word in asked for context in contexts(word)} if len(asked) < len(rows) else None
+        counts: defaultdict[Context, Counter[Row]] = defaultdict(Counter)
         for word, row in rows.items():
             for context in contexts(word):
-                if context in counts:
+                if wanted is None or context in wanted:
                     counts[context][row] += 1
         names = tuple(sorted(having))
         means = np.array([totals[name] / having[name] for name in names])
-        return cls(names, means, rows, counts)
+        return cls(names, means, rows, dict(counts))
 
     @cached_property
     def _places(self) -> dict[Row, np.ndarray]:
@@ -107,7 +113,9 @@ class Guesser:
             sums = np.zeros(len(self.names))
             for row, count in counts.items():
                 sums[self._places[row]] += count
-            found = self._tallies[context] = (counts.total(), len(counts), sums)
+            found = (counts.total(), len(counts), sums)
+            if found[0] >= OFTEN:
+                self._tallies[context] = found
         return found
 
     def shares(self, word: str) -> np.ndarray:
@@ -115,6 +123,8 @@ class Guesser:
         own = self.rows.get(word)
         p = np.zeros(len(self.names))
         for context in contexts(word):
+            if context not in self.counts:
+                break
             n, t, n_f = self._tally(context)
             if own is not None:
                 n, t, n_f = n - 1, t - (self.counts[context][own] == 1), n_f.copy()
@@ -126,6 +136,14 @@ class Guesser:
 
     def guess(self, word: str) -> dict[str, float]:
         """The word's features; those of a known word as if it were new."""
+        if word in self.rows:
+            return self._guess(word)
+        known = [context for context in contexts(word) if context in self.counts]
+        if known[-1] not in self._guesses:
+            self._guesses[known[-1]] = self._guess(word)
+        return self._guesses[known[-1]]
+
+    def _guess(self, word: str) -> dict[str, float]:
         quarters = np.floor(self.shares(word) * STEPS + 0.5) / STEPS
         chosen = np.flatnonzero(quarters)
         return {self.names[i]: float(quarters[i] * self.means[i]) for i in chosen}
