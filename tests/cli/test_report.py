@@ -66,7 +66,7 @@ class Reading(HTMLParser):
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.rows: list[list[str]] = []
-        self.texts: dict[str, list[str]] = {"dd": [], "dt": [], "mark": [], "h3": []}
+        self.texts: dict[str, list[str]] = {"dd": [], "dt": [], "mark": [], "h1": [], "h3": [], "title": []}
         self.feed(page)
         self.close()
         assert self.open == []
@@ -154,6 +154,13 @@ def test_the_page_stands_alone_and_shows_texts_as_they_are(llrnn: Llrnn, files: 
     assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in metas
     assert any((meta.get("content") or "").startswith("default-src 'none'") for meta in metas)
     assert "prefers-color-scheme: dark" in written
+    # the title says what was compared
+    compared = f"first against <b>second</b>: {files['source'].name} to {files['reference'].name}"
+    assert page.texts["h1"] == [compared] and page.texts["title"] == [f"{compared} (llrnn report)"]
+    # each table scrolls by itself where the screen is narrow, by keys as well
+    parents = [page.elements[i - 1][1] for i, (tag, _) in enumerate(page.elements) if tag == "table"]
+    assert parents and all(p["class"] == "wide" and p["tabindex"] == "0" and p["aria-label"] for p in parents)
+    assert ".wide { overflow-x: auto;" in written
     assert FIRST[1] in page.texts["dd"] and SOURCE[1] in page.texts["dd"]
     assert "<script>alert(1)</script>" in page.texts["mark"]
     assert "<b>second</b>, 0.0" in page.texts["dt"]

@@ -4,6 +4,7 @@ Texts, names and paths are untrusted input: all that goes into the page goes thr
 """
 
 import html
+import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -21,8 +22,9 @@ STYLE = """
   :root { --ink: #e6e6e6; --paper: #161616; --faint: #a0a0a0; --line: #3a3a3a; --mark: #6b4a10; } }
 body { margin: 0 auto; max-width: 60rem; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif;
   color: var(--ink); background: var(--paper); }
+h1, h2, h3, figcaption { overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; } h3 { font-size: 1rem; margin: 0; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; }
 th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -30,8 +32,8 @@ th:first-child { text-align: left; min-width: 5.5rem; } th { white-space: normal
 thead th { color: var(--faint); font-weight: normal; }
 tbody th { font-weight: normal; }
 .note, figcaption, dt { color: var(--faint); font-size: .875rem; overflow-wrap: anywhere; }
-figure { margin: 1rem 0; } svg { display: block; font-size: 13px; }
-.key { margin-right: 1rem; white-space: nowrap; }
+figure { margin: 1rem 0; } svg { display: block; font-size: 13px; max-width: 100%; }
+.key { display: inline-block; margin-right: 1rem; }
 .swatch { display: inline-block; width: .75rem; height: .75rem; margin-right: .3rem; }
 article { border-top: 1px solid var(--line); padding: 1rem 0; }
 dl { margin: 0; } dt { margin-top: .5rem; } dd { margin: 0; overflow-wrap: anywhere; }
@@ -44,13 +46,14 @@ LONGEST = 80  # percent of the width, for a share of 1; the figure stands beside
 
 def page(found: "Evaluation", tables: Sequence[Table], files: Mapping[str, str]) -> str:
     """The whole page; `files` are the inputs by what they are."""
-    title = " against ".join(found.systems) if len(found.systems) < 3 else f"{len(found.systems)} systems"
+    names = (" against " if len(found.systems) == 2 else ", ").join(found.systems)
+    title = f"{names}: {os.path.basename(files['source'])} to {os.path.basename(files['reference'])}"
     return "\n".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+            f"<title>{text(title)} (llrnn report)</title>\n<style>{STYLE}</style>\n</head>\n<body>",
             f'<h1>{text(title)}</h1>\n<p class="note">{text(size(found))}</p>',
             *(_section(table, found.systems) for table in tables),
             *_wrong_pairs(found),
@@ -83,7 +86,9 @@ def _section(table: Table, systems: Sequence[str]) -> str:
     return "\n".join(
         [
             f"<section>\n<h2>{text(table.title)}</h2>",
-            f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>',
+            # a narrow screen scrolls the table and not the page; keys scroll it, too, since they can stop there
+            f'<div class="wide" tabindex="0" role="region" aria-label="{text(table.title)}"><table>\n'
+            f"<thead><tr>{head}</tr></thead>\n<tbody>",
             *rows,
             "</tbody>\n</table></div>",
             *(f'<p class="note">{text(line)}</p>' for line in table.notes),
