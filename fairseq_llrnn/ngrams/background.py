@@ -19,6 +19,7 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.ngrams.arpa import read_arpa
 from fairseq_llrnn.ngrams.folds import LARGEST_FOLDS, folds_of, joined, same_states
 from fairseq_llrnn.ngrams.kneser_ney import LARGEST_ORDER, estimate
+from fairseq_llrnn.ngrams.memory import check_room
 from fairseq_llrnn.ngrams.reweighing import mixed, normalised, tempered
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.ngrams.to_automaton import Converted, ngrams_to_automaton
@@ -75,11 +76,13 @@ def ngram_from_text(
         unigrams: (V,) log b₀ of another text, which sums to one, in the place of this text's own.
 
     Raises:
-        DataError: sentences without words, or too few for the folds. OptionError: an option out of range.
+        DataError: sentences without words, or too few for the folds; more n-grams than there is memory for.
+        OptionError: an option out of range.
     """
     check_weighing(weight, temperature)
     check_estimation(order, folds, prune)
     full = estimate(sentences, words, order, prune, unigrams)
+    check_room(order, len(full), folds)
     converted = ngrams_to_automaton(full, words, f"ngram:{order}")
     automaton, log_root = _weighed(converted, weight, temperature)
     notes = converted.notes

@@ -109,7 +109,7 @@ class _Counts:
         rows = text  # shape: (T,) the n-gram of the order at hand that ends here; any number where there is none
         shorter = np.arange(size, dtype=np.int64)  # keys of that order, rising
         for n in range(2, order + 1):
-            found, raw = _different(_keys(rows, text, place, n, size, slice(1, None)))
+            found, raw = _different(_all_keys(rows, text, place, n, size))
             histories, last = found // size - 1, found % size
             # the suffix of h w is that of h, and w: it ends in the same place of the text
             within = trie_keys(self.suffixes[histories], last, size)
@@ -133,8 +133,19 @@ class _Counts:
 def _keys(rows: np.ndarray, text: np.ndarray, place: np.ndarray, n: int, size: int, part: slice) -> np.ndarray:
     """The keys of the n-grams that end in a part of the text, which does not begin at its first word."""
     here = place[part] >= n - 1
-    before = rows[part.start - 1 : None if part.stop is None else part.stop - 1][: len(here)]
+    before = rows[part.start - 1 : part.stop - 1]
     return trie_keys(before[here].astype(np.int64), text[part][here], size)
+
+
+def _all_keys(rows: np.ndarray, text: np.ndarray, place: np.ndarray, n: int, size: int) -> np.ndarray:
+    """The keys of all n-grams, made block by block."""
+    keys = np.empty(np.count_nonzero(place[1:] >= n - 1), dtype=np.int64)
+    filled = 0
+    for begin in range(1, len(text), AT_ONCE):
+        found = _keys(rows, text, place, n, size, slice(begin, min(begin + AT_ONCE, len(text))))
+        keys[filled : filled + len(found)] = found
+        filled += len(found)
+    return keys
 
 
 def _different(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ from ngram_oracles import automaton_log_prob, log_prob, table_of, word_list
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.ngrams import kneser_ney, memory
 from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.folds import folds_of, folds_per_position
 from fairseq_llrnn.ngrams.kneser_ney import estimate
@@ -167,3 +168,23 @@ def test_options_out_of_range(options: dict, said: str) -> None:
     with pytest.raises(OptionError) as error:
         ngram_from_text(Sentences.of([[4, 5]]), WORDS, **{"order": 2, **options})
     assert str(error.value).startswith(said)
+
+
+def test_n_grams_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentences = Sentences.of(random_text(1))
+    many = len(estimate(sentences, WORDS, 3))
+    monkeypatch.setattr(memory, "physical_memory", lambda: memory.BYTES_PER_NGRAM * many * 4)
+    ngram_from_text(sentences, WORDS, 3, folds=3)
+    with pytest.raises(DataError) as error:
+        ngram_from_text(sentences, WORDS, 3, folds=4)
+    assert str(error.value).startswith(f"ngram:3: {many:,} n-grams and of 4 folds need 0.0 GB, found a machine with")
+    assert "(--ngram-prune 0 1 3), say --folds 0 if the network" in str(error.value)
+
+
+def test_a_text_in_blocks_has_the_same_n_grams(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentences = Sentences.of(random_text(2))
+    whole = estimate(sentences, WORDS, 4)
+    monkeypatch.setattr(kneser_ney, "AT_ONCE", 7)
+    blocks = estimate(sentences, WORDS, 4)
+    for name in ("starts", "histories", "last", "log_probs", "back_offs"):
+        assert np.array_equal(getattr(whole, name), getattr(blocks, name))
