@@ -1,0 +1,129 @@
+"""How varied are the unknown words that a model writes? Types per 1,000 of them, beside those of real text.
+
+    sampled_words.py --data DATA_BIN [--path CHECKPOINT] --text FILE [FILE …] [--seed 1]
+
+Texts are continued from their first words, line by line, under --sampling, until as many words outside the dictionary
+were written as the texts have; and once more by beam search. As a longer text has more types for its size, both counts
+are of equally many words. Without a checkpoint, words are drawn from the prior's open classes by their shares, which is
+what a network begins with.
+"""
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+
+import numpy as np
+from open_systems import lines_of
+from open_vocabulary import Run, run
+
+import fairseq_llrnn
+from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.open_vocabulary.spelling import draw_unknown
+from fairseq_llrnn.prior.parts import OpenVocabularyPart
+from fairseq_llrnn.prior.prior import Prior
+
+AT_ONCE = 20  # lines of a call
+BEAM = 50  # samples of each
+ROUNDS = 25
+
+
+def search(data: Path, path: Path, lines: Sequence[str], options: Sequence[str], execute: Run) -> list[list[str]]:
+    """The words that a search writes after each line, the line itself left out; several texts of a line."""
+    command = [
+        *("fairseq-interactive", str(data), "--user-dir", str(Path(fairseq_llrnn.__file__).parent), "--cpu"),
+        *("--task", "llrnn_language_modeling", "--path", str(path), "--max-len-b", "60", "--log-format", "none"),
+        *options,
+    ]
+    found = execute(command, "".join(line + "\n" for line in lines))
+    texts = re.findall(r"^H-(\d+)\t\S+\t(.*)$", found, re.MULTILINE)
+    return [text.split()[len(lines[int(number) % len(lines)].split()) :] for number, text in texts]
+
+
+def unknown_words(words: Sequence[str], known: set[str]) -> list[str]:
+    """Those that the dictionary lacks."""
+    return [word for word in words if word not in known]
+
+
+def sampled(
+    data: Path, path: Path, first: Sequence[str], known: set[str], many: int, seed: int, execute: Run
+) -> Iterator[str]:
+    """At least `many` unknown words of samples. Raises DataError where hardly any come."""
+    beginnings, met = cycle(first), 0
+    for number in range(ROUNDS):
+        options = ["--sampling", "--beam", str(BEAM), "--nbest", str(BEAM), "--seed", str(seed + number)]
+        for text in search(data, path, list(islice(beginnings, AT_ONCE)), options, execute):
+            new = unknown_words(text, known)
+            met += len(new)
+            yield from new
+        if met >= many:
+            return
+    raise DataError(f"{path}: expected {many:,} unknown words of its samples, found {met:,}; train it longer")
+
+
+def drawn_by_shares(prior: Path, known: set[str], many: int, seed: int) -> list[str]:
+    """Words of the open classes, each class as often as its share of <unk> says."""
+    part = Prior.load(prior).find(OpenVocabularyPart)
+    if part is None:
+        raise DataError(f"{prior}: expected a prior with an open vocabulary, found none; build one with that option")
+    random = np.random.default_rng(seed)
+    shares = np.exp(part.vocabulary.log_shares)
+    sizes = random.multinomial(many, shares / shares.sum())
+    strings = part.vocabulary.strings
+    return [w for o, size in enumerate(sizes.tolist()) for w in draw_unknown(strings, o, size, known, random)]
+
+
+def row(name: str, words: Sequence[str]) -> str:
+    """A line of the table."""
+    counts = Counter(words)
+    frequent = ", ".join(f"{word} {count}" for word, count in counts.most_common(3))
+    return f"| {name} | {len(words):,} | {1000 * len(counts) / max(1, len(words)):.0f} | {frequent} |"
+
+
+def compare(data: Path, path: Path | None, texts: Sequence[Path], seed: int, execute: Run = run) -> str:
+    """The table of real words, samples and beam search."""
+    dictionary = load_dictionary(data / "dict.txt").symbols
+    known, lines = set(dictionary), [line for text in texts for line in lines_of(text) if line]
+    real = unknown_words(" ".join(lines).split(), known)
+    if not real:
+        raise DataError(f"{texts[0]}: expected words that {data / 'dict.txt'} lacks, found none; give another text")
+    rows = [row("text", real)]
+    if path is None:
+        rows.append(row("open classes by their shares", drawn_by_shares(data / "prior", known, len(real), seed)))
+    else:
+        rows += _written(data, path, lines, known, len(real), seed, execute)
+    return "\n".join(["| | unknown words | types per 1,000 | the most frequent |", "|---|---:|---:|---|", *rows])
+
+
+def _written(
+    data: Path, path: Path, lines: Sequence[str], known: set[str], many: int, seed: int, execute: Run
+) -> list[str]:
+    """The rows of samples and of beam search."""
+    first = [line.split()[0] for line in lines if line.split()[0] in known]
+    drawn = list(islice(sampled(data, path, first, known, many, seed, execute), many))
+    best = search(data, path, first[: 3 * AT_ONCE], ["--beam", "5", "--nbest", "5", "--unkpen", "-2"], execute)
+    written = unknown_words([word for text in best for word in text], known)
+    return [row("samples", drawn), row("beam search, `<unk>` preferred", written)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="types per 1,000 unknown words: real text, samples, beam search")
+    parser.add_argument("--data", type=Path, required=True, help="folder of fairseq-preprocess, with the prior inside")
+    parser.add_argument("--path", type=Path, help="checkpoint of a model with an open vocabulary")
+    parser.add_argument("--text", type=Path, nargs="+", required=True, help="texts that training has not seen")
+    parser.add_argument("--seed", type=int, default=1, help="of the first samples (default: 1)")
+    args = parser.parse_args()
+    try:
+        print(compare(args.data, args.path, args.text, args.seed))
+    except (LLRNNError, OSError) as error:
+        print(f"sampled_words.py: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
