@@ -1,7 +1,7 @@
 """`llrnn`: find the sub-command, import only that one, run it, and turn a user's errors into one line.
 
-Exit status: 0 done; 2 an error that the user can fix (said on stderr); 130 interrupted; 141 the reader of our
-output went away.
+Exit status: 0 done; 1 the output, or another file, cannot be written or read; 2 an error that the user can fix (both
+are said on stderr); 130 interrupted; 141 the reader of our output went away.
 """
 
 import argparse
@@ -10,10 +10,14 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__
+from fairseq_llrnn.cli.output import drop_output, has_place, output_error
 from fairseq_llrnn.errors import LLRNNError, OptionError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 # The module of each is its name with "_" for "-".
 COMMANDS = ("text", "prior", "show", "explain", "score", "rescore", "report", "user-dir")
@@ -79,6 +83,10 @@ class Parser(argparse.ArgumentParser):
         """As usual; the examples at its end are not broken into lines, so that they can be pasted."""
         return "\n".join([super().format_help(), "examples:", *(f"  $ {example}" for example in self.examples), ""])
 
+    def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
+        """As usual; where it cannot be written, that is an error."""
+        (sys.stdout if file is None else file).write(self.format_help())
+
     def error(self, message: str) -> NoReturn:
         unknown = message.removeprefix("unrecognized arguments: ").split()[0] if "unrecognized" in message else ""
         names = [name for action in self._actions for name in action.option_strings]
@@ -89,18 +97,39 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
+    if sys.stdout is None:  # closed, as by `>&-`
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
-        status = dispatch(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()  # so that a closed pipe shows here and not while Python exits
+        return _run(sys.argv[1:] if argv is None else argv)
+    except BrokenPipeError:
+        drop_output()
+        return 141
+    except OSError as error:
+        if has_place(error):
+            print(f"llrnn: error: {error.filename}: {error.strerror or error}", file=sys.stderr)
+        else:
+            reason = error.strerror or error
+            print(f"llrnn: error: the output cannot be written: {reason}; make room, or give another", file=sys.stderr)
+            drop_output()
+        return 1
+
+
+def _run(argv: Sequence[str]) -> int:
+    try:
+        status = dispatch(argv)
     except LLRNNError as error:
         print(f"llrnn: error: {error}", file=sys.stderr)
+        if output_error() is not None:
+            drop_output()
         return 2
     except KeyboardInterrupt:
         print("llrnn: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    except SystemExit as stop:  # argparse's
+        if stop.code in (0, None):
+            sys.stdout.flush()
+        raise
+    sys.stdout.flush()  # so that an error shows here and not while Python exits
     return status
 
 

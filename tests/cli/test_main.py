@@ -1,10 +1,12 @@
 """`llrnn`: help, exit codes, and errors as one line."""
 
 import argparse
+import contextlib
+import io
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -145,3 +147,74 @@ def test_user_dir_is_the_package_and_comes_without_torch(root: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert Path(done.stdout.rstrip("\n")) == root / "fairseq_llrnn"
+
+
+# ---- output that cannot be written -----------------------------------------------------------------------------------
+
+FULL = "llrnn: error: the output cannot be written: No space left on device; make room, or give another\n"
+
+
+@pytest.fixture(params=["buffered", "unbuffered"])
+def on_full_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
+    """`llrnn`, whose stdout is a full disk; written at once, or when there is enough to write."""
+    raw = open("/dev/full", "wb", buffering=-1 if request.param == "buffered" else 0)  # noqa: SIM115
+    stdout = io.TextIOWrapper(raw, encoding="utf-8", write_through=request.param == "unbuffered")
+
+    def run(*argv: str) -> int:
+        with monkeypatch.context() as patched:  # pytest's own stdout comes back when a test begins
+            patched.setattr(sys, "stdout", stdout)
+            return llrnn.main(argv)
+
+    yield run
+    stdout.close()
+
+
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_a_full_disk_as_stdout_is_one_line(
+    lines: int, command: Install, on_full_disk: Callable[..., int], capfd: Streams
+) -> None:
+    def run(args: argparse.Namespace) -> int:
+        for _ in range(lines):
+            print("a line of the table")
+        return 0
+
+    command(run)
+    assert on_full_disk("probe", "elle") == 1
+    assert capfd.readouterr().err == FULL
+
+
+@pytest.mark.parametrize("argv", [[], ["--version"], *([name, "--help"] for name in llrnn.COMMANDS)])
+def test_every_sub_command_says_it(argv: list[str], on_full_disk: Callable[..., int], capfd: Streams) -> None:
+    assert on_full_disk(*argv) == 1
+    assert capfd.readouterr().err == FULL
+
+
+def test_a_users_error_comes_before_a_full_disk(
+    command: Install, on_full_disk: Callable[..., int], capfd: Streams
+) -> None:
+    def run(args: argparse.Namespace) -> int:
+        with contextlib.suppress(OSError):
+            print("begun")
+        raise DataError("elle: expected a word")
+
+    command(run)
+    assert on_full_disk("probe", "elle") == 2
+    assert capfd.readouterr().err == "llrnn: error: elle: expected a word\n"
+
+
+def test_another_file_that_cannot_be_read_is_one_line(command: Install, capsys: Streams) -> None:
+    def run(args: argparse.Namespace) -> int:
+        raise PermissionError(13, "Permission denied", "table.tsv")
+
+    command(run)
+    assert llrnn.main(["probe", "elle"]) == 1
+    assert capsys.readouterr().err == "llrnn: error: table.tsv: Permission denied\n"
+
+
+@pytest.mark.parametrize("redirected", ["> /dev/full", ">&-"])
+def test_as_a_shell_redirects_it(redirected: str, root: Path) -> None:
+    done = subprocess.run(
+        f"'{sys.executable}' -m fairseq_llrnn.cli.main user-dir {redirected}", shell=True, cwd=root,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == ((1, FULL) if "full" in redirected else (0, ""))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from fairseq_llrnn.cli.output import has_place, output_error
 from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.rescore.models import add_models, check_models, checkpoints, chosen, files_of, load_models
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
@@ -94,9 +95,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix=".rescore.", dir=folder) as scratch:
             _rescore(args, Path(scratch))
-    except BrokenPipeError:
-        raise
     except OSError as error:
+        if output_error() is not None or (args.out == STDIO and not has_place(error)):
+            raise
         raise DataError(
             f"{error.filename or args.out}: {error.strerror or error}; give --out and --nbest-out in folders that can "
             "be written to, on a disk with room; started again, it goes on from the scores so far"
