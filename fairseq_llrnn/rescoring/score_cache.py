@@ -2,18 +2,21 @@
 
 The first line says what the scores were computed from. Each further one holds a chunk: for every model the scores of
 each sentence's hypotheses (null for −inf), and what was counted meanwhile. A line is on disk before the next one is
-computed; one that was cut short by a crash is dropped.
+computed; one that was cut short by a crash is dropped. One process at a time has the file: it is locked while it is
+open.
 """
 
+import io
 import json
 import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.leftovers import is_held
 
 VERSION = 1
 Scores = dict[str, list[list[float]]]  # by model: the scores of each sentence's hypotheses
@@ -28,22 +31,27 @@ class ScoreFile:
         path: the file. inputs: what the scores depend on, by a name that a person understands: digests or settings.
 
     Raises:
-        DataError: it cannot be written, is damaged, or was made from something else.
+        DataError: it cannot be written, is damaged, was made from something else, or another process writes it.
     """
 
     def __init__(self, path: Path, inputs: Mapping[str, str]) -> None:
         self.path = path
         self.sentences = self.hypotheses = 0
         self.notes: dict[str, Counter[str]] = {}
+        self._file: BinaryIO = io.BytesIO()
         try:
-            exists = path.exists() and path.stat().st_size > 0
-            self._file = path.open("r+b" if exists else "w+b")
+            self._file = _open_locked(path)
+            exists = path.stat().st_size > 0
             end = self._look_through(inputs) if exists else 0
             self._file.seek(end)
             self._file.truncate()
             if not end:
                 self._write({"llrnn rescore": VERSION, "inputs": dict(inputs)})
+        except DataError:
+            self.close()
+            raise
         except OSError as error:
+            self.close()
             raise DataError(
                 f"{path}: cannot be written: {error.strerror or error}; the scores so far are kept there: give --out "
                 "in a folder that can be written to"
@@ -118,3 +126,23 @@ class ScoreFile:
 
     def close(self) -> None:
         self._file.close()
+
+    def remove(self) -> None:
+        """The scores are needed no more."""
+        self.path.unlink(missing_ok=True)  # before another process can have it
+        self.close()
+
+
+def _open_locked(path: Path) -> BinaryIO:
+    """The file, empty if it was not there; raises DataError where another process has it."""
+    while True:
+        file = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")  # noqa: SIM115
+        if is_held(file.fileno()):
+            file.close()
+            raise DataError(
+                f"{path}: another `llrnn rescore` is writing its scores there; wait until it has ended, or give "
+                "another --out"
+            )
+        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            return file
+        file.close()  # the other process ended, and removed it, between our opening and locking

@@ -19,6 +19,7 @@ from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 from translation_world import SIZES, TRAINING, TranslationWorld
 
 from fairseq_llrnn.cli.tables import percent
+from fairseq_llrnn.files.leftovers import lock, temporary_name
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.plugin.scoring.sentences import Scorer, load_scorer
 from fairseq_llrnn.prior.prior import Prior
@@ -541,3 +542,18 @@ def test_a_disk_without_room(
         "disk with room; started again, it goes on from the scores so far"
     )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["best.scores", "nbest"]
+
+
+def test_two_runs_at_once(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
+    """The second one stops with one message, and changes nothing; the leftovers of a killed one go."""
+    arguments = ("rescore", "--path", checkpoint, "--nbest", write("nbest", MOSES), "--out", tmp_path / "best")
+    (tmp_path / temporary_name("best.rescore")).mkdir()
+    with (tmp_path / "best.scores").open("wb") as other:
+        assert lock(other.fileno())
+        assert llrnn(*arguments).error == (
+            f"{tmp_path}/best.scores: another `llrnn rescore` is writing its scores there; wait until it has ended, or "
+            "give another --out"
+        )
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["best.scores", "nbest"]
+    assert llrnn(*arguments).code == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["best", "nbest"]

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -65,7 +66,40 @@ def test_a_run_goes_on_from_any_byte_at_which_it_was_stopped(path: Path) -> None
 def test_a_chunk_is_on_disk_at_once(tmp_path: Path) -> None:
     file = ScoreFile(tmp_path / "scores", INPUTS)
     file.append(*CHUNKS[0])
-    assert list(ScoreFile(tmp_path / "scores", INPUTS)) == ROWS[:2]
+    shutil.copy(tmp_path / "scores", tmp_path / "copy")
+    assert list(ScoreFile(tmp_path / "copy", INPUTS)) == ROWS[:2]
+    file.close()
+
+
+def test_two_writers(path: Path) -> None:
+    """The second one writes nothing, and hears why, until the first one has ended."""
+    first = ScoreFile(path, INPUTS)
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=r"best\.scores: another `llrnn rescore` is writing its scores there; wait"):
+        ScoreFile(path, INPUTS)
+    assert path.read_bytes() == before
+    first.close()
+    second = ScoreFile(path, INPUTS)
+    assert second.sentences == 3
+    second.remove()
+    assert not path.exists()
+
+
+def test_a_file_that_is_removed_while_it_is_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between opening and locking, the other run ends and removes its scores."""
+    first = ScoreFile(path, INPUTS)
+
+    def late(descriptor: int) -> bool:
+        monkeypatch.undo()
+        first.remove()
+        return False
+
+    monkeypatch.setattr("fairseq_llrnn.rescoring.score_cache.is_held", late)
+    second = ScoreFile(path, INPUTS)
+    assert second.sentences == 0
+    second.append(*CHUNKS[0])
+    assert list(second) == ROWS[:2]
+    second.close()
 
 
 def test_other_inputs(path: Path) -> None:

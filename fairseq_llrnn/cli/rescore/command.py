@@ -6,7 +6,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -20,6 +20,7 @@ from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.leftovers import temporary_folder
 from fairseq_llrnn.files.shards import file_digest
 
 if TYPE_CHECKING:
@@ -91,10 +92,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     _check(args)
-    folder = None if args.out == STDIO else os.path.dirname(os.path.abspath(args.out))
     try:
-        with tempfile.TemporaryDirectory(prefix=".rescore.", dir=folder) as scratch:
-            _rescore(args, Path(scratch))
+        if args.out == STDIO:
+            with tempfile.TemporaryDirectory() as scratch:
+                _rescore(args, Path(scratch))
+        else:
+            out = Path(os.path.abspath(args.out))
+            with temporary_folder(out.with_name(f"{out.name}.rescore")) as folder:
+                _rescore(args, folder)
     except OSError as error:
         if output_error() is not None or (args.out == STDIO and not has_place(error)):
             raise
@@ -178,18 +183,22 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
     models = {} if args.merge and dev is None else load_models(args, [job] if dev is None else [job, dev])
     metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
     score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
-    on_dev = on_test = None
-    if dev is not None:
-        weighing, on_dev = _tune(args, job, dev, weighing, models, metric, score_files[1])
-    scored = _merge(args, job, score_files[0]) if args.merge else _score(args, job, models, score_files[0])
-    with closing(scored) as scores:
+    on_dev = on_test = dev_scores = None
+    with ExitStack() as held:  # as long as the scores are open, no other run has them
+        if dev is not None:
+            _check_same_kind(dev, job)
+            dev_scores = held.enter_context(closing(_score(args, dev, models, score_files[1])))
+            weighing, on_dev = _tune(args, job, dev, weighing, dev_scores, metric)
+        scored = _merge(args, job, score_files[0]) if args.merge else _score(args, job, models, score_files[0])
+        scores = held.enter_context(closing(scored))
         changed, own, best = _write(args, job, scores, weighing)
         if job.references is not None:
             on_test = metric.compare(own, best, job.references)
         table = report(job, scores, weighing, metric.name, on_dev, on_test, changed)
-    print(table, file=sys.stderr if STDIO in (args.out, args.nbest_out) else sys.stdout)
-    for path in score_files:
-        path.unlink(missing_ok=True)
+        print(table, file=sys.stderr if STDIO in (args.out, args.nbest_out) else sys.stdout)
+        scores.remove()
+        if dev_scores is not None:
+            dev_scores.remove()
 
 
 def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) -> "Job":
@@ -224,9 +233,17 @@ def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], 
     return scores
 
 
+def _check_same_kind(dev: "Job", job: "Job") -> None:
+    if dev.lists.scored != job.lists.scored:
+        without, having = (dev, job) if job.lists.scored else (job, dev)
+        raise DataError(
+            f"{without.lists.name}: expected a total of every hypothesis, as {having.lists.name} has, found none; give "
+            "lists of the same system"
+        )
+
+
 def _tune(
-    args: argparse.Namespace, job: "Job", dev: "Job", weighing: "Weighing", models: Mapping[str, "Model"],
-    metric: "CorpusMetric", path: Path,
+    args: argparse.Namespace, job: "Job", dev: "Job", weighing: "Weighing", scores: "ScoreFile", metric: "CorpusMetric"
 ) -> tuple["Weighing", "Comparison"]:  # fmt: skip
     """Weights that are best for the dev list, written beside --out, and the dev scores."""
     import numpy as np
@@ -236,14 +253,7 @@ def _tune(
     from fairseq_llrnn.rescoring.tuning import tune
     from fairseq_llrnn.rescoring.weights_file import write_weights
 
-    if dev.lists.scored != job.lists.scored:
-        without, having = (dev, job) if job.lists.scored else (job, dev)
-        raise DataError(
-            f"{without.lists.name}: expected a total of every hypothesis, as {having.lists.name} has, found none; give "
-            "lists of the same system"
-        )
-    with closing(_score(args, dev, models, path)) as scores:
-        hypotheses = weighing.dev_set(dev, scores, metric)
+    hypotheses = weighing.dev_set(dev, scores, metric)
     start = weighing.of_the_list().weights
     signed = np.array([name == WORDS for name in weighing.names])
     found = tune(hypotheses, metric.score, start, signed, args.seed)
