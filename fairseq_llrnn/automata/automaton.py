@@ -25,6 +25,7 @@ import numpy as np
 
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
 from fairseq_llrnn.features.feature_table import are_rows
+from fairseq_llrnn.files.numbers import LARGEST_STORED_LOG
 
 NOTHING, ROOT = -1, -2  # what a state may fail to, besides another state
 END = SPECIALS.index(EOS)  # where fairseq's dictionaries have </s>
@@ -221,6 +222,8 @@ class Automaton:
             raise ValueError("the automaton has an arc or a failure from one of its models into another")
         if not (np.isfinite(self.log_weights).all() and np.isfinite(self.back_off).all()):
             raise ValueError("the automaton has a weight that is not finite")
+        if max(np.abs(self.log_weights).max(initial=0), np.abs(self.back_off).max(initial=0)) > LARGEST_STORED_LOG:
+            raise ValueError(f"the automaton has a weight whose logarithm is above {LARGEST_STORED_LOG:,.0f}")
         if arcs and (np.diff(self.keys) <= 0).any():
             raise ValueError("the automaton has a state whose tokens do not rise: two arcs on one token, or no order")
         self._check_failures()

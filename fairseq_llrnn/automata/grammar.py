@@ -41,6 +41,7 @@ from fairseq_llrnn.automata.grammar_bounds import (
 from fairseq_llrnn.automata.shared_nodes import NOWHERE, SharedNodes, Weighted
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
 PIECE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\|)|\[\s*([^\]]*?)\s*\]|([^\s"'|\[\]]+))""")
@@ -159,8 +160,11 @@ def _weight(text: str, where: str) -> float:
         weight = float(text)
     except ValueError:
         weight = math.nan
-    if not (math.isfinite(weight) and weight > 0):
-        raise DataError(f"{where}: expected a weight > 0 in brackets, found {shown(text)}; fix the line")
+    if not is_weight(weight):
+        expected = "a weight > 0 in brackets"
+        if 0 < weight < math.inf:
+            expected += f", from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
+        raise DataError(f"{where}: expected {expected}, found {shown(text)}; fix the line")
     return weight
 
 

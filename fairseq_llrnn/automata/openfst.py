@@ -17,6 +17,7 @@ from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_LOG
 from fairseq_llrnn.files.text_lines import shown
 
 MAGIC = (2125659606).to_bytes(4, "little")
@@ -116,6 +117,11 @@ def _log_weight(weight: Any, path: Path | str, state: int, paths: Paths) -> floa
     number = float(weight)
     if not math.isfinite(number):
         raise DataError(f"{path}, state {state}: expected finite weights, found {number}; leave out what has none")
+    if abs(number) > LARGEST_LOG:
+        raise DataError(
+            f"{path}, state {state}: expected −log weights between −{LARGEST_LOG:,.0f} and {LARGEST_LOG:,.0f}, found "
+            f"{number:g}; fix the automaton"
+        )
     paths.weighted |= number != 0.0
     return -number
 

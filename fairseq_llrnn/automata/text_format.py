@@ -28,6 +28,7 @@ from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton, 
 from fairseq_llrnn.automata.symbols import EMPTY_NAMES, Symbols
 from fairseq_llrnn.automata.trimming import trim
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_LOG, LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
 ROOT_NAME = "root"
@@ -63,9 +64,19 @@ class _Lines:
         if self.probabilities:
             if not (math.isfinite(number) and number > 0):
                 raise DataError(f"{where}: expected a weight > 0, found {shown(text)}; leave out what has none")
+            if not is_weight(number):
+                raise DataError(
+                    f"{where}: expected a weight between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}, found {shown(text)}; "
+                    "fix the line"
+                )
             return math.log(number)
         if not math.isfinite(number):
             raise DataError(f"{where}: expected a finite −log weight, found {shown(text)}; leave out what has none")
+        if abs(number) > LARGEST_LOG:
+            raise DataError(
+                f"{where}: expected a −log weight between −{LARGEST_LOG:,.0f} and {LARGEST_LOG:,.0f}, found "
+                f"{shown(text)}; fix the line"
+            )
         return -number
 
 

@@ -5,12 +5,12 @@ and a verb, so it carries `POS:NOUN` and `POS:VERB`. A feature is a name `Group:
 plain name means 1.0. The readers that fill a lexicon from files are in `fairseq_llrnn.features.readers`.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_VALUE
 
 # What feature_table.py says of a word's identity, and evidence/ of strings of the source; a lexicon that says it too
 # would change what words are.
@@ -50,10 +50,10 @@ class Lexicon:
         for name, value in values.items():
             if name not in self._checked_names:
                 self._check_name(word, name)
-            if not math.isfinite(value):
+            if not abs(value) <= LARGEST_VALUE:  # NaN is not
                 raise DataError(
-                    f"word {word!r}: feature {name!r} has the value {value}; expected a finite number, "
-                    "correct the entry or leave the feature out"
+                    f"word {word!r}: feature {name!r} has the value {value}; expected a finite number of at most "
+                    f"{LARGEST_VALUE:,.0f}, correct the entry (a logarithm may do) or leave the feature out"
                 )
         known = self._features.setdefault(word, {})
         for name, value in values.items():

@@ -19,6 +19,7 @@ from pathlib import Path
 import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.special_files import read_whole
 
 # A pattern may spend this much processor time in one go, and earns a little with each word, so that a large
 # vocabulary is no reason to stop (an ordinary match takes about a microsecond).
@@ -43,7 +44,7 @@ class UserPatterns:
     def load(cls, path: Path | str) -> "UserPatterns":
         """Read the TOML file; OptionError for whatever is wrong with it."""
         try:
-            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            table = tomllib.loads(read_whole(path).decode("utf-8"))
         except OSError as error:
             raise OptionError(f"{path}: cannot be read: {error.strerror or error}; {HOW_TO_WRITE}") from error
         except UnicodeDecodeError as error:

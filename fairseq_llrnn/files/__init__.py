@@ -4,6 +4,8 @@
     text_blocks.py   large texts in blocks, worked on by several processes
     processes.py     a function over many inputs in several processes
     shards.py        work in parts, and whether all of them are there
+    special_files.py devices and pipes are known before they are opened
+    numbers.py       how large a number in a file may be
     atomic_write.py  written under a temporary name, then renamed or exchanged
     leftovers.py     the temporary files, which end with their process
 """

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.special_files import refuse_special
 
 GZIP_MAGIC = b"\x1f\x8b"
 # A row of a treebank or a lexicon has some hundred bytes. Something far longer is another kind of file, and
@@ -46,6 +47,7 @@ def opened(path: Path | str) -> Iterator[tuple[io.BufferedReader | gzip.GzipFile
 
     What goes wrong with the file is a DataError.
     """
+    refuse_special(path)
     try:
         with ExitStack() as stack:
             plain = stack.enter_context(open(path, "rb"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_SCORE
 from fairseq_llrnn.files.text_lines import shown
 
 PREFIX = "llrnn_"  # of the names of the scores that we add
@@ -76,8 +77,9 @@ def number_of(text: str, where: str, what: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
-        raise DataError(f"{where}: expected a finite number as {what}, found {shown(text)}; fix the line")
+    if not abs(value) <= LARGEST_SCORE:  # NaN is not
+        finite = f"number of at most {LARGEST_SCORE:g}" if math.isfinite(value) else "finite number"
+        raise DataError(f"{where}: expected a {finite} as {what}, found {shown(text)}; fix the line")
     return value
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.special_files import refuse_special
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 from fairseq_llrnn.nbest import fairseq_output, json_lines, moses
 from fairseq_llrnn.nbest.lists import Lines, NBest, NBestFormat
@@ -65,6 +66,7 @@ def settle(path: Path | str, scratch: Path, what: str) -> Path:
         if str(path) == STDIN:
             shutil.copyfileobj(sys.stdin.buffer, target)
         else:
+            refuse_special(path)
             try:
                 with open(path, "rb") as source:
                     shutil.copyfileobj(source, target)

@@ -167,6 +167,7 @@ class _Section:
         log_probs, back_offs = np.array(self.log_probs), np.array(self.back_offs)
         self._refuse(np.isnan(log_probs) | (log_probs > 0), "a log10 p of at most 0", log_probs)
         self._refuse(np.isnan(back_offs) | (back_offs == np.inf), "a finite back-off weight", back_offs)
+        self._refuse(back_offs > -LEAST, f"a log10 back-off weight of at most {-LEAST:g}", back_offs)
         return np.maximum(log_probs, LEAST) * LN_10, np.maximum(back_offs, LEAST) * LN_10
 
     def _refuse(self, bad: np.ndarray, expected: str, values: np.ndarray) -> None:

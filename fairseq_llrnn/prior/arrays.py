@@ -11,6 +11,7 @@ import numpy as np
 
 from fairseq_llrnn.features.feature_table import FeatureTable, are_rows
 from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.files.numbers import LARGEST_STORED_LOG, LARGEST_VALUE
 
 
 def read_array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.ndarray:
@@ -27,6 +28,8 @@ def check_log_weights(log_weights: np.ndarray, size: int) -> None:
         raise ValueError(f"log_weights: expected those of {size:,} words, found {len(log_weights):,}")
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
         raise ValueError("expected weights of which some are positive and all are finite")
+    if (np.abs(log_weights[np.isfinite(log_weights)]) > LARGEST_STORED_LOG).any():
+        raise ValueError(f"log_weights: expected logarithms up to {LARGEST_STORED_LOG:,.0f}, found larger ones")
 
 
 def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence[str]) -> Signatures:
@@ -46,4 +49,6 @@ def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence
         raise ValueError(f"the {side} signatures point outside their tables")
     if not np.isfinite(values).all():
         raise ValueError(f"the {side} features hold values that are not finite")
+    if (np.abs(values) > LARGEST_VALUE).any():
+        raise ValueError(f"the {side} features hold values above {LARGEST_VALUE:,.0f}")
     return Signatures(class_of, FeatureTable(tuple(names), offsets, indices, values))

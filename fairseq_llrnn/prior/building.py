@@ -217,6 +217,9 @@ def _sources(options: PriorOptions, background: Expression) -> list[str]:
     ]
     described = []
     for option, path in files:
+        if not Path(path).is_file():  # a pipe, which was read, and has no more
+            described.append(f"{option} (a pipe)")
+            continue
         with open(path, "rb") as stream:
             described.append(f"{option} {Path(path).name} {hashlib.file_digest(stream, 'sha256').hexdigest()[:16]}")
     return described + ([] if options.apertium is None else [f"--apertium {Path(options.apertium).name}"])

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.files.atomic_write import recover, whole_folder
+from fairseq_llrnn.files.special_files import refuse_special
 from fairseq_llrnn.prior.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.prior.manifest import FORMAT, JSON_FILE, REBUILD, SOURCE_HASH, VERSION, read_description
 from fairseq_llrnn.prior.part import Part
@@ -85,9 +86,13 @@ def read_directory(directory: Path) -> SavedPrior:
     """
     description = read_description(directory)
     try:
+        for name in (WORDS_FILE, SOURCE_FILE, ARRAYS_FILE):
+            refuse_special(directory / name, may_be_pipe=False)
         symbols = _read_words(directory / WORDS_FILE)
         source_symbols = _read_words(directory / SOURCE_FILE) if SOURCE_HASH in description else ()
         raw = map_file(directory / ARRAYS_FILE)
+    except DataError as error:
+        raise PriorError(str(error)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise PriorError(f"{directory}: a file of the prior cannot be read ({error}); {REBUILD}") from None
     for name, words, expected in (

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.files.atomic_write import set_aside
+from fairseq_llrnn.files.special_files import refuse_special
 from fairseq_llrnn.prior.part import KINDS, Part
 
 FORMAT = "fairseq_llrnn prior"
@@ -26,7 +27,11 @@ def read_description(directory: Path) -> dict[str, Any]:
     """
     path = directory / JSON_FILE
     try:
+        refuse_special(path, may_be_pipe=False)
         description = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(description, ensure_ascii=False).encode()  # refuses halves of characters, which no file can hold
+    except DataError as error:
+        raise PriorError(str(error)) from None
     except OSError:
         aside = set_aside(directory.absolute())
         found = "none; make one with `llrnn prior`"

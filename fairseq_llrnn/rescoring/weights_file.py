@@ -1,7 +1,6 @@
 """Tuned weights on disk: a small JSON file that says what they weigh and how they were found."""
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.numbers import LARGEST_SCORE
+from fairseq_llrnn.files.special_files import read_whole
 
 
 def write_weights(path: Path, names: Sequence[str], weights: np.ndarray, facts: dict[str, Any]) -> None:
@@ -26,7 +27,7 @@ def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:
         DataError: it cannot be read, is no such file, or weighs other features.
     """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(read_whole(path))
         found = {str(name): float(value) for name, value in record["weights"].items()}
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
@@ -40,6 +41,6 @@ def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:
             f"{path}: expected weights of {', '.join(names)}, found those of {', '.join(found)}; give the same models, "
             "and a list of the same kind, as when they were tuned"
         )
-    if not all(map(math.isfinite, found.values())):
-        raise DataError(f"{path}: expected finite weights, found {found}; tune again")
+    if not all(abs(weight) <= LARGEST_SCORE for weight in found.values()):
+        raise DataError(f"{path}: expected finite weights, found {found}; tune again ({LARGEST_SCORE:g} is the most)")
     return np.array([found[name] for name in names])

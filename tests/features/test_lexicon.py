@@ -11,7 +11,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.lexicon import Lexicon, feature_group
 
 NAMES = st.sampled_from(["POS:NOUN", "POS:VERB", "Gender:Fem", "Shape:SmallNumber", "Number:Plur"])
-VALUES = st.floats(allow_nan=False, allow_infinity=False, width=32)
+VALUES = st.floats(-1e6, 1e6, width=32)
 ENTRIES = st.lists(
     st.tuples(st.sampled_from(["la", "porte", "12"]), st.dictionaries(NAMES, VALUES, max_size=9)), max_size=9
 )

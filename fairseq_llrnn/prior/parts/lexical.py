@@ -15,6 +15,7 @@ import torch
 from fairseq_llrnn.alignment.translation_table import LexicalTable, is_content_word, is_word
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.files.numbers import LARGEST_SCORE
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class LexicalPart(Part):
         if np.diff(self.table.offsets)[~sources].any():
             raise ValueError("the lexical translations hold some of a special symbol")
         used, links = np.diff(self.table.offsets) > 0, self.table.links
-        if len(links) != len(used) or not (np.isfinite(links).all() and (links[used] > 0).all()):
+        if len(links) != len(used) or not ((links[used] > 0).all() and (links <= LARGEST_SCORE).all()):
             raise ValueError("the lexical translations were estimated from numbers of links that are none")
         if not (0.0 <= self.weight < 1.0 and (self.weight > 0.0 or not self.learned)):
             raise ValueError(f"the lexical translations have the weight {self.weight}, which is none")

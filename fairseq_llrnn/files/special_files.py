@@ -1,0 +1,64 @@
+"""What is no ordinary file is known before it is opened: a device may never end, a pipe without a writer never begins.
+
+Text may come through a pipe, such as a shell's `<(zcat FILE)`; the parts of a prior, and models, may not.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError
+
+MOST_OF_A_PIPE = 1 << 26  # bytes of a file that is read as a whole
+_OF_THE_KERNEL = ("/proc", "/sys")
+
+
+def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
+    """Refuse what is neither a file nor, where that `may_be`, a pipe. What is not there, opening it will tell.
+
+    Raises:
+        DataError: a device other than /dev/null, a socket, a file that the kernel makes up as it is read.
+    """
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return
+    kind = None
+    if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
+        kind = None if os.path.realpath(path) == os.devnull else "a device"
+    elif stat.S_ISSOCK(found.st_mode):
+        kind = "a socket"
+    elif stat.S_ISFIFO(found.st_mode):
+        kind = None if may_be_pipe else "a pipe"
+    elif stat.S_ISREG(found.st_mode) and _is_made_up(found.st_dev):
+        kind = "a file that the kernel makes up"
+    if kind is not None:
+        expected = "a file or a pipe" if may_be_pipe else "a file"
+        raise DataError(f"{path}: expected {expected}, found {kind}; copy what you want to be read to a file")
+
+
+def read_whole(path: Path | str) -> bytes:
+    """All of a file that is not large, or of a pipe.
+
+    Raises:
+        OSError: it cannot be read. DataError: as `refuse_special`; a pipe with more than MOST_OF_A_PIPE bytes.
+    """
+    refuse_special(path)
+    with open(path, "rb") as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file.read()
+        content = file.read(MOST_OF_A_PIPE + 1)
+    if len(content) > MOST_OF_A_PIPE:
+        raise DataError(f"{path}: expected at most {MOST_OF_A_PIPE:,} bytes through a pipe, found more; give a file")
+    return content
+
+
+def _is_made_up(device: int) -> bool:
+    for place in _OF_THE_KERNEL:
+        with suppress(OSError):
+            if os.stat(place).st_dev == device and device != os.stat("/").st_dev:
+                return True
+    return False

@@ -1,0 +1,100 @@
+"""What is no ordinary file is refused before it is read, in every reader; text may come through a pipe."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn.errors import DataError, LLRNNError, PriorError
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
+from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.files import special_files
+from fairseq_llrnn.files.special_files import read_whole, refuse_special
+from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.nbest.reading import settle
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.rescoring.weights_file import read_weights_file
+
+READERS: dict[str, Callable[[Path, Path], object]] = {
+    "lines": lambda path, scratch: list(iter_lines(path)),
+    "dictionary": lambda path, scratch: load_dictionary(path),
+    "lexicon": lambda path, scratch: read_tsv_lexicon(path, lowercase=False),
+    "patterns": lambda path, scratch: UserPatterns.load(path),
+    "weights": lambda path, scratch: read_weights_file(path, ["model"]),
+    "n-best list": lambda path, scratch: settle(path, scratch, "nbest"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_devices_are_refused_by_every_reader(reader: str, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("/dev/zero")
+    for path in (Path("/dev/zero"), link):
+        with pytest.raises(LLRNNError, match=rf"{path}: expected a file or a pipe, found a device; copy what you want"):
+            READERS[reader](path, tmp_path)
+
+
+def test_files_of_the_kernel_are_refused() -> None:
+    if os.stat("/proc").st_dev == os.stat("/").st_dev:
+        pytest.skip("no /proc here")
+    with pytest.raises(DataError, match="/proc/meminfo: .* found a file that the kernel makes up"):
+        list(iter_lines("/proc/meminfo"))
+
+
+def test_ordinary_files_empty_ones_and_absent_ones_are_not(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "absent", "/dev/null", tmp_path, "nul\0"):
+        refuse_special(path)
+    assert list(iter_lines("/dev/null")) == []
+
+
+@pytest.mark.parametrize("reader", ["lines", "weights"])
+def test_a_pipe_is_read(reader: str, tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    text = json.dumps({"weights": {"model": 0.5}})
+    writer = threading.Thread(target=lambda: path.write_text(text, encoding="utf-8"))
+    writer.start()
+    found = READERS[reader](path, tmp_path)
+    writer.join()
+    assert found == [(1, text)] if reader == "lines" else found == [0.5]
+
+
+def test_a_pipe_that_does_not_end_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(special_files, "MOST_OF_A_PIPE", 1000)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    program = f"open({str(path)!r}, 'w').write('x' * 5000)"
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL):
+        with pytest.raises(DataError, match="expected at most 1,000 bytes through a pipe, found more"):
+            read_whole(path)
+
+
+@pytest.mark.parametrize("name", ["prior.json", "dictionary.txt", "arrays.npz"])
+@pytest.mark.parametrize("kind", ["a device", "a pipe"])
+def test_a_prior_of_devices_and_pipes_is_refused(name: str, kind: str, tmp_path: Path) -> None:
+    for other in ("prior.json", "dictionary.txt", "arrays.npz"):
+        description = {
+            "format": "fairseq_llrnn prior", "version": special_version(), "settings": {}, "dictionary_sha256": "",
+            "arrays_sha256": "", "output_features": [], "input_features": None, "parts": [],
+        }  # fmt: skip
+        (tmp_path / other).write_text(json.dumps(description) if other == "prior.json" else "", encoding="utf-8")
+    (tmp_path / name).unlink()
+    if kind == "a pipe":
+        os.mkfifo(tmp_path / name)
+    else:
+        (tmp_path / name).symlink_to("/dev/zero")
+    with pytest.raises(PriorError, match=rf"{name}: expected a file, found {kind}; copy"):
+        Prior.load(tmp_path)
+
+
+def special_version() -> int:
+    from fairseq_llrnn.prior.manifest import VERSION
+
+    return VERSION
