@@ -78,7 +78,7 @@ def _hypothesis(one: Any, where: str) -> tuple[Hypothesis, list[str]]:
     score = one.get("score")
     for name, value in [("score", score)] * (score is not None) + list(features.items()):
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_SCORE:
-            is_large = isinstance(value, int | float) and LARGEST_SCORE < abs(value)
+            is_large = isinstance(value, int | float) and abs(value) > LARGEST_SCORE
             large = f", of at most {LARGEST_SCORE:g}" if is_large else ""
             raise DataError(f"{where}: expected a finite number as {name}{large}, found {_shown(value)}; fix it")
     has = ["score"] * (score is not None) + [f"feature {name!r}" for name in sorted(features)]

@@ -71,9 +71,11 @@ def test_a_pipe_that_does_not_end_is_bounded(tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "pipe"
     os.mkfifo(path)
     program = f"open({str(path)!r}, 'w').write('x' * 5000)"
-    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL):
-        with pytest.raises(DataError, match="expected at most 1,000 bytes through a pipe, found more"):
-            read_whole(path)
+    with (
+        subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL),
+        pytest.raises(DataError, match="expected at most 1,000 bytes through a pipe, found more"),
+    ):
+        read_whole(path)
 
 
 @pytest.mark.parametrize("name", ["prior.json", "dictionary.txt", "arrays.npz"])
