@@ -58,7 +58,7 @@ def complete_analyses(
         counts: (V,). all_counts: of words outside the dictionary as well, where an open vocabulary needs them.
     """
     if options.guess not in MODES:
-        raise OptionError(f"--guess {options.guess}: expected {', '.join(MODES)}")
+        raise OptionError(f"--guess {options.guess}: expected {', '.join(MODES)}; correct the spelling")
     if options.pieces is not None:
         nothing = np.zeros(len(words), dtype=bool)
         return complete(analyses, words, counts, nothing, options.guess, () if text is None else text.words())

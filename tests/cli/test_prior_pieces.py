@@ -182,6 +182,8 @@ def test_bpe_split_by_hand(corpus: Corpus, llrnn: Llrnn) -> None:
     shown = llrnn("show", corpus.out, "chat@@")
     assert "POS:NOUN=0.5" in shown.out and "Piece:GoesOn" in shown.out
     assert json.loads(llrnn("show", corpus.out, "chat@@", "--json").out)["words"][0]["features"]["Gender:Fem"] == 0.5
+    done = bpe(corpus, llrnn, "--conllu", corpus.treebank, "--count-text", text, "--guess", "on")
+    assert "\nguessed: the features of 1 words\n" in done.out and "lexicon lacks" not in done.err
 
 
 def test_without_lexicon_and_text_pieces_say_what_they_show(corpus: Corpus, llrnn: Llrnn) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_when_guesses_are_made() -> None:
     assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, counts=all_seen, guess="on"))) == set(UNSEEN)
     worse = dict.fromkeys(UNSEEN, ["POS:X"])
     assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, lexicon=worse))) == set()
-    with pytest.raises(OptionError, match="--guess maybe: expected auto, on, off"):
+    with pytest.raises(OptionError, match="--guess maybe: expected auto, on, off; correct the spelling"):
         Prior.build(SYMBOLS, replace(OPTIONS, guess="maybe"))
 
 
@@ -99,6 +100,17 @@ def test_numbers_of_users_are_no_guesses(tmp_path: Path) -> None:
     assert part is not None and part.names(prior.index("gyerek"), row) == ["POS:NOUN"] and row["Age:Years"] == 7.0
 
 
+def test_pieces_have_the_guesses_of_their_words_if_asked_for(tmp_path: Path) -> None:
+    """All pieces of a dictionary are in the text, so that nothing is guessed unless the user says so."""
+    text = tmp_path / "train.pieces"
+    text.write_text("".join(f"▁{word[:2]} {word[2:]}\n" for word in LEXICON if len(word) > 2) + "▁gy erek\n", "utf-8")
+    pieces = list(dict.fromkeys(text.read_text(encoding="utf-8").split()))
+    options = PriorOptions(text=text, lexicon=LEXICON, top_words=0, pieces="sentencepiece")
+    for mode, expected in (("auto", {}), ("on", {"POS:NOUN": 1.0})):
+        prior = Prior.build([*SPECIALS, *pieces], replace(options, guess=mode))
+        assert morphology(prior, "erek") == expected and prior.find(GuessesPart) is None
+
+
 def test_open_classes_are_of_what_words_probably_are() -> None:
     """Rare words that are guessed in quarters make no classes of their own."""
     lexicon = {**LEXICON, **{f"{stem}al": ["POS:NOUN"] if i % 4 else ["POS:VERB"] for i, stem in enumerate("bdfghjkl")}}
@@ -123,7 +135,11 @@ def test_it_is_saved_checked_and_no_part_of_the_model(tmp_path: Path) -> None:
         prior.without(GuessesPart).with_part(replace(part, words=np.array(words))).save(tmp_path / "broken")
         with pytest.raises(PriorError, match="guesses: expected numbers of words, rising"):
             Prior.load(tmp_path / "broken")
-    for change, message in (({"accuracy": {"POS": 2.0}}, "expected how many are right"),):
+    broken: list[tuple[dict[str, Any], str]] = [
+        ({"accuracy": {"POS": 2.0}}, "expected how many are right, by group"),
+        ({"groups": (1,)}, "expected the names of feature groups"),
+    ]
+    for change, message in broken:
         prior.without(GuessesPart).with_part(replace(part, **change)).save(tmp_path / "broken")
         with pytest.raises(PriorError, match=message):
             Prior.load(tmp_path / "broken")

@@ -28,7 +28,7 @@ def lines(completed: Completed) -> list[str]:
         if every
     ]
     if not completed.guessed.any():
-        return said
+        return [*said, f"guessed: the features of {completed.added:,} words"] if completed.added else said
     many = int(completed.guessed.sum())
     said.append(
         f"guessed: the features of {many:,} words, {completed.crossed:,} of which the lexicon has: words that the text "
