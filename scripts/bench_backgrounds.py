@@ -42,6 +42,8 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
+from devices import add_device_option, check_device
+
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
@@ -303,9 +305,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few turns and folds; under 50 seconds")
     parser.add_argument("--text", type=Path, nargs="+", help="tokenised text, one sentence a line")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    add_device_option(parser)
     parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU (default: 1)")
     args = parser.parse_args()
+    check_device(parser, args)
     torch.set_num_threads(args.threads)
     turns, folds = QUICK if args.quick else FULL
     device = torch.device(args.device)

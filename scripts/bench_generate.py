@@ -45,6 +45,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
+from devices import add_device_option, check_device
 from kept_memory import add_memory_option, run_again, told
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
@@ -201,10 +202,11 @@ def measure(tasks: dict[str, Callable[[], None]], budget: float, device: str) ->
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds; under 50 seconds")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    add_device_option(parser)
     parser.add_argument("--threads", type=int, default=2, help="of torch on the CPU (default: 2)")
     add_memory_option(parser)
     args = parser.parse_args()
+    check_device(parser, args)
     status = run_again(args.memory)
     if status is not None:
         return status

@@ -21,7 +21,8 @@ Contestants take turns in each round, so that what else the machine does hits al
 growth_time and growth_memory compare V = 10⁶ to V = 42,500 with the same signatures. Memory is measured in a
 child process per size: by how much the resident memory peaks in a step above what it was before the step,
 when the V-sized tables (class and background weight of every word), parameters and inputs were there. On CUDA
-it is the same difference by torch's allocator.
+it is the same difference by torch's allocator. The tables' "MB of a step" are the bytes of tensors alive at once,
+gradients of parameters among them: by torch's allocator on CUDA, counted on a CPU (alive_tensors.py).
 
 The last line is one JSON object: softmax_over_loglinear, adaptive_over_loglinear (fastest adaptive of all),
 growth_time, growth_memory. All this runs where fairseq is absent.
@@ -46,6 +47,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+from alive_tensors import Alive
+from devices import add_device_option, check_device, device_name
 
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
@@ -250,6 +254,17 @@ def step_memory(contestant: Contestant) -> int:
     return resident("VmHWM") - before
 
 
+def allocated(contestant: Contestant) -> int:
+    """The most bytes of tensors alive in a step beyond those before it: by torch's allocator, or counted on a CPU."""
+    if contestant.hidden.device.type == "cuda":
+        return step_memory(contestant)
+    contestant.drop_gradients()
+    with Alive() as alive:
+        contestant.loss().backward()
+    contestant.drop_gradients()
+    return alive.peak
+
+
 def memory_child(result: Connection, words: int, args: argparse.Namespace) -> None:
     # Without this glibc keeps freed blocks for later and the resident memory no longer tells what is in use.
     ctypes.CDLL(None).mallopt(-3, 1 << 16)  # M_MMAP_THRESHOLD
@@ -286,11 +301,13 @@ def compare(words: int, args: argparse.Namespace) -> tuple[float, float]:
     with_softmax = N * words * torch.finfo(setting.dtype).bits // 8 <= LOGITS_LIMIT
     contestants += [setting.softmax()] if with_softmax else []
     seconds = take_turns(contestants, 5 if args.quick else 11)
-    print(f"\nV = {words:,}{'':20}{'ms':>10}{'times ours':>12}{'parameters':>14}")
+    peaks = {contestant.name: allocated(contestant) for contestant in contestants}
+    print(f"\nV = {words:,}{'':20}{'ms':>10}{'times ours':>12}{'parameters':>14}{'MB of a step':>14}")
     for contestant in contestants:
-        took = seconds[contestant.name]
+        took, peak = seconds[contestant.name], peaks[contestant.name]
         size = sum(parameter.numel() for parameter in contestant.module.parameters())
-        print(f"  {contestant.name:<40}{took * 1e3:>8.1f}{took / seconds[ours.name]:>12.2f}{size:>14,}")
+        line = f"  {contestant.name:<40}{took * 1e3:>8.1f}{took / seconds[ours.name]:>12.2f}{size:>14,}"
+        print(f"{line}{peak / 1e6:>14,.1f}")
     if not with_softmax:
         print(f"  softmax left out: its logits would take more than {LOGITS_LIMIT >> 30} GiB")
     adaptive = min(took for name, took in seconds.items() if "adaptive" in name)
@@ -309,15 +326,15 @@ def growth_of_time(args: argparse.Namespace) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds; under 50 seconds")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    add_device_option(parser)
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
     parser.add_argument("--threads", type=int, default=2, help="of torch on the CPU (default: 2)")
     args = parser.parse_args()
+    check_device(parser, args)
 
     small, large = (memory_of_a_step(words, args) for words in (USUAL, HUGE))
     torch.set_num_threads(args.threads)
-    print(f"N = {N}, H = {H}, M = {M}, {args.dtype} on {args.device}, ", end="")
-    print(f"{args.threads} threads, torch {torch.__version__}")
+    print(f"N = {N}, H = {H}, M = {M}, {args.dtype} on {device_name(args)}, torch {torch.__version__}")
     ratios = {words: compare(words, args) for words in ((USUAL,) if args.quick else (10_000, USUAL, 200_000))}
     growth = growth_of_time(args)
     if small and large:

@@ -61,9 +61,27 @@ def test_output_layer_benchmark(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--threads", "1", "--dtype", dtype])
     assert output_layer.main() == 0
-    figures = last_line(capsys)
+    out = capsys.readouterr().out
+    figures = json.loads(out.splitlines()[-1])
+    table = out.partition("MB of a step\n")[2].partition("\n\n")[0].splitlines()
+    memory = {line.split("  ")[1].strip(): float(line.split()[-1]) for line in table}
+    short = 2 if dtype == "bfloat16" else 4  # bytes of a number; a softmax has at least its logits' gradients, too
+    assert memory["softmax"] * 1e6 >= 2 * short * 24 * 500 and len(memory) >= 4
     assert list(figures) == ["softmax_over_loglinear", "adaptive_over_loglinear", "growth_time", "growth_memory"]
     assert all(figure is None or figure >= 0 for figure in figures.values())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("name", ["bench_output_layer", "bench_backgrounds", "bench_generate"])
+def test_a_gpu_that_is_not_there(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (module,) = load(SCRIPTS, name)
+    monkeypatch.setattr(sys, "argv", ["bench", "--device", "cuda"])
+    with pytest.raises(SystemExit) as end:
+        module.main()
+    assert end.value.code == 2
+    assert "error: --device cuda: expected a GPU that torch can use, found none" in capsys.readouterr().err
 
 
 def test_the_synthetic_prior_has_the_stated_shape(output_layer: ModuleType) -> None:

@@ -1,0 +1,44 @@
+"""Counts the bytes of tensors that are alive at once while something computes, on any device."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Alive(TorchDispatchMode):
+    """The largest tensor that an operation returned (numbers), and the most bytes of such tensors alive at once.
+
+    A step is slower under it, so that nothing is timed there. What was there before is not counted, nor what an
+    operation needs inside of itself.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.largest = self.bytes = self.peak = 0
+        self.known: set[int] = set()
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = operation(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                self.largest = max(self.largest, tensor.numel())
+                self._count(tensor.untyped_storage())
+        return result
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        if storage._cdata in self.known:
+            return
+        self.known.add(storage._cdata)
+        self.bytes += storage.nbytes()
+        self.peak = max(self.peak, self.bytes)
+        weakref.finalize(storage, self._gone, storage._cdata, storage.nbytes())
+
+    def _gone(self, place: int, size: int) -> None:
+        self.known.discard(place)
+        self.bytes -= size
