@@ -4,12 +4,16 @@
     python scripts/bench_memory.py [--quick] [--only TEXT]
 
 Each command runs in a process of its own, on the CPU, with the options that the pages give it and nothing else said of
-batches; the figure is the largest resident set of that process (its peak RSS, from the operating system). Two texts:
+batches; the figure is the largest resident set of that process (its peak RSS, from the operating system). Texts:
 
     embedded   that of scripts/make_corpus.py: 5,849 words, 6,000 sentences for training, suffixes and a treebank
     large      drawn from a Zipf distribution over 50,000 words: 40,000 sentences, 1,000,000 words, shapes and suffixes
 
-each with a unigram and with a trigram background. Training stops after a few updates and then validates: later updates
+each with a unigram and with a trigram background; and a third text with the commands of the guide on translation:
+
+    bilingual  that of scripts/make_corpus.py --bilingual, with lexical translations (IBM Model 1) and evidence
+
+Training stops after a few updates and then validates: later updates
 take no more. A command that fails, or takes more than the limit of its text (2 GB, 4 GB), makes the exit status 1.
 --quick runs the commands of evaluation with trigrams on the embedded corpus alone; --only runs one of the texts.
 
@@ -31,8 +35,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS, SENTENCES, LENGTH = 50_000, 40_000, 25
-LIMITS = {"embedded": 2000, "large": 4000}  # MB
+LIMITS = {"embedded": 2000, "large": 4000, "bilingual": 2000}  # MB
 BACKGROUNDS = {"unigram": "unigram", "trigram": "ngram:3"}
+LEXICAL = {"lexical": "unigram"}
 UPDATES = 8
 QUICK = ("prior", "train", "eval-lm")
 
@@ -73,6 +78,32 @@ COMMANDS = (
     Command("score-reference", f"fairseq-generate data-bin {MODEL} {CHECKPOINT} --gen-subset test --score-reference"),
     Command("explain", f"llrnn explain {CHECKPOINT} --prior data-bin/{{name}} -", "{words}"),
     Command("score", f"llrnn score {CHECKPOINT} --prior data-bin/{{name}}", "{text}"),
+)
+
+TRANSLATE = "--user-dir {user_dir} --task llrnn_translation --prior bitext/prior --cpu"
+TRANSLATION = (
+    Command(
+        "prior",
+        "llrnn prior --dict bitext/dict.fr.txt --count-text train.fr --lexicon lexicon.tsv --suffixes --shapes "
+        "--background unigram --lexical-translation bitext --aligner ibm1 --evidence numbers,names,copies "
+        "--out bitext/prior",
+    ),
+    Command(
+        "train",
+        f"fairseq-train bitext {TRANSLATE} --arch llrnn_lstm_multi30k --criterion log_linear --label-smoothing 0.1 "
+        "--max-tokens 2000 --optimizer adam --lr 0.001 --clip-norm 1.0 --patience 3 --max-epoch 30 "
+        "--no-epoch-checkpoints --required-batch-size-multiple 1 --num-workers 0 --save-dir translator "
+        f"--max-update {UPDATES}",
+    ),
+    Command(
+        "generate",
+        f"fairseq-generate bitext {TRANSLATE} --path translator/checkpoint_last.pt --gen-subset test --beam 5 "
+        "--max-len-b 50 --required-batch-size-multiple 1 --scoring sacrebleu",
+    ),
+    Command(
+        "score-reference",
+        f"fairseq-generate bitext {TRANSLATE} --path translator/checkpoint_last.pt --gen-subset test --score-reference",
+    ),
 )
 
 
@@ -118,22 +149,31 @@ def write_large(place: Path) -> None:
     peak(PREPROCESS, place)
 
 
-WRITERS = {"embedded": write_embedded, "large": write_large}
+def write_bilingual(place: Path) -> None:
+    """The embedded bitext, and its binary data."""
+    made = [sys.executable, str(ROOT / "scripts" / "make_corpus.py"), "--bilingual", "--out", str(place)]
+    subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
+    split = "fairseq-preprocess -s en -t fr --trainpref train --validpref valid --testpref test --destdir bitext"
+    peak(split, place)
+
+
+WRITERS = {"embedded": write_embedded, "large": write_large, "bilingual": write_bilingual}
 
 
 def measured(text: str, place: Path, names: list[str], backgrounds: list[str]) -> Iterator[tuple[str, str, int]]:
     """The commands on a text: background, command, MB."""
     WRITERS[text](place)
-    lines = (place / "test.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    test = place / ("test.fr" if text == "bilingual" else "test.txt")
+    lines = test.read_text(encoding="utf-8").splitlines(keepends=True)
     given = {"words": " ".join(lines[0].split()[:2]) + "\n", "text": "".join(lines)}
-    for name in backgrounds:
+    for name in LEXICAL if text == "bilingual" else backgrounds:
         known = {
             "name": name,
-            "background": BACKGROUNDS[name],
+            "background": (BACKGROUNDS | LEXICAL)[name],
             "user_dir": str(ROOT / "fairseq_llrnn"),
             "lexicon": "--conllu train.conllu" if text == "embedded" else "--shapes",
         }
-        for command in COMMANDS:
+        for command in TRANSLATION if text == "bilingual" else COMMANDS:
             if command.name in names:
                 yield name, command.name, peak(command.line.format(**known), place, command.stdin.format(**given))
 
@@ -151,7 +191,7 @@ def main() -> int:
     for text in texts:
         result[text] = {}
         with tempfile.TemporaryDirectory() as temporary:
-            asked = list(QUICK) if args.quick else names
+            asked = list(QUICK) if args.quick else [*names, "generate"]
             for background, name, megabytes in measured(text, Path(temporary), asked, backgrounds):
                 result[text].setdefault(background, {})[name] = megabytes
                 print(f"{text:<10}{background:<10}{name:<18}{megabytes:>7,} MB", flush=True)

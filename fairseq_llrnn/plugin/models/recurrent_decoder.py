@@ -14,6 +14,8 @@ from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.search_memory import NETWORK, IncrementalState, SearchMemory
 
+WINDOWS = 2048  # that are read together where no gradient is kept
+
 
 class RecurrentDecoder(LogLinearDecoder):
     """ψ-embedding -> recurrent network -> log-linear output over signatures."""
@@ -59,6 +61,12 @@ class RecurrentDecoder(LogLinearDecoder):
         batch, time, width = windows.shape
         flat = windows.reshape(batch * time, width)
         flat = torch.nn.functional.pad(flat, (self.context_window - width, 0), value=self.dictionary.pad())
-        embedded = self.head.embed(flat, table) * flat.ne(self.dictionary.pad()).unsqueeze(-1)
-        hidden, _ = self.network(embedded)
-        return hidden[:, -1].view(batch, time, -1)
+        # a window holds W times what its position does: without a gradient to keep, some are read at a time
+        at_once = max(1, len(flat)) if torch.is_grad_enabled() else WINDOWS
+        return torch.cat([self._last_hidden(part, table) for part in flat.split(at_once)]).view(batch, time, -1)
+
+    def _last_hidden(self, windows: Tensor, table: Tensor) -> Tensor:
+        """(N, W) tokens -> (N, H)."""
+        embedded = self.head.embed(windows, table) * windows.ne(self.dictionary.pad()).unsqueeze(-1)
+        hidden: Tensor = self.network(embedded)[0]
+        return hidden[:, -1]
