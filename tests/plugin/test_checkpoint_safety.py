@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import tarfile
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -95,6 +96,50 @@ def test_every_command_refuses_a_hostile_checkpoint(
     write_zip(path)
     result = shell.run(command, *commands(world, path)[command], stdin="le chat\n", code=None)
     assert_refused(result, path, "refused", "nothing of it was executed", "mkdir")
+
+
+def compressed(path: Path) -> Path:
+    """A checkpoint of a few kilobytes that would ask for a gigabyte."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("bomb/data/0", "w") as record:
+        for _ in range(1000):
+            record.write(bytes(1 << 20))
+    assert path.stat().st_size < 2 << 20
+    return path
+
+
+@pytest.mark.parametrize("kind", ["wants to run code", "compressed", "a device", "another kind of file"])
+def test_our_own_commands_refuse_every_kind(kind: str, shell: Shell, world: World, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.pt"
+    if kind == "compressed":
+        compressed(path)
+    elif kind == "a device":
+        path.symlink_to("/dev/zero")
+    elif kind == "another kind of file":
+        path.write_text("no checkpoint\n" * 50, encoding="utf-8")
+    else:
+        write_zip(path)
+    (tmp_path / "list").write_text("0 ||| le chat ||| LM= -1 ||| -1\n", encoding="utf-8")
+    for arguments in (
+        ["explain", "--path", path, "--data", world.data, "le chat"],
+        ["score", "--path", path, "--data", world.data],
+        ["rescore", "--path", path, "--data", world.data, "--nbest", tmp_path / "list", "--out", tmp_path / "best"],
+        [
+            "prior", "--dict", world.data / "dict.txt", "--top-words", 5, "--background", f"model:{path}", "--out",
+            tmp_path / "p",
+        ],
+    ):
+        result = shell.run("llrnn", *arguments, stdin="le chat\n", code=2)
+        found = ["found a device"] if kind == "a device" and arguments[0] != "prior" else []
+        assert_refused(result, path, "expected", *found)
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        import average_checkpoints
+
+        with pytest.raises(DataError, match=r"hostile\.pt: .*expected a .*checkpoint"):
+            average_checkpoints.read(path)
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
+    assert sorted(set(os.listdir(tmp_path)) - {"hostile.pt", "list"}) == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)

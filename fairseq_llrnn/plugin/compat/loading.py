@@ -164,7 +164,7 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
 
 def read_checkpoint(path: str) -> dict[str, Any]:
     """What a checkpoint holds. Raises DataError: no such file, damaged, with code in it, or of another kind."""
-    if not os.path.isfile(path):
+    if not os.path.exists(path):
         raise DataError(f"{path}: expected a checkpoint, found no such file; give the .pt file that training wrote")
     try:
         with safe_loading(), warnings.catch_warnings():
