@@ -348,9 +348,9 @@ class Hostile:
 
 
 def test_no_such_checkpoint(explain: Explain, tmp_path: Path) -> None:
-    for path in (tmp_path / "nowhere.pt", tmp_path):
+    for path, found in ((tmp_path / "nowhere.pt", "no such file"), (tmp_path, "a folder")):
         assert explain("le", path=path).error == (
-            f"{path}: expected a checkpoint, found no such file; give the .pt file that training wrote"
+            f"{path}: expected a checkpoint, found {found}; give the .pt file that training wrote"
         )
 
 
