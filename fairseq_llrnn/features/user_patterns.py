@@ -7,8 +7,8 @@ A TOML file with one table:
     url = 'https?://.*|www\\..*'
 
 A word has `Pattern:ordinal` when the *whole* word matches. Expressions are those of Python's `re`. They run
-through the `regex` package, which knows the same language and can stop a match: an expression that tries
-exponentially many ways would otherwise hang a command without a word.
+through the `regex` package, which knows the same language and more (`\\p{Lu}`) and can stop a match: an expression that
+tries exponentially many ways would otherwise hang a command without a word.
 """
 
 import time
@@ -19,7 +19,9 @@ from pathlib import Path
 import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.expression_limits import refused
 from fairseq_llrnn.files.special_files import read_whole
+from fairseq_llrnn.files.text_lines import shown
 
 # A pattern may spend this much processor time in one go, and earns a little with each word, so that a large
 # vocabulary is no reason to stop (an ordinary match takes about a microsecond).
@@ -69,6 +71,9 @@ class UserPatterns:
     def _compiled(self, name: str, expression: str) -> "regex.Pattern[str]":
         if not name or any(character.isspace() for character in name):
             raise OptionError(f"{self._source}: {name!r} cannot name a pattern; use a name without spaces")
+        reason = refused(expression)
+        if reason is not None:
+            raise OptionError(f"{self._source}: pattern {name!r} ({shown(expression)}) {reason}")
         try:
             return regex.compile(expression)
         except regex.error as error:

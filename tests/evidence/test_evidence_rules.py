@@ -169,6 +169,12 @@ def test_descriptions_survive_json(kinds: list[str], mapping: dict[str, tuple[st
     assert read.identity == made.identity
 
 
+def test_a_prior_s_pattern_that_calls_itself_is_refused() -> None:
+    description = EvidenceRules(("patterns",), {}, {"x": "a"}).description() | {"patterns": {"x": "(?R)"}}
+    with pytest.raises(ValueError, match="the prior's --patterns: pattern 'x' .* calls a group of itself"):
+        EvidenceRules.described(description)
+
+
 def test_the_identity_knows_all_but_the_words_of_the_table() -> None:
     """A table may grow after training: the weights are those of its kind."""
     others = [

@@ -99,6 +99,34 @@ def test_a_pattern_that_matches_nothing_is_named(tmp_path: Path) -> None:
     patterns.check_used(["Z", "Y", "x"])
 
 
+@pytest.mark.parametrize(
+    "expression", ["(?R)", "a(?R)?b", "(a|(?1))", "(?P<n>a(?&n)?)", "(?P<n>a)(?P>n)", "x(?-1)(y)", "(?+1)(y)", "(?0)"]
+)
+def test_calls_of_groups_are_refused(tmp_path: Path, expression: str) -> None:
+    """A match of `(?R)` took all memory, and no time limit stopped it."""
+    with pytest.raises(OptionError, match=r"patterns.toml: pattern 'a' .*calls a group of itself.*; write out what"):
+        load(tmp_path, f"[patterns]\na = '{expression}'\n")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["a{1000000000}", "(?:(?:a?){10000}){10000}", "((((a|b)?){30}){50,}){60,90}", r"(?x) (?:a{900} # )\n\n){900}"]
+    + ["(?:a[)\\]]{400}b){500}", "a{99999999999999999999}", "a{300}){400}"],
+)
+def test_repeats_that_would_fill_the_memory_are_refused(tmp_path: Path, expression: str) -> None:
+    """They are written out when they are compiled: 4 GB for the first ones."""
+    with pytest.raises(OptionError, match=r"pattern 'a' .* has more than 100,000 characters when its repeats"):
+        load(tmp_path, f"[patterns]\na = '''{expression}'''\n")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [r"\(?R\)?", "[(?R)]+", r"(?x)[0-9a-f]{8} (?:-[0-9a-f]{4}){3} -[0-9a-f]{12}", "a{0,99999}", r"\p{Lu}.{5,}"],
+)
+def test_ordinary_expressions_are_not(tmp_path: Path, expression: str) -> None:
+    assert load(tmp_path, f"[patterns]\na = '{expression}'\n").expressions == {"a": expression}
+
+
 def test_an_exponential_pattern_is_stopped(tmp_path: Path) -> None:
     patterns = load(tmp_path, "[patterns]\nslow = '(?:a|aa)+x'\n")
     assert patterns.features("aaaax") == {"Pattern:slow": 1.0}
