@@ -4,9 +4,12 @@ import copy
 import math
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 from shell import Shell, assert_says
 from tiny_world import EVERY_SENTENCE, Setting, World, build, sentences
 
@@ -42,6 +45,49 @@ def test_commands(name: str, shell: Shell, world: World) -> None:
         where = arguments.index("--prior")
         del arguments[where : where + 2]
     assert_says(shell.run("fairseq-train", *arguments, *options, "--max-update", 1, code=None), *words)
+
+
+def test_a_criterion_of_another_kind_of_model_is_refused_before_the_first_batch(world: World) -> None:
+    from fairseq import tasks
+    from fairseq.criterions.cross_entropy import CrossEntropyCriterion
+
+    ours = build(world.train_args())
+    task = tasks.setup_task(ours.cfg.task)
+    assert task.build_criterion(ours.cfg.criterion), "of which model is not known yet"
+    task.log_linear = False
+    with pytest.raises(OptionError, match="--criterion log_linear: expected a log-linear model .*, found another one"):
+        task.build_criterion(ours.cfg.criterion)
+    for name, fits in (("cross_entropy", True), ("adaptive_loss", False)):
+        cfg = OmegaConf.create({"_name": name, "sentence_avg": False} | ({} if fits else {"ddp_backend": "legacy_ddp"}))
+        if fits:
+            assert isinstance(ours.task.build_criterion(cfg), CrossEntropyCriterion)
+        else:
+            with pytest.raises(OptionError, match="--criterion adaptive_loss: made for other models than log-linear"):
+                ours.task.build_criterion(cfg)
+
+
+THREADS = """
+import importlib.util, sys, threading, time, torch
+from fairseq_llrnn.errors import OptionError
+spec = importlib.util.spec_from_file_location("user_errors", sys.argv[1])
+user_errors = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(user_errors)
+user_errors.enter_command()
+def read_ahead():
+    while True:
+        torch.stack([torch.tensor([1, 2, 3]) for _ in range(200)])
+for _ in range(3):
+    threading.Thread(target=read_ahead, daemon=True).start()
+time.sleep(0.05)
+raise OptionError("a mistake")
+"""
+
+
+def test_an_error_beside_a_thread_that_reads_ahead_is_one_line(root: Path) -> None:
+    """Python stopped the thread inside torch: `terminate called without an active exception`, Aborted."""
+    hook = root / "fairseq_llrnn" / "plugin" / "compat" / "user_errors.py"  # alone: without waiting for fairseq
+    found = subprocess.run([sys.executable, "-c", THREADS, str(hook)], capture_output=True, text=True, cwd=root)
+    assert (found.returncode, found.stderr) == (1, "fairseq_llrnn: error: a mistake\n")
 
 
 OPTIONS = [

@@ -5,8 +5,10 @@ Also where fairseq wrapped it: its trainer turns whatever happens while it loads
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
+import threading
 from collections.abc import Callable
 from types import TracebackType
 
@@ -30,6 +32,20 @@ class PlainErrors:
             self.before(kind, error, trace)
         else:
             print(f"fairseq_llrnn: error: {ours}" + (f" ({error})" if ours is not error else ""), file=sys.stderr)
+            leave_if_others_run()
+
+
+def leave_if_others_run() -> None:
+    """End the process at once, with 1, if threads are left that nobody waits for.
+
+    fairseq reads batches ahead in such a thread. Python stops them where they are, which inside torch's C++ is an abort
+    (`terminate called …`) or no end at all.
+    """
+    if any(thread.daemon and thread.is_alive() for thread in threading.enumerate()):
+        atexit._run_exitfuncs()  # temporary files, logs, processes: all but the threads
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 def enter_command() -> None:

@@ -2,7 +2,8 @@
 
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
@@ -21,6 +22,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.plugin.compat.loading import data_folder, prior_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.option_checks import check_when_parsed, no_such_split
 from fairseq_llrnn.plugin.compat.processes import refuse_separate_processes
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.compat.safe_eval import plain_options
@@ -78,6 +80,17 @@ def named_experts(cfg: Any, from_checkpoint: bool) -> str | None:
     return getattr(cfg, "expert", None) if in_safe_loading() or not from_checkpoint else None
 
 
+@contextmanager
+def named_split(split: str, data: str) -> Iterator[None]:
+    """While a data set is loaded: one that is not there is the user's to fix. Raises OptionError."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if "Dataset not found" not in str(error):
+            raise
+        raise OptionError(no_such_split(split, data_folder(data))) from None
+
+
 def criterion_name(cfg: Any) -> str:
     """Which criterion its options are of."""
     return str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
@@ -88,12 +101,14 @@ class PriorTask(FairseqTask):
 
     prior: Prior
     panel: Panel | None = None  # the experts of --expert
+    log_linear: bool | None = None  # whether the last model that was built is; None before there is one
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """The task's options. fairseq asks for them when a command line names the task."""
         super().add_args(parser)
         enter_command()
+        check_when_parsed(parser)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """As fairseq's. Raises OptionError where there are experts, for a model that can have none."""
@@ -101,6 +116,7 @@ class PriorTask(FairseqTask):
             model = super().build_model(cfg, from_checkpoint)
         if self.panel is not None and not isinstance(getattr(model, "decoder", None), LogLinearDecoder):
             raise OptionError("--expert: expected a log-linear model, found another one; use --arch llrnn_…")
+        self.log_linear = isinstance(getattr(model, "decoder", None), LogLinearDecoder)
         return model
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
@@ -166,15 +182,29 @@ class PriorTask(FairseqTask):
             ) from None
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
-        """As fairseq's; raises OptionError for its label smoothing, which spreads over words that have no mass."""
+        """As fairseq's; raises OptionError for a criterion that is not for the model that was built before.
+
+        And for fairseq's label smoothing, which spreads over words that have no mass.
+        """
         name = criterion_name(cfg)
         if name.startswith("label_smoothed"):
             raise OptionError(
                 f"--criterion {name}: it spreads targets over all symbols, also those that the background forbids, and "
                 "its loss would be infinite; use --criterion log_linear --label-smoothing 0.1"
             )
+        if name == "log_linear" and self.log_linear is False:
+            raise OptionError(
+                "--criterion log_linear: expected a log-linear model (--arch llrnn_…), found another one; for it, use "
+                "--criterion cross_entropy"
+            )
         with plain_options():
-            return super().build_criterion(cfg, *from_checkpoint)  # which some of fairseq's tasks do not take
+            criterion = super().build_criterion(cfg, *from_checkpoint)  # which some of fairseq's tasks do not take
+        if self.log_linear and name != "cross_entropy" and type(criterion).__module__.startswith("fairseq."):
+            raise OptionError(
+                f"--criterion {name}: made for other models than log-linear ones; use --criterion log_linear, or "
+                "cross_entropy"
+            )
+        return criterion
 
     def build_generator(
         self,
@@ -185,6 +215,9 @@ class PriorTask(FairseqTask):
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
     ) -> SequenceGenerator:
         """As fairseq's, but beam search goes over candidates, not over the vocabulary, where that is the same."""
+        beam, words = getattr(args, "beam", 1), len(self.target_dictionary)
+        if beam > words:
+            raise OptionError(f"--beam {beam}: expected at most the {words:,} words of the dictionary; 5 is usual")
         for name, default in NOT_AUTOREGRESSIVE.items():
             if getattr(args, name, default) != default:
                 raise OptionError(

@@ -16,7 +16,7 @@ from fairseq_llrnn.plugin.compat.open_dictionary import open_words
 from fairseq_llrnn.plugin.data.rare_word_aliases import KnownWords, RareWordAliases
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.experts import open_panel
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts, named_split
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 
 
@@ -56,7 +56,8 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
             shortened = self.args.shorten_data_split_list.split(",")
             shorten = self.args.shorten_method if shortened == [""] or split in shortened else "none"
             refuse_cut_sentences(self.prior, self.args.sample_break_mode, shorten)
-        super().load_dataset(split, epoch, combine, **kwargs)
+        with named_split(split, self.args.data):
+            super().load_dataset(split, epoch, combine, **kwargs)
         if training:
             self.check_training_data(split)
         table = open_table(self.prior)

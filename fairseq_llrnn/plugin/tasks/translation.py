@@ -29,7 +29,14 @@ from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.search.empty_sources import search_where_there_are_words
 from fairseq_llrnn.plugin.search.ensemble import has_slots
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, criterion_name, load_task_prior, named_experts
+from fairseq_llrnn.plugin.tasks.base import (
+    PriorConfig,
+    PriorTask,
+    criterion_name,
+    load_task_prior,
+    named_experts,
+    named_split,
+)
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
@@ -111,7 +118,8 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         (plugin/data/rare_word_aliases.py).
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
-        super().load_dataset(split, epoch, combine, **kwargs)
+        with named_split(split, self.cfg.data):
+            super().load_dataset(split, epoch, combine, **kwargs)
         if training:
             self.check_training_data(split)
         self._warn(split, epoch, training)

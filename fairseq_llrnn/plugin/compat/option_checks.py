@@ -1,0 +1,210 @@
+"""Values of fairseq's own options that it only finds out about in a trace, or in a loop without end: one table.
+
+A task of ours gets the parser of the command line that names it. What was parsed is checked here before fairseq looks
+at it. What needs data or a model is checked where they are (tasks/base.py); what no check catches is listed in
+docs/fairseq-notes.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from typing import Any
+
+from fairseq_llrnn.errors import OptionError
+
+Check = tuple[Callable[[Any], bool], str]  # whether a value will do, and what to expect
+
+
+def _at_least(least: int) -> Check:
+    return lambda value: value >= least, f"a number of at least {least}"
+
+
+def _off_or(least: float, most: float = math.inf) -> Check:
+    span = f"of at least {least:g}" if most == math.inf else f"above {least:g}, up to {most:g}"
+    good = (lambda x: x >= least) if most == math.inf else (lambda x: least < x <= most)
+    return lambda value: value == -1 or good(value), f"-1 (off) or a number {span}"
+
+
+def _each(check: Check) -> Check:
+    return lambda values: all(map(check[0], values if isinstance(values, list) else [values])), check[1]
+
+
+def _is_file(path: str) -> bool:
+    return os.path.isfile(path) or "://" in path
+
+
+def _are_betas(text: object) -> bool:
+    found = _literal(str(text))
+    return isinstance(found, (tuple, list)) and len(found) == 2 and all(_is_number(x) and 0 <= x < 1 for x in found)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _literal(text: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return None
+
+
+def _has_folder(path: str) -> bool:
+    """Whether a file or folder of that name can be made, or is there."""
+    above = os.path.abspath(path)
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    return os.path.isdir(above)
+
+
+POSITIVE, NOT_NEGATIVE = _at_least(1), _at_least(0)
+FINITE: Check = (lambda value: math.isfinite(value), "a finite number")
+ABOVE_ZERO: Check = (lambda value: math.isfinite(value) and value > 0, "a finite number above 0")
+NOT_BELOW_ZERO: Check = (lambda value: math.isfinite(value) and value >= 0, "a finite number of at least 0")
+FILE: Check = (_is_file, "a file that is there")
+
+CHECKS: dict[str, Check] = {
+    # search
+    "beam": POSITIVE,
+    "nbest": POSITIVE,
+    "max_len_a": NOT_BELOW_ZERO,
+    "max_len_b": NOT_NEGATIVE,
+    "min_len": NOT_NEGATIVE,
+    "lenpen": FINITE,
+    "unkpen": FINITE,
+    "temperature": ABOVE_ZERO,
+    "prefix_size": NOT_NEGATIVE,
+    "no_repeat_ngram_size": NOT_NEGATIVE,
+    "sampling_topk": _off_or(1),
+    "sampling_topp": _off_or(0, 1),
+    "diverse_beam_groups": _off_or(1),
+    "diverse_beam_strength": FINITE,
+    "diversity_rate": _off_or(0),
+    "lm_weight": FINITE,
+    "path": (
+        lambda paths: all(map(_is_file, paths.split(os.pathsep))),
+        f"checkpoints that are there, several with {os.pathsep} between them",
+    ),
+    "lm_path": FILE,
+    "input": (lambda path: path == "-" or os.path.exists(path), "a file that is there, or - for what is typed"),
+    "replace_unk": (lambda path: not path or os.path.isfile(path), "a file that is there"),
+    "model_overrides": (
+        lambda text: isinstance(_literal(text) if isinstance(text, str) else text, dict),
+        "a dictionary of Python, such as \"{'data': 'folder'}\"",
+    ),
+    # batches
+    "max_tokens": POSITIVE,
+    "max_tokens_valid": POSITIVE,
+    "batch_size": POSITIVE,
+    "batch_size_valid": POSITIVE,
+    "required_batch_size_multiple": POSITIVE,
+    "tokens_per_sample": POSITIVE,
+    "max_source_positions": POSITIVE,
+    "max_target_positions": POSITIVE,
+    "num_workers": NOT_NEGATIVE,
+    "data_buffer_size": NOT_NEGATIVE,
+    "num_shards": POSITIVE,
+    "shard_id": NOT_NEGATIVE,
+    # training
+    "seed": (lambda value: 0 <= value < 2**32, "a number from 0 to 4294967295"),
+    "lr": _each(ABOVE_ZERO),
+    "update_freq": _each(POSITIVE),
+    "max_epoch": NOT_NEGATIVE,
+    "max_update": NOT_NEGATIVE,
+    "clip_norm": NOT_BELOW_ZERO,
+    "weight_decay": NOT_BELOW_ZERO,
+    "adam_betas": (_are_betas, "two numbers from 0 to below 1, such as '(0.9, 0.98)'"),
+    "warmup_updates": NOT_NEGATIVE,
+    "lr_shrink": ABOVE_ZERO,
+    "patience": _off_or(1),
+    "log_interval": POSITIVE,
+    "validate_interval": POSITIVE,
+    "validate_interval_updates": NOT_NEGATIVE,
+    "save_interval": POSITIVE,
+    "save_interval_updates": NOT_NEGATIVE,
+    "save_dir": (_has_folder, "a folder, or a name for a new one in a folder"),
+    "log_file": (lambda path: os.path.isdir(os.path.dirname(path) or "."), "a file in a folder that is there"),
+    "finetune_from_model": FILE,
+    "restore_file": (
+        lambda path: path == "checkpoint_last.pt" or _is_file(path),
+        "a checkpoint that is there (fairseq would begin anew without a word)",
+    ),
+}
+
+
+def check_when_parsed(parser: ArgumentParser) -> None:
+    """Let a parser check what it parses. Its parse_known_args, which parse_args calls, raises OptionError."""
+    parse = parser.parse_known_args
+
+    def parse_and_check(*args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
+        found, rest = parse(*args, **kwargs)
+        check_options(found)
+        return found, rest
+
+    parser.parse_known_args = parse_and_check  # type: ignore[method-assign, assignment]
+
+
+def check_options(args: Namespace) -> None:
+    """Raise OptionError for the first value that cannot be meant."""
+    values = vars(args)
+    for name, (fits, expected) in CHECKS.items():
+        value = values.get(name)
+        if value is not None and not fits(value):
+            raise OptionError(f"--{name.replace('_', '-')}: expected {expected}, found {_shown(value)}")
+    _check_together(values)
+    _check_splits(values)
+
+
+def no_such_split(split: str, folder: str) -> str:
+    """What to say of a data set that a folder lacks."""
+    there = sorted({name.split(".")[0] for name in os.listdir(folder) if name.endswith(".idx")})
+    return (
+        f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset or --gen-subset), found "
+        f"{', '.join(there) or 'none'}; choose one of them, or preprocess it"
+    )
+
+
+def _check_splits(values: dict[str, Any]) -> None:
+    """Before training: fairseq speaks of another data set first, which it would ignore."""
+    folder = str(values.get("data")).split(os.pathsep)[0]
+    if "max_update" not in values or values.get("disable_validation") or not os.path.isdir(folder):
+        return
+    names = os.listdir(folder)
+    for split in (values.get("valid_subset") or "").split(","):
+        if split and not any(name == split or name.startswith(f"{split}.") for name in names):
+            raise OptionError(no_such_split(split, folder))
+
+
+def _check_together(values: dict[str, Any]) -> None:
+    """Options that contradict each other, or of which one is needed."""
+    beam, groups = values.get("beam"), values.get("diverse_beam_groups") or -1
+    if "path" in values and values["path"] is None:
+        raise OptionError(
+            "--path: expected a checkpoint, found none; say which, e.g. --path checkpoints/checkpoint_best.pt"
+        )
+    if values.get("sampling") and values.get("nbest") != beam:
+        raise OptionError(
+            f"--nbest {values.get('nbest')}: expected as many as --beam {beam} with --sampling; make them equal"
+        )
+    for name in ("sampling_topk", "sampling_topp"):
+        if (values.get(name) or -1) > 0 and not values.get("sampling"):
+            raise OptionError(f"--{name.replace('_', '-')}: expected --sampling beside it; add that, or leave both out")
+    if beam is not None and groups > 0 and beam % groups:
+        raise OptionError(f"--diverse-beam-groups {groups}: expected a divisor of --beam {beam}; change one of them")
+    size, buffer = values.get("batch_size"), values.get("buffer_size")
+    if size is not None and buffer is not None and size > max(buffer, 1):
+        raise OptionError(f"--batch-size {size}: expected at most --buffer-size {buffer}; raise --buffer-size as well")
+    shard, shards = values.get("shard_id") or 0, values.get("num_shards") or 1
+    if shard >= shards:
+        raise OptionError(f"--shard-id {shard}: expected a number below --num-shards {shards}; the first shard is 0")
+    if "max_update" in values and values.get("max_tokens") is None and size is None:
+        raise OptionError("expected --max-tokens or --batch-size, found neither; say how large batches are")
+
+
+def _shown(value: object) -> str:
+    text = str(value[0] if isinstance(value, list) and len(value) == 1 else value)
+    return repr(text if len(text) <= 60 else f"{text[:60]}…") if isinstance(value, str) else text

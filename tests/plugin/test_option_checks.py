@@ -1,0 +1,126 @@
+"""fairseq's own options: what would end in a trace, or never, is one line before fairseq looks at it."""
+
+from argparse import ArgumentParser
+
+import pytest
+from shell import Shell, assert_says
+from tiny_world import World
+
+from fairseq_llrnn.errors import OptionError
+
+VALUES = [
+    *[(option, value) for option in ("--beam", "--nbest", "--max-tokens", "--batch-size") for value in ("0", "-1")],
+    *[(f"--{name}", "0") for name in ("required-batch-size-multiple", "log-interval", "validate-interval", "patience")],
+    *[(f"--{name}", "-1") for name in ("max-len-a", "max-len-b", "min-len", "prefix-size", "num-workers", "seed")],
+    *[(f"--{name}", "nan") for name in ("lenpen", "unkpen", "temperature", "clip-norm")],
+    ("--temperature", "0"),
+    ("--temperature", "-1"),
+    ("--lr", "0"),
+    ("--update-freq", "0"),
+    ("--seed", "4294967296"),
+    ("--sampling-topk", "0"),
+    ("--sampling-topp", "1.5"),
+    ("--diverse-beam-groups", "0"),
+    ("--adam-betas", "(0.9)"),
+    ("--model-overrides", "{"),
+    ("--path", "."),
+    ("--path", "none.pt"),
+    ("--lm-path", "none.pt"),
+    ("--input", "none.txt"),
+    ("--replace-unk", "none.txt"),
+    ("--restore-file", "none.pt"),
+    ("--finetune-from-model", "none.pt"),
+    ("--save-dir", f"{__file__}/checkpoints"),
+    ("--log-file", "none/log"),
+]
+TOGETHER = [
+    ("--path", [], "expected a checkpoint, found none"),
+    ("--nbest 1", ["--sampling"], "expected as many as --beam 5 with --sampling"),
+    ("--sampling-topk", ["--sampling-topk", "3"], "expected --sampling beside it"),
+    ("--diverse-beam-groups 2", ["--diverse-beam-groups", "2"], "a divisor of --beam 5"),
+    ("--batch-size 3", ["--batch-size", "3", "--buffer-size", "2"], "at most --buffer-size 2"),
+    ("--shard-id 2", ["--num-shards", "2", "--shard-id", "2"], "a number below --num-shards 2"),
+]
+
+
+def parser(training: bool) -> ArgumentParser:
+    """fairseq's own, without a command line that it would read."""
+    from fairseq import options
+
+    from fairseq_llrnn.plugin.compat.option_checks import check_when_parsed
+
+    made = ArgumentParser()
+    options.gen_parser_from_dataclass(made, options.CommonConfig())
+    options.add_dataset_args(made, train=training)
+    options.add_checkpoint_args(made)
+    if training:
+        options.add_optimization_args(made)
+        made.add_argument("--adam-betas")  # the optimiser's own
+    else:
+        options.add_generation_args(made)
+        options.add_interactive_args(made)
+    check_when_parsed(made)
+    return made
+
+
+TRAINING = ["--max-tokens", "9"]
+SEARCH = ["--path", __file__]
+
+
+@pytest.mark.parametrize(("option", "value"), VALUES)
+def test_values(option: str, value: str) -> None:
+    """By whichever of the two parsers knows the option."""
+    found = 0
+    for training, needed in ((True, TRAINING), (False, SEARCH)):
+        made = parser(training)
+        if option in made._option_string_actions:
+            found += 1
+            with pytest.raises(OptionError, match=f"^{option}: expected .*, found "):
+                made.parse_args([*needed, f"{option}={value}"])
+    assert found
+
+
+@pytest.mark.parametrize(("begin", "options", "message"), TOGETHER)
+def test_options_that_do_not_go_together(begin: str, options: list[str], message: str) -> None:
+    with pytest.raises(OptionError, match=f"^{begin}: .*{message}"):
+        parser(False).parse_args([*(SEARCH if options else []), *options])
+
+
+def test_batches_have_a_size_in_training() -> None:
+    with pytest.raises(OptionError, match="expected --max-tokens or --batch-size, found neither"):
+        parser(True).parse_args([])
+    parser(True).parse_args(TRAINING)
+    parser(False).parse_args([*SEARCH, "--sampling", "--sampling-topp", "0.9", "--nbest", "5", "--seed", "0"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["--valid-subset", "vaild"],
+            ["expected the data set 'vaild'", "found test", "choose one of them"],
+        ),
+        (["--lr", "-0.1"], ["--lr: expected a finite number above 0, found -0.1"]),
+    ],
+)
+def test_through_fairseq(options: list[str], words: list[str], shell: Shell, world: World) -> None:
+    assert_says(shell.run("fairseq-train", *world.train_args(), *options, "--max-update", 1, code=None), *words)
+
+
+def test_a_beam_wider_than_the_dictionary(world: World) -> None:
+    from fairseq.dataclass.configs import GenerationConfig
+    from tiny_world import build
+
+    setting = build(world.train_args())
+    with pytest.raises(OptionError, match=r"--beam 1000000: expected at most the [\d,]+ words of the dictionary"):
+        setting.task.build_generator([setting.model], GenerationConfig(beam=1_000_000))
+
+
+def test_fairseq_s_parser_is_the_one_that_is_checked() -> None:
+    from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
+
+    made = ArgumentParser()
+    made.add_argument("--beam", type=int)
+    LLRNNLanguageModelingTask.add_args(made)
+    with pytest.raises(OptionError, match="--beam: expected a number of at least 1, found 0"):
+        made.parse_args(["data", "--beam", "0"])
