@@ -145,7 +145,7 @@ def check_when_parsed(parser: ArgumentParser) -> None:
         check_options(found)
         return found, rest
 
-    parser.parse_known_args = parse_and_check  # type: ignore[method-assign, assignment]
+    parser.parse_known_args = parse_and_check  # type: ignore[method-assign]
 
 
 def check_options(args: Namespace) -> None:
