@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 # The module of each is its name with "_" for "-".
-COMMANDS = ("text", "prior", "show", "explain", "score", "rescore", "report", "user-dir")
+COMMANDS = ("text", "prior", "show", "explain", "score", "rescore", "report", "user-dir", "completion")
 
 
 class Command(Protocol):

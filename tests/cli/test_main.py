@@ -76,7 +76,7 @@ def test_unknown_sub_command_suggests_the_nearest(capsys: Streams) -> None:
 
 def test_unknown_sub_command_far_from_all_lists_them(capsys: Streams) -> None:
     assert llrnn.main(["zzz"]) == 2
-    expected = "no sub-command 'zzz'; there are: text, prior, show, explain, score, rescore, report, user-dir"
+    expected = f"no sub-command 'zzz'; there are: {', '.join(llrnn.COMMANDS)}"
     assert expected in capsys.readouterr().err
 
 

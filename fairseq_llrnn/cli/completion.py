@@ -1,0 +1,56 @@
+"""`llrnn completion`: a script by which a shell completes sub-commands, options and file names."""
+
+import argparse
+
+from fairseq_llrnn.errors import OptionError
+
+NAME = "completion"
+HELP = "print a script that completes the options of llrnn in bash, zsh or fish"
+EXAMPLES = ('eval "$(llrnn completion bash)"',)
+
+SHELLS = ("bash", "zsh", "fish")
+FOLDERS = ("DIR", "PRIOR")  # metavars of arguments that are folders; others that are paths are files
+FILES = ("FILE", "MODE_OR_FILE")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    result = parser.add_argument_group("the script")
+    result.add_argument(
+        "shell", choices=SHELLS,
+        help='who reads it: bash (in ~/.bashrc: eval "$(llrnn completion bash)"), zsh (in a file _llrnn in a folder of '
+        "$fpath), fish (in ~/.config/fish/completions/llrnn.fish)",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    print(script(args.shell))
+    return 0
+
+
+def script(shell: str) -> str:
+    """What the shell has to read. Raises OptionError where the library that writes it is not installed."""
+    try:
+        import shtab
+    except ModuleNotFoundError:
+        raise OptionError(
+            "llrnn completion: expected the library shtab, found none; install it: pip install shtab"
+        ) from None
+    return str(shtab.complete(_whole_parser(shtab.FILE, shtab.DIRECTORY), shell))
+
+
+def _whole_parser(file: object, folder: object) -> argparse.ArgumentParser:
+    """All sub-commands in one parser, whose arguments say which of them are files and folders."""
+    from fairseq_llrnn.cli.main import COMMANDS, load  # which loads this module
+
+    whole = argparse.ArgumentParser(prog="llrnn")
+    whole.add_argument("--version", action="store_true", help="print the version")
+    commands = whole.add_subparsers()
+    for name in COMMANDS:
+        command = load(name)
+        parser = commands.add_parser(name, help=command.HELP, description=command.HELP)
+        command.add_arguments(parser)
+        for action in parser._actions:
+            kind = file if action.metavar in FILES else folder if action.metavar in FOLDERS else None
+            if kind is not None:
+                action.complete = kind  # type: ignore[attr-defined]
+    return whole
