@@ -45,11 +45,11 @@ def load(name: str) -> Command:
 
 
 def overview() -> str:
-    """The help of `llrnn` itself: every sub-command with one example."""
+    """The help of `llrnn` itself: every sub-command with one example, in lines of their own, to be pasted."""
     lines = ["usage: llrnn SUB-COMMAND …", "", "Log-linear RNNs: make priors, look into priors and models.", ""]
     for name in COMMANDS:
         command = load(name)
-        lines += [f"  {name:<10} {command.HELP}", f"  {'':<10} $ {command.EXAMPLES[0]}", ""]
+        lines += [f"  {name:<10} {command.HELP}", f"    {command.EXAMPLES[0]}", ""]
     lines += ["'llrnn SUB-COMMAND --help' shows its arguments; 'llrnn --version' the version."]
     return "\n".join(lines)
 
@@ -80,8 +80,8 @@ class Parser(argparse.ArgumentParser):
     examples: Sequence[str] = ()
 
     def format_help(self) -> str:
-        """As usual; the examples at its end are not broken into lines, so that they can be pasted."""
-        return "\n".join([super().format_help(), "examples:", *(f"  $ {example}" for example in self.examples), ""])
+        """As usual; the examples at its end stand as they can be pasted, each in one line, with nothing before it."""
+        return "\n".join([super().format_help(), "examples:", *(f"  {example}" for example in self.examples), ""])
 
     def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
         """As usual; where it cannot be written, that is an error."""

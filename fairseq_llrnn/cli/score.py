@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
 EXAMPLES = (
-    "llrnn score --path checkpoint_best.pt < test.txt",
-    "llrnn score --path open.pt --open --json < test.txt",
-    "llrnn score --path checkpoint_best.pt --per-sentence < test.txt > scores.tsv",
-    "llrnn score --path checkpoint_best.pt --shard 1/2 --out part1 < test.txt",
+    "llrnn score --path checkpoints/checkpoint_best.pt < test.txt",
+    "llrnn score --path open/checkpoint_best.pt --open --json < test.txt",
+    "llrnn score --path checkpoints/checkpoint_best.pt --per-sentence < test.txt > scores.tsv",
+    "llrnn score --path checkpoints/checkpoint_best.pt --shard 1/2 --out part1 < test.txt",
+    "llrnn score --path checkpoints/checkpoint_best.pt --shard 2/2 --out part2 < test.txt",
     "llrnn score --merge part1 part2",
 )
 COLUMNS = ("line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence")

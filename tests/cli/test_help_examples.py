@@ -1,6 +1,10 @@
-"""The examples in `llrnn SUB-COMMAND --help` are run, as a reader would paste them, in one folder."""
+"""The examples in `llrnn SUB-COMMAND --help` are run, as a reader would paste them, in one folder.
+
+They speak of the files that README.md and the guides make.
+"""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -14,7 +18,7 @@ from fairseq_llrnn.cli import main as llrnn
 # The tiny language has 51 words; training is left to a moment.
 SHORTENED = {
     "llrnn prior ": "llrnn prior --top-words 20 ",
-    "--optimizer adam": "--optimizer adam --max-update 1 --cpu --num-workers 0",
+    "--max-epoch 30": "--max-update 1 --cpu --num-workers 0",
 }
 
 
@@ -48,20 +52,20 @@ def folder(
     for name in ("train.txt", "test.txt", "lexicon.tsv"):
         shutil.copy(world.place / name, place)
     write_treebank(place / "train.conllu")
-    shutil.copy(checkpoint, place / "checkpoint_best.pt")
+    (place / "checkpoints").mkdir()
+    shutil.copy(checkpoint, place / "checkpoints" / "checkpoint_best.pt")
     shell.run(
         "llrnn", "prior", "--lexicon", place / "lexicon.tsv", "--dict", world.data / "dict.txt", "--open-vocabulary",
         "characters", "--open-floor", 1, "--open-types", 1, "--count-text", place / "train.txt", "--top-words", 20,
         "--out", world.prior("of-examples"),
     )  # fmt: skip
-    for name, arguments in {
-        "open": world.train_args("of-examples", save_dir=place / "open"),
-        "translation": translation.train_args(save_dir=place / "translation"),
-    }.items():
+    for arguments in (
+        world.train_args("of-examples", save_dir=place / "open"),
+        translation.train_args(save_dir=place / "translator"),
+    ):
         shell.run("fairseq-train", *arguments, "--max-epoch", 1)
-        shutil.copy(place / name / "checkpoint_last.pt", place / f"{name}.pt")
-    for name, split in {"dev": "valid", "test": "test"}.items():
-        source, target = translation.source(split), world.text(split)
+    for name in ("valid", "test"):
+        source, target = translation.source(name), world.text(name)
         (place / f"{name}.en").write_text("\n".join(source) + "\n", encoding="utf-8")
         (place / f"{name}.fr").write_text("\n".join(target) + "\n", encoding="utf-8")
         write_nbest(place / f"{name}.nbest", target)
@@ -79,6 +83,20 @@ def test_examples_run(name: str, folder: Path) -> None:
         paste(llrnn.load("prior").EXAMPLES[0], folder)
     for example in llrnn.load(name).EXAMPLES:
         assert "Traceback" not in paste(example, folder).err
+
+
+@pytest.mark.parametrize("name", llrnn.COMMANDS)
+def test_examples_can_be_pasted_after_the_first_steps(name: str, root: Path) -> None:
+    """Nothing is to be filled in, and every file is one of those that a page makes, or an example."""
+    pages = [root / "README.md", *(root / "docs" / "guides").glob("*.md")]
+    known = "".join(page.read_text(encoding="utf-8") for page in pages)
+    examples = "\n".join(example for other in llrnn.COMMANDS for example in llrnn.load(other).EXAMPLES)
+    made = re.findall(r"(?:--out|>|--save-dir) (\S+)", examples)
+    for example in llrnn.load(name).EXAMPLES:
+        assert not re.search(r"…|\.\.\.|\n|#|<[a-zA-Z]|\bFILE\b|\bDIR\b", example)
+        for word in example.replace("=", " ").split():
+            if re.fullmatch(r"[\w-]+([./][\w-]+)+", word) and not re.fullmatch(r"[\d.]+", word):
+                assert word in made or word.replace(".nbest", ".en") in known, word
 
 
 def paste(example: str, folder: Path) -> Result:

@@ -39,7 +39,7 @@ def test_alone_it_shows_every_sub_command_with_an_example(argv: list[str], capsy
     shown = capsys.readouterr().out
     for name in llrnn.COMMANDS:
         assert f"  {name} " in shown
-        assert f"$ {llrnn.load(name).EXAMPLES[0]}\n" in shown
+        assert f"\n    {llrnn.load(name).EXAMPLES[0]}\n" in shown
 
 
 @pytest.mark.parametrize("name", llrnn.COMMANDS)
@@ -51,7 +51,7 @@ def test_every_sub_command_keeps_the_contract(name: str, capsys: Streams) -> Non
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: llrnn {name}")
     for example in llrnn.load(name).EXAMPLES:
-        assert f"\n  $ {example}\n" in shown, "in one line, to be pasted"
+        assert f"\n  {example}\n" in shown, "in one line, to be pasted"
 
 
 @pytest.mark.parametrize("name", llrnn.COMMANDS)

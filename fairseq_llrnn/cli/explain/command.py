@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 NAME = "explain"
 HELP = "score sentences or translations with a model: what it predicted at every word, and by which features"
 EXAMPLES = (
-    'llrnn explain --path checkpoint_best.pt "le petit chat voit la table"',
-    "llrnn explain --path checkpoint_best.pt --top 3 --json - < test.txt",
-    'llrnn explain --path translation.pt --source "the little cat sees the table"',
+    'llrnn explain --path checkpoints/checkpoint_best.pt "le petit chat voit la table"',
+    "llrnn explain --path checkpoints/checkpoint_best.pt --top 3 --json - < test.txt",
+    'llrnn explain --path translator/checkpoint_best.pt --source "the little cat sees the table"',
 )
 
 UNKNOWN = "<unk>"

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 NAME = "rescore"
 HELP = "rerank the n-best lists of another system with language and translation models"
 EXAMPLES = (
-    "llrnn rescore --path translation.pt --source test.en --nbest test.nbest --tune dev.en dev.nbest dev.fr "
-    "--out best.fr",
-    "llrnn rescore --path translation.pt --lm-path checkpoint_best.pt --source test.en --nbest test.nbest "
-    "--reference test.fr --out better.fr",
+    "llrnn rescore --path translator/checkpoint_best.pt --source test.en --nbest test.nbest --tune valid.en "
+    "valid.nbest valid.fr --out best.fr",
+    "llrnn rescore --path translator/checkpoint_best.pt --lm-path checkpoints/checkpoint_best.pt --source test.en "
+    "--nbest test.nbest --reference test.fr --out better.fr",
 )
 
 STDIO = "-"

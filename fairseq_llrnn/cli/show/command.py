@@ -27,7 +27,7 @@ NAME = "show"
 HELP = "look into a prior: its features, signatures and background, or what it knows about a word"
 EXAMPLES = (
     "llrnn show data-bin/prior",
-    "llrnn show data-bin/prior chat table --json",
+    "llrnn show data-bin/prior le la --json",
 )
 
 LARGEST_SHOWN = 8
