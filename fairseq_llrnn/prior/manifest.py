@@ -15,6 +15,7 @@ FORMAT = "fairseq_llrnn prior"
 VERSION = 4
 JSON_FILE = "prior.json"
 REBUILD = "build it again with `llrnn prior`"
+FINGERPRINT = "fingerprint"  # of the whole prior, for who looks for one; what is loaded is asked itself
 SOURCE_HASH = "source_dictionary_sha256"  # where some part belongs to source words
 ENTRIES = ("settings", "dictionary_sha256", "arrays_sha256", "output_features", "input_features", "parts")
 

@@ -38,8 +38,8 @@ from fairseq_llrnn.prior.expression import (
     required,
     with_atoms,
 )
+from fairseq_llrnn.prior.manifest import FINGERPRINT, REBUILD, SOURCE_HASH, part_class
 from fairseq_llrnn.prior.manifest import JSON_FILE as JSON_FILE  # for those who look for a prior
-from fairseq_llrnn.prior.manifest import REBUILD, SOURCE_HASH, part_class
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, names_of
 from fairseq_llrnn.prior.session import Session
@@ -227,6 +227,7 @@ class Prior:
             "counts": self.counts(),
             "dictionary_sha256": hash_symbols(self.symbols),
             **source,
+            FINGERPRINT: self.fingerprint,
             "output_features": list(self.output.features.names),
             "input_features": None if self.input is self.output else list(self.input.features.names),
             "parts": [{"part": name, **part.description()} for name, part in named],

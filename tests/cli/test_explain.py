@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from shell import Shell, run_script, script
-from small_corpus import Done
+from small_corpus import Done, without_places
 from tiny_world import World
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
@@ -291,7 +291,7 @@ def test_data_that_went_elsewhere(explain: Explain, world: World, changed: Chang
         state["cfg"]["task"].update(data="gone/data-bin", prior=None)
 
     path = changed(move)
-    assert explain("le", path=path).error == (
+    assert without_places(explain("le", path=path).error) == (
         f"{path} was trained with the data folder 'gone/data-bin', but there is no dict.txt in it seen from here; "
         "give the folder with --data DATA-BIN"
     )
@@ -300,9 +300,16 @@ def test_data_that_went_elsewhere(explain: Explain, world: World, changed: Chang
     assert done.out == explain("le chat").out
 
 
-def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Change) -> None:
+def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Change, tmp_path: Path) -> None:
+    bare = tmp_path / "data"
+    bare.mkdir()
+    shutil.copy(world.data / "dict.txt", bare)
     path = changed(lambda state: state["cfg"]["task"].update(prior="gone/prior"))
-    assert explain("le", path=path).error == (
+    found = explain("le chat", path=path)
+    assert found.out == explain("le chat").out, "the one with its fingerprint, in the data folder"
+    assert f"its prior is no longer 'gone/prior' seen from here; '{world.prior('prior')}' is taken" in found.err
+    path = changed(lambda state: state["cfg"]["task"].update(data=str(bare), prior="gone/prior"))
+    assert without_places(explain("le", path=path).error) == (
         f"{path} was trained with the prior 'gone/prior', but there is none seen from here; give its "
         "folder with --prior DIR"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,11 @@ class Done:
         assert self.err.startswith("llrnn: error: ")
         assert self.err.count("\n") == 1
         return self.err.removeprefix("llrnn: error: ").rstrip("\n")
+
+
+def without_places(error: str) -> str:
+    """The message without the places where a prior or data were looked for."""
+    return re.sub(r" \(nor in .*\);", ";", error)
 
 
 Llrnn = Callable[..., Done]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,16 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
+from fairseq_llrnn.plugin.compat.moved_folders import (
+    Search,
+    fingerprint_in,
+    has_dictionaries,
+    is_prior,
+    places_of,
+    priors_in,
+    say_found,
+    search,
+)
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.prior.prior import JSON_FILE
 
@@ -83,8 +94,16 @@ def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
     return names if None not in languages and all(os.path.basename(name) == name for name in names) else ()
 
 
-def take_places(path: str, task: Any, places: Places) -> tuple[Path, ...]:
+def take_places(
+    path: str, task: Any, places: Places, state: Mapping[str, Any] | None = None
+) -> tuple[Path, ...]:
     """Put `places` into `task`, the options of a checkpoint's task, and look whether what is needed is there.
+
+    What no place is given for is looked for where the training had it, and else near the checkpoint
+    (moved_folders.py).
+
+    Args:
+        state: of `read_checkpoint`, whose task it is; None: nothing is looked for.
 
     Returns: the files of its dictionaries.
 
@@ -100,13 +119,19 @@ def take_places(path: str, task: Any, places: Places) -> tuple[Path, ...]:
                 f"{option} {given}: expected a model that was trained with a prior, found {path}, which was not; leave "
                 f"{option} out"
             )
-    if places.data is not None:
-        task.data = places.data
-    if places.prior is not None:
-        task.prior = places.prior
-    if places.expert is not None:
-        task.expert = places.expert
-    folder = data_folder(str(task.data))
+    recorded = str(task.data)
+    prior, other_priors = places.prior, ""
+    if takes_prior and prior is None:
+        was = prior_folder(task.prior, places.data or recorded)
+        found = _find_prior(path, state, task.prior, recorded, places.data or recorded)
+        prior, other_priors = str(found.found or was), found.in_words(was)
+    folder, other_folders = data_folder(places.data or recorded), ""
+    if places.data is None and state is not None:
+        of_data = _find_data(path, state, task, Path(prior) if prior else None)
+        other_folders = of_data.in_words(folder)
+        if of_data.found is not None:
+            say_found(path, "data folder", folder, of_data.found)
+            folder = str(of_data.found)
     names = dictionaries_of(task, folder)
     missing = [f"no {name}" for name in names if not os.path.isfile(os.path.join(folder, name))]
     if not names:
@@ -114,20 +139,80 @@ def take_places(path: str, task: Any, places: Places) -> tuple[Path, ...]:
         missing = [f"no file whose name says the languages, as train.de-en.de.idx does ({why}),"]
     if missing:
         raise OptionError(
-            f"{path} was trained with the data folder {folder!r}, but there is {missing[0]} in it seen from here; "
-            f"give the folder with {data_option} DATA-BIN"
+            f"{path} was trained with the data folder {folder!r}, but there is {missing[0]} in it seen from here"
+            f"{_looked(other_folders)}; give the folder with {data_option} DATA-BIN"
             if places.data is None
             else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing[0]} in it; give "
             "another one"
         )
     if takes_prior and places.prior is None:
-        prior = prior_folder(task.prior, str(task.data))
-        if not os.path.isfile(os.path.join(prior, JSON_FILE)):
+        if not os.path.isfile(os.path.join(str(prior), JSON_FILE)):
             raise OptionError(
-                f"{path} was trained with the prior {prior!r}, but there is none seen from here; give its folder with "
-                f"{prior_option} DIR"
+                f"{path} was trained with the prior {prior!r}, but there is none seen from here"
+                f"{_looked(other_priors)}; give its folder with {prior_option} DIR"
             )
+        say_found(path, "prior", was, Path(str(prior)))
+    if places.data is not None or folder != data_folder(recorded):
+        task.data = places.data or folder
+    if prior is not None and (task.prior is not None or prior != prior_folder(None, str(task.data))):
+        task.prior = prior
+    if places.expert is not None:
+        task.expert = places.expert
     return tuple(Path(folder, name) for name in names)
+
+
+def prior_of_model(path: str, data: str) -> str:
+    """The prior that a checkpoint was trained with, where a command names none and the data folder has no `prior`.
+
+    Raises:
+        OptionError: it is nowhere. DataError: as `read_checkpoint`.
+    """
+    state = read_checkpoint(path)
+    task = state["cfg"].get("task")
+    named, recorded = getattr(task, "prior", None), str(getattr(task, "data", None) or data)
+    was = prior_folder(named, recorded)
+    found = _find_prior(path, state, named, recorded, data)
+    if found.found is None:
+        raise OptionError(
+            f"--prior: expected the prior that {path} was trained with, found none in {was!r}"
+            f"{_looked(found.in_words(was))}; give its folder"
+        )
+    say_found(path, "prior", was, found.found)
+    return str(found.found)
+
+
+def _looked(places: str) -> str:
+    return f" (nor in {places})" if places else ""
+
+
+def _find_prior(path: str, state: Mapping[str, Any] | None, named: str | None, recorded: str, data: str) -> Search:
+    """The prior of a checkpoint: where its options say, near it, or in the data folder.
+
+    Args:
+        named: --prior of the training. recorded: its data. data: where they are now.
+    """
+    was = prior_folder(named, recorded)
+    if state is None:
+        return search([Path(was)], is_prior(None))
+    beside_data = [Path(prior_folder(None, data))] if named is None else []
+    around = places_of(was, _save_dir(state), path)
+    return search(chain(beside_data, around, priors_in(data_folder(data))), is_prior(fingerprint_in(state)))
+
+
+def _find_data(path: str, state: Mapping[str, Any], task: Any, prior: Path | None) -> Search:
+    """The folder with the dictionaries of a checkpoint: where its options say, near it, or around its prior.
+
+    Those of a model without a prior are known by nothing: only their place beside the checkpoint speaks for them.
+    """
+    places = places_of(data_folder(str(task.data)), _save_dir(state), path, around=prior is not None)
+    fits = has_dictionaries(lambda folder: dictionaries_of(task, folder), prior)
+    return search(chain(places, [] if prior is None else [prior.parent]), fits)
+
+
+def _save_dir(state: Mapping[str, Any]) -> str | None:
+    """--save-dir of the training."""
+    options = state["cfg"].get("checkpoint") if hasattr(state["cfg"], "get") else None
+    return None if options is None else str(getattr(options, "save_dir", "") or "") or None
 
 
 def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> tuple[BaseFairseqModel, FairseqTask]:

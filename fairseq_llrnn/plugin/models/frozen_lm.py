@@ -95,7 +95,7 @@ def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, tempe
             "background cannot ask; give another one"
         )
     task = state["cfg"].task
-    [dictionary] = take_places(checkpoint, task, places)
+    [dictionary] = take_places(checkpoint, task, places, state)
     prior = Path(prior_folder(task.prior, str(task.data))) if name_of(state["cfg"], "task") == OUR_TASK else None
     if prior is not None and not (prior / JSON_FILE).is_file():
         raise OptionError(f"--{places.prefix}prior {prior}: expected a prior, found none there; check the spelling")

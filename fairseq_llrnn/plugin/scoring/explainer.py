@@ -167,7 +167,7 @@ def load_explainer(path: str, places: Places = RECORDED) -> Explainer:
     state = read_checkpoint(path)
     cfg = state["cfg"]
     kind = _kind(path, cfg)
-    take_places(path, cfg.task, places)
+    take_places(path, cfg.task, places, state)
     return kind(*build_model(path, state, places))
 
 

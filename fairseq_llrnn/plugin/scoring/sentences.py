@@ -211,7 +211,7 @@ def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer
     state = read_checkpoint(path)
     cfg = state["cfg"]
     _check_kind(path, cfg)
-    dictionaries = take_places(path, cfg.task, places)
+    dictionaries = take_places(path, cfg.task, places, state)
     return Scorer(*build_model(path, state, places), max_tokens, dictionaries)
 
 

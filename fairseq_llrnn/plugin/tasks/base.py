@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 import numpy as np
+from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.dataclass import FairseqDataclass
@@ -15,12 +16,14 @@ from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import FairseqTask
+from omegaconf import II
+from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.experts.panel import Panel
-from fairseq_llrnn.plugin.compat.loading import data_folder, prior_folder
+from fairseq_llrnn.plugin.compat.loading import data_folder, prior_folder, prior_of_model
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.option_checks import check_when_parsed, no_such_split
 from fairseq_llrnn.plugin.compat.processes import refuse_separate_processes
@@ -35,7 +38,7 @@ from fairseq_llrnn.plugin.search.generator import choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
 from fairseq_llrnn.plugin.search.spell_unknown import random_of, spell_unknown
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.prior import JSON_FILE, Prior
 
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.
 NOT_AUTOREGRESSIVE = {
@@ -62,17 +65,35 @@ class PriorConfig(FairseqDataclass):
             "commas); no checkpoint remembers it: say it to every command"
         },
     )
+    model_path: Optional[str] = II("common_eval.path")
 
 
-def load_task_prior(prior: str | None, data: str, dictionary: Dictionary, dictionary_file: str) -> Prior:
+def load_task_prior(cfg: Any, dictionary: Dictionary, dictionary_file: str) -> Prior:
     """The prior of a task, checked against its dictionary.
 
+    Args:
+        cfg: the task's options. Where they name no prior, and the data folder has none, it is that of the model.
+
     Raises:
-        PriorError: none there, damaged, or made for another dictionary.
+        PriorError: none there, damaged, or made for another dictionary. OptionError: that of the model is nowhere.
     """
-    loaded = Prior.load(prior_folder(prior, data), load_general_model)
+    data: str = cfg.data
+    folder, model = prior_folder(cfg.prior, data), _model_path(cfg)
+    if cfg.prior is None and model is not None and not os.path.isfile(os.path.join(folder, JSON_FILE)):
+        folder = prior_of_model(model, data)
+    loaded = Prior.load(folder, load_general_model)
     loaded.check_dictionary(dictionary.symbols, os.path.join(data_folder(data), dictionary_file))
     return loaded
+
+
+def _model_path(cfg: Any) -> str | None:
+    """The first checkpoint of --path, where the command has one."""
+    try:
+        path = getattr(cfg, "model_path", None)
+    except OmegaConfBaseException:  # options by themselves, outside of a command
+        return None
+    first = utils.split_paths(path)[0] if path else None
+    return first if first and os.path.isfile(first) else None
 
 
 def named_experts(cfg: Any, from_checkpoint: bool) -> str | None:

@@ -37,7 +37,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         _refuse_unsupported(args)
         task: LLRNNLanguageModelingTask = super().setup_task(args)
         check_folders(args.data, ["dict.txt"])
-        task.prior = load_task_prior(args.prior, args.data, task.dictionary, "dict.txt")
+        task.prior = load_task_prior(args, task.dictionary, "dict.txt")
         table = open_table(task.prior)
         if table is not None:
             task.dictionary = task.output_dictionary = open_words(task.dictionary, table)

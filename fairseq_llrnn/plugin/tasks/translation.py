@@ -96,7 +96,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
         task.warned_of = set()
         check_folders(cfg.data, [f"dict.{language}.txt" for language in (cfg.source_lang, cfg.target_lang)])
-        task.prior = load_task_prior(cfg.prior, cfg.data, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
+        task.prior = load_task_prior(cfg, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
         opened = open_table(task.prior)

@@ -1,0 +1,149 @@
+"""Finds what a checkpoint was trained with, where folders were moved since: its prior, and its data's dictionaries.
+
+A checkpoint records the places of its training, mostly relative to the folder in which that ran. Where the place is not
+there, or has another prior or dictionary, it is looked for
+
+    where it was, seen from the checkpoint as at its training
+    in the current folder and beside the checkpoint, also some folders higher, by the last parts of its name
+    a prior: among the folders of the data folder, under any name
+
+and only what is the same is taken: of a prior, its fingerprint, which is in the checkpoint; of a dictionary, its hash,
+which is in the prior.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
+from fairseq_llrnn.prior.manifest import FINGERPRINT, JSON_FILE, SOURCE_HASH, read_description
+
+logger = logging.getLogger(__name__)
+
+HIGHER = 3  # folders above the checkpoint's that are looked into
+LISTED = 8  # places that an error names
+Fits = Callable[[Path], str | None]  # why a folder is not the one; None: it is
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was found, and where else it was looked for."""
+
+    found: Path | None
+    looked: tuple[str, ...]  # the places, each with what is wrong with it
+
+    def in_words(self, recorded: str) -> str:
+        """The places but `recorded`, for an error."""
+        others = [place for place in self.looked if place != recorded]
+        more = len(others) - LISTED
+        return ", ".join(others[:LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def search(places: Iterable[Path], fits: Fits) -> Search:
+    """The first of the places that fits."""
+    looked: dict[str, str] = {}
+    for place in places:
+        name = os.path.abspath(place)
+        if name in looked:
+            continue
+        problem = fits(place)
+        if problem is None:
+            return Search(place, tuple(looked.values()))
+        looked[name] = f"{place}{problem}"
+    return Search(None, tuple(looked.values()))
+
+
+def places_of(recorded: str, save_dir: str | None, checkpoint: str, around: bool = True) -> Iterator[Path]:
+    """Where a folder may be that was `recorded` beside `save_dir`, the best guess first.
+
+    Args:
+        around: whether also where only its name speaks for it.
+    """
+    yield Path(recorded)
+    here = Path(os.path.abspath(checkpoint)).parent
+    beside = dict.fromkeys((here, Path(os.path.realpath(checkpoint)).parent))
+    if save_dir and os.path.isabs(save_dir) == os.path.isabs(recorded):
+        for folder in beside:
+            yield _short(folder / os.path.relpath(recorded, save_dir))
+    if not around:
+        return
+    parts = [part for part in Path(recorded).parts if part not in ("/", "..", ".")]
+    folders = [Path(), *(above for folder in beside for above in (folder, *folder.parents[:HIGHER]))]
+    for length in range(len(parts), 0, -1):
+        for folder in folders:
+            yield _short(folder.joinpath(*parts[-length:]))
+
+
+def _short(path: Path) -> Path:
+    """As a person would write it: from here where that is shorter."""
+    whole = os.path.normpath(os.path.abspath(path))
+    return Path(min(whole, os.path.relpath(whole), key=len))
+
+
+def priors_in(folder: str) -> Iterator[Path]:
+    """The priors in a data folder, by name."""
+    try:
+        yield from sorted(path.parent for path in Path(folder).glob(f"*/{JSON_FILE}"))
+    except OSError:  # a folder that we may not look into
+        return
+
+
+def fingerprint_in(state: Mapping[str, Any]) -> str | None:
+    """That of the prior that a checkpoint's weights were trained with."""
+    for name, saved in state["model"].items():
+        if name.endswith("head.prior_fingerprint"):
+            return "".join(f"{byte:02x}" for byte in saved.flatten().float().round().long().tolist())
+    return None
+
+
+def is_prior(fingerprint: str | None) -> Fits:
+    """Whether a folder has the prior with that fingerprint; None: any."""
+
+    def fits(folder: Path) -> str | None:
+        if not (folder / JSON_FILE).is_file():
+            return ""
+        try:
+            found = read_description(folder).get(FINGERPRINT)
+        except LLRNNError:
+            return " (a damaged prior)"
+        # one that does not say it is compared when its weights are loaded
+        return None if fingerprint is None or found in (None, fingerprint) else " (another prior)"
+
+    return fits
+
+
+def has_dictionaries(names: Callable[[str], Sequence[str]], prior: Path | None) -> Fits:
+    """Whether a folder has the files `names(folder)`, of the words that the prior was made for, the target's last."""
+    hashes: list[str | None] = [None]
+    if prior is not None:
+        try:
+            description = read_description(prior)
+            hashes = [description.get(SOURCE_HASH), description["dictionary_sha256"]]
+        except LLRNNError:  # who loads it says what is wrong
+            pass
+
+    def fits(folder: Path) -> str | None:
+        files = [folder / name for name in names(str(folder))]
+        if not files or not all(file.is_file() for file in files):
+            return ""
+        for file, expected in zip(reversed(files), reversed(hashes), strict=False):
+            try:
+                if expected is not None and hash_symbols(load_dictionary(file).symbols) != expected:
+                    return " (other words)"
+            except LLRNNError:
+                return " (a damaged dictionary)"
+        return None
+
+    return fits
+
+
+def say_found(checkpoint: str, what: str, recorded: str, found: Path) -> None:
+    """Tell the user what is taken in the place of what the checkpoint recorded."""
+    if os.path.abspath(recorded) != os.path.abspath(found):
+        logger.warning(f"{checkpoint}: its {what} is no longer {recorded!r} seen from here; {str(found)!r} is taken")

@@ -1,0 +1,146 @@
+"""Folders that moved since the training: priors and dictionaries are found again, and never others."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from shell import Shell
+from tiny_world import World, read_checkpoint
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.compat.loading import Places, take_places
+from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
+from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in, places_of
+from fairseq_llrnn.prior.manifest import FINGERPRINT, read_description
+from fairseq_llrnn.prior.prior import Prior
+
+Take = Callable[..., tuple[str, str]]
+
+
+def save(source: Path, place: Path, **options: Any) -> None:
+    """A checkpoint whose training had these data and prior, and wrote it to `checkpoints`."""
+    state = read_checkpoint(source)
+    state["cfg"]["task"].update(options)
+    state["cfg"]["checkpoint"]["save_dir"] = "checkpoints"
+    place.parent.mkdir(parents=True)
+    torch.save(state, place)
+
+
+@pytest.fixture
+def project(world: World, trained: Path, tmp_path: Path) -> Path:
+    """A folder with data, prior and checkpoint, as a training in it leaves them."""
+    folder = tmp_path / "project"
+    shutil.copytree(world.data, folder / "data-bin")
+    save(trained / "checkpoint_best.pt", folder / "checkpoints" / "best.pt", data="data-bin", prior="data-bin/prior")
+    return folder
+
+
+@pytest.fixture
+def take(monkeypatch: pytest.MonkeyPatch) -> Take:
+    """Where data and prior of a checkpoint are found, absolute, from a folder."""
+
+    def run(here: Path, path: Path, **places: str) -> tuple[str, str]:
+        monkeypatch.chdir(here)
+        state = read_safely(str(path))
+        task = state["cfg"].task
+        (dictionary,) = take_places(str(path), task, Places(**places), state)
+        assert dictionary.is_file() and dictionary.parent.samefile(task.data)
+        return str(Path(task.data).resolve()), str(Path(task.prior).resolve())
+
+    return run
+
+
+def test_a_saved_prior_says_its_fingerprint(world: World, trained: Path) -> None:
+    for folder in sorted(path.parent for path in world.data.glob("*/prior.json")):
+        assert read_description(folder)[FINGERPRINT] == Prior.load(folder).fingerprint, folder
+    of_weights = fingerprint_in(read_checkpoint(trained / "checkpoint_best.pt"))
+    assert of_weights == Prior.load(world.prior("prior")).fingerprint
+
+
+def test_the_best_guesses_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = [str(place) for place in places_of("data-bin/prior", "run/checkpoints", "moved/run/checkpoints/best.pt")]
+    assert found[:3] == ["data-bin/prior", "moved/data-bin/prior", "data-bin/prior"]
+    assert "moved/run/checkpoints/data-bin/prior" in found and "moved/run/checkpoints/prior" in found
+    absolute = list(map(str, places_of("/old/data/prior", "/old/run", str(tmp_path / "new" / "run" / "a.pt"))))
+    assert absolute[:2] == ["/old/data/prior", "new/data/prior"]
+    assert list(map(str, places_of("data", None, "a.pt", around=False))) == ["data"]
+
+
+def test_nothing_is_said_where_nothing_moved(project: Path, take: Take, caplog: pytest.LogCaptureFixture) -> None:
+    expected = str(project / "data-bin"), str(project / "data-bin" / "prior")
+    assert take(project, project / "checkpoints" / "best.pt") == expected
+    assert not caplog.records
+
+
+def test_the_whole_folder_moved(project: Path, take: Take, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    moved = tmp_path / "elsewhere" / "renamed"
+    moved.parent.mkdir()
+    project.rename(moved)
+    assert take(tmp_path, moved / "checkpoints" / "best.pt") == (
+        str(moved / "data-bin"), str(moved / "data-bin" / "prior")
+    )  # fmt: skip
+    assert [record.message for record in caplog.records] == [
+        f"{moved}/checkpoints/best.pt: its data folder is no longer 'data-bin' seen from here; "
+        "'elsewhere/renamed/data-bin' is taken",
+        f"{moved}/checkpoints/best.pt: its prior is no longer 'data-bin/prior' seen from here; "
+        "'elsewhere/renamed/data-bin/prior' is taken",
+    ]
+
+
+def test_another_project_at_the_same_names_is_not_mistaken(
+    project: Path, take: Take, world: World, tmp_path: Path
+) -> None:
+    """The current folder has data and prior of these names, but others."""
+    other = tmp_path / "other"
+    shutil.copytree(world.prior("softmax"), other / "data-bin" / "prior")
+    (other / "data-bin" / "dict.txt").write_text("autre 1\nmot 1\n", encoding="utf-8")
+    assert take(other, project / "checkpoints" / "best.pt") == (
+        str(project / "data-bin"), str(project / "data-bin" / "prior")
+    )  # fmt: skip
+
+
+def test_a_prior_is_known_in_the_data_folder_whatever_its_name(project: Path, take: Take, tmp_path: Path) -> None:
+    data = tmp_path / "new-data"
+    (project / "data-bin").rename(data)
+    (data / "prior").rename(data / "the-good-one")
+    found = take(tmp_path, project / "checkpoints" / "best.pt", data=str(data))
+    assert found == (str(data), str(data / "the-good-one"))
+    given = take(tmp_path, project / "checkpoints" / "best.pt", data=str(data), prior=str(data / "softmax"))
+    assert given == (str(data), str(data / "softmax")), "who names one gets it; the weights know whether they fit"
+
+
+def test_what_is_nowhere_is_said_with_the_places(project: Path, take: Take, tmp_path: Path) -> None:
+    path = project / "checkpoints" / "best.pt"
+    dictionary = project / "data-bin" / "dict.txt"
+    words = dictionary.read_bytes()
+    dictionary.write_text("autre 1\nmot 1\n", encoding="utf-8")
+    with pytest.raises(OptionError, match=r"is no dict.txt in it seen from here .*project/data-bin \(other words\)"):
+        take(tmp_path, path)
+    dictionary.write_bytes(words)
+    shutil.rmtree(project / "data-bin" / "prior")
+    shutil.copytree(project / "data-bin" / "softmax", project / "data-bin" / "prior")
+    with pytest.raises(OptionError) as error:
+        take(tmp_path, path)
+    said = str(error.value)
+    assert said.startswith(f"{path} was trained with the prior 'data-bin/prior', but there is none seen from here (nor")
+    assert "project/data-bin/prior (another prior)" in said and said.endswith("; give its folder with --prior DIR")
+
+
+def test_commands_find_them(shell: Shell, project: Path, world: World, tmp_path: Path) -> None:
+    """Those that load what the checkpoint recorded, and those whose task is on the command line."""
+    path, text = project / "checkpoints" / "best.pt", world.text("test")[0] + "\n"
+    here = shell.run("llrnn", "score", "--path", path, "--json", stdin=text)
+    assert "data-bin/prior' is taken" in here.err and "data-bin' is taken" in here.err
+    (project / "data-bin" / "prior").rename(project / "data-bin" / "renamed")
+    common = ["--user-dir", *world.task_args()[2:3], "--task", "llrnn_language_modeling", "--path", path, "--cpu"]
+    typed = shell.run("fairseq-interactive", project / "data-bin", *common, "--max-len-b", 5, stdin="le\n")
+    assert "H-0\t" in typed.out and "data-bin/renamed' is taken" in typed.err + typed.out
+    checked = shell.run(
+        "fairseq-validate", project / "data-bin", *common, "--valid-subset", "valid", "--max-tokens", 500,
+        "--criterion", "log_linear",
+    )  # fmt: skip
+    assert "data-bin/renamed' is taken" in checked.err + checked.out
