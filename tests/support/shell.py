@@ -15,12 +15,14 @@ import importlib
 import json
 import logging
 import os
+import resource
 import runpy
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -106,6 +108,8 @@ class Shell:
         code: int | None = 0,
         variables: Mapping[str, str] | None = None,
         processes: int = 1,
+        kill_after: float | None = None,
+        disk: int | None = None,
     ) -> Result:
         """Run `command args…` and return what it left; fail unless it exits with `code` (None: any).
 
@@ -114,6 +118,8 @@ class Shell:
             variables: are added to its environment.
             processes: how many of it run at once, with the variables that torchrun sets. They write into the same
                 files; in their arguments, $RANK stands for the number of each.
+            kill_after: seconds after which it is killed, if it has not ended (its status is then -9).
+            disk: bytes after which a file that it writes meets a full disk.
         """
         with tempfile.TemporaryDirectory() as place:
             files = {name: os.path.join(place, name) for name in ("stdin", "stdout", "stderr")}
@@ -122,6 +128,7 @@ class Shell:
             request |= {"cwd": str(cwd or ROOT), "variables": dict(variables or {}), "processes": processes}
             if processes > 1:
                 request["variables"] |= rendezvous(processes)
+            request |= {"kill_after": kill_after, "disk": disk}
             assert self.server.stdin is not None and self.server.stdout is not None
             self.server.stdin.write(json.dumps(request) + "\n")
             self.server.stdin.flush()
@@ -188,6 +195,8 @@ def _child(request: Mapping[str, Any]) -> int:
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     os.chdir(request["cwd"])
     os.environ.update(request["variables"])
+    if request["disk"] is not None:  # the error is another one than that of a full disk, and comes at the same place
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request["disk"], request["disk"]))
     sys.argv = [script(request["command"]), *request["args"]]
     try:
         runpy.run_module(MODULES[request["command"]], run_name="__main__", alter_sys=False)
@@ -233,6 +242,17 @@ def _wait(children: list[int]) -> int:
                 os.kill(other, signal.SIGKILL)
     return failed
 
+def _kill_after(children: list[int], seconds: float) -> None:
+    """Kill processes after some time; those that end before that are left to `_wait`."""
+    end = time.monotonic() + seconds
+    ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while time.monotonic() < end:
+        if all(os.waitid(os.P_PID, child, ended) is not None for child in children):
+            return
+        time.sleep(0.001)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+
 
 def serve() -> None:
     """Import what is slow, then fork one child per request."""
@@ -247,6 +267,8 @@ def serve() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         children = [_fork(request, rank) for rank in range(request["processes"])]
+        if request["kill_after"] is not None:
+            _kill_after(children, request["kill_after"])
         print(_wait(children), file=answers, flush=True)
     os._exit(0)  # nothing to tidy, and the interpreter's own end takes seconds
 

@@ -1,0 +1,150 @@
+"""Priors of every kind, damaged in ways that their hashes do not show, and used where they are accepted.
+
+An attacker can write a hash that fits. So the arrays and the JSON are changed first (mutations.py), and the hashes then
+made to fit; some damage is done to the bytes of a file, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from hostile_readers import FST, SYMBOLS, TEXT, words
+from mutations import mutate, mutate_arrays, mutate_json
+
+from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.prior.building import build
+from fairseq_llrnn.prior.options import BackgroundOptions, EvidenceOptions, OpenOptions, PriorOptions, TranslationOptions
+from fairseq_llrnn.prior.prior import Prior
+
+LONGEST_MESSAGE = 1500  # characters
+LEXICON = {"le": ["POS:DET", "Gender:Masc"], "la": ["POS:DET", "Gender:Fem"], "chat": ["POS:NOUN"], "mer": ["POS:NOUN"]}
+
+
+class WrongProbabilitiesError(Exception):
+    """A damaged prior was accepted and gives probabilities that are none."""
+
+
+def make_priors(folder: Path) -> dict[str, Path]:
+    """A small prior of every kind, by name; all of one dictionary."""
+    text, automaton = folder / "text", folder / "a.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    automaton.write_text(FST, encoding="utf-8")
+    parallel = ParallelText.read(text, text, SYMBOLS, SYMBOLS)
+    base = PriorOptions(text=text, top_words=3, suffixes=2, shapes=True, lexicon=LEXICON)
+    translations = TranslationOptions(parallel, learned=True, aligner="ibm1")
+    evidence = EvidenceOptions(("numbers", "names", "copies"), {"x": ["le", "chat"]}, unsupported={"numbers": 0.1})
+    skip = BackgroundOptions(on_zero="skip")
+    kinds = {
+        "static": base,
+        "separate": replace(base, input_features=("POS",), input_top_words=5),
+        "softmax": PriorOptions.softmax(),
+        "ngram": replace(base, background="ngram:3"),
+        "automaton": replace(base, background=f"automaton:{automaton}", background_options=skip),
+        "cache": replace(base, background="cache:5"),
+        "combined": replace(base, background="0.7 ngram:2 plus 0.3 cache:4 with weights per position"),
+        "product": replace(
+            base, background=f"ngram:2 times automaton:{automaton} at temperature 2", background_options=skip
+        ),
+        "lexical": replace(base, translations=translations),
+        "ngram and lexical": replace(base, background="ngram:2", translations=translations),
+        "evidence": replace(base, evidence=evidence, source_dictionary=SYMBOLS),
+        "evidence and lexical": replace(base, evidence=evidence, translations=translations),
+        "open": replace(base, open_vocabulary=OpenOptions(floor=2, types=1)),
+    }
+    places = {}
+    for name, options in kinds.items():
+        places[name] = folder / name
+        build(words(), options).prior.save(places[name])
+    pieces = ("<s>", "<pad>", "</s>", "<unk>", "▁le", "▁chat", "s", "▁mer")
+    places["pieces"] = folder / "pieces"
+    Prior.build(pieces, PriorOptions(pieces="sentencepiece", shapes=True, top_words=2)).save(places["pieces"])
+    return places
+
+
+def damage(prior: Path, place: Path, rng: random.Random) -> None:
+    """A damaged copy of a prior, most often with hashes that fit."""
+    shutil.copytree(prior, place)
+    files = sorted(path for path in place.rglob("*") if path.is_file())
+    if rng.random() < 0.1:
+        path = rng.choice(files)
+        path.write_bytes(mutate(path.read_bytes(), rng))
+        return
+    description = json.loads((place / "prior.json").read_text(encoding="utf-8"))
+    if rng.random() < 0.4:
+        description = mutate_json(description, rng)
+    else:
+        with np.load(place / "arrays.npz", allow_pickle=False) as stored:
+            arrays = mutate_arrays({name: stored[name] for name in stored.files}, rng)
+        packed = io.BytesIO()
+        (np.savez_compressed if rng.random() < 0.02 else np.savez)(packed, **arrays)  # type: ignore[arg-type]
+        (place / "arrays.npz").write_bytes(packed.getvalue())
+        description["arrays_sha256"] = hashlib.sha256(packed.getvalue()).hexdigest()
+    (place / "prior.json").write_text(json.dumps(description), encoding="utf-8")
+
+
+def check_said(message: str) -> None:
+    """A message is one line, of a length that can be read."""
+    wrong = "\n" in message or len(message) > LONGEST_MESSAGE
+    assert not wrong, f"a message of {len(message)} characters or several lines: {message[:200]}"
+
+
+def use(place: Path) -> str:
+    """Read a prior and compute with it, on random sentences.
+
+    Returns: "accepted", or "refused" where its user would get a message.
+
+    Raises: whatever is no LLRNNError; WrongProbabilitiesError.
+    """
+    try:
+        prior = Prior.load(place)
+        _compute(prior)
+    except LLRNNError as error:
+        check_said(str(error))
+        return "refused"
+    return "accepted"
+
+
+def _compute(prior: Prior) -> None:
+    torch.manual_seed(1)
+    head = LogLinearHead(prior, hidden_size=4, embed_size=3)
+    generator = torch.Generator().manual_seed(1)
+    previous = torch.randint(4, len(prior.symbols), (2, 4), generator=generator)
+    previous[:, 0] = 2
+    hidden = torch.randn(2, 4, 4, generator=generator)
+    asked: dict[str, Any] = {"previous": previous}
+    if prior.source_symbols:
+        asked["source"] = torch.randint(4, len(prior.source_symbols), (2, 3), generator=generator)
+    with torch.no_grad():
+        log_p = head.log_probs(hidden, **asked)
+        if bool(torch.isnan(log_p).any()):
+            raise WrongProbabilitiesError("NaN among the log-probabilities")
+        total = log_p.double().exp().sum(-1)
+        if bool(((total - 1).abs() > 1e-3).any()):
+            worst = total.reshape(-1)[(total - 1).abs().argmax()].item()
+            raise WrongProbabilitiesError(f"probabilities of a position sum to {worst}")
+    head.embed(previous)
+
+
+def prior_targets(priors: dict[str, Path]) -> dict[str, Callable[[Path, random.Random], str]]:
+    """By kind: damage a copy at a place, and use it."""
+
+    def one(prior: Path) -> Callable[[Path, random.Random], str]:
+        def run(place: Path, rng: random.Random) -> str:
+            damage(prior, place, rng)
+            return use(place)
+
+        return run
+
+    return {f"prior: {name}": one(place) for name, place in priors.items()}

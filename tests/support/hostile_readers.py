@@ -1,0 +1,192 @@
+"""Every reader of untrusted files, with small sound files of its format, to be fed with damaged ones (mutations.py).
+
+A reader is called with the path of one file. It may accept the file, or refuse it with an LLRNNError; all else (another
+exception, a process that dies, takes too long or fills the memory) is a fault.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.evaluation.agreement import read_roles
+from fairseq_llrnn.evaluation.facts import read_facts
+from fairseq_llrnn.evaluation.texts import read_texts
+from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.features.dictionary import WordList, load_dictionary
+from fairseq_llrnn.features.readers.conllu import read_conllu
+from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
+from fairseq_llrnn.features.readers.values import read_values
+from fairseq_llrnn.features.readers.weights import read_weights
+from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.nbest import open_nbest
+from fairseq_llrnn.ngrams.arpa import read_arpa, write_arpa
+from fairseq_llrnn.ngrams.kneser_ney import estimate
+from fairseq_llrnn.ngrams.sentences import read_sentences
+from fairseq_llrnn.prior.building import build
+from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.rescoring.score_cache import ScoreFile
+from fairseq_llrnn.rescoring.weights_file import read_weights_file, write_weights
+
+WORDS = "le la les un une chat chats mer verte vert voit 12 1998 Paris , .".split()
+SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *WORDS)
+TEXT = "le chat voit la mer verte .\nun chat vert , une mer\n\nles chats 12 Paris\nle chat voit 1998 inconnu\n"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One reader: files that it accepts, what such a file is called, and how it is read."""
+
+    name: str
+    file: str
+    samples: tuple[bytes, ...]
+    read: Callable[[Path], Any]
+
+
+def words() -> WordList:
+    return WordList(SYMBOLS, np.array([0, 0, 4, 1, *range(len(WORDS), 0, -1)]))
+
+
+CONLLU = """# sent_id = 1
+1-2\tau\t_\t_\t_\t_\t_\t_\t_\t_
+1\tle\tle\tDET\t_\tDefinite=Def|Gender=Masc|Number=Sing\t2\tdet\t_\t_
+2\tchat\tchat\tNOUN\t_\tGender=Masc|Number=Sing\t0\troot\t_\t_
+2.1\tvoit\tvoir\tVERB\t_\tMood=Ind\t_\t_\t_\t_
+
+1\tla\tle\tDET\t_\tGender=Fem\t2\tdet\t_\t_
+2\tmer\tmer\tNOUN\t_\tGender=Fem\t0\troot\t_\tSpaceAfter=No
+
+"""
+LEXICON = "le\tle\tDET\tGender=Masc|Number=Sing\t12\nchat\tchat\tNOUN\tGender=Masc\t3\nmer\tmer\tNOUN\t_\t1\n"
+VALUES = "chat\tValence:Pleasant\t0.75\nmer\tValence:Pleasant\t0.5\nmer\tSize:Log\t-3e2\n"
+WEIGHTS = "le\t3\nchat\t1.5\nmer\t0\n"
+PATTERNS = "[patterns]\nnumber = '\\d+([.,]\\d+)*'\nplural = '\\w+s'\n"
+EVIDENCE_MAP = "1,000\t1 000\nkph\tkilomètres heure\n"
+GRAMMAR = "%depth 4\n%length 9\nS -> N V [0.5] | N V S [0.5]\n# a comment\nN -> 'le' \"chat\" [2] | 'la mer' [1]\n  | 'un' [1e-3]\nV -> 'voit' [1]\n"
+REGULAR = "( le | la )? (chat | mer){1,3} voit* [^le la] . \",\"? # comment\n"
+FST = "0 1 le 0.5\n1 2 chat\n1 2 mer 1e-2\n2 1 <eps> 3\n2 0.25\n"
+FAILING = "0 1 le 0.5\n1 2 chat\n1 2 mer 1e-2\n2 0.25\nfail 1 root 2\n"
+PROBABILITIES = "weights probabilities\n0 1 le 0.5\n0 1 la 0.25\n1 2 chat 1\n2 1\n"
+SPELLED = "%separator , .\nle\nla\n"
+MOSES = "0 ||| le chat ||| lm= -3.5 tm= -1 -2 ||| -6.5\n0 ||| la mer ||| lm= -4 tm= -1 -3 ||| -8\n1 ||| un chat ||| lm= -1 tm= 0 0 ||| -1\n"
+JSON_LINES = (
+    '{"id": 0, "source": "the cat", "hypotheses": [{"text": "le chat", "score": -1.5, "features": {"lm": -3}}]}\n'
+    '{"id": 1, "source": "", "hypotheses": [{"text": "la mer", "score": -2, "features": {"lm": -1}}]}\n'
+)
+FAIRSEQ = "S-0\tthe cat\nT-0\tle chat\nH-0\t-0.5\tle chat\nD-0\t-0.5\tle chat\nP-0\t-0.1 -0.2 -0.3\nS-1\tthe sea\nT-1\tla mer\nH-1\t-1\tla mer\nD-1\t-1\tla mer\nP-1\t-1 -1 -1\n"
+FACTS = (
+    '{"copies": [{"kind": "number", "french": "12", "seen": false}], "agreements": [{"form": "verte", "seen": true}]}\n'
+    '{"copies": []}\n'
+)
+SCORES = (
+    '{"llrnn rescore": 1, "inputs": {"list": "ab"}}\n{"scores": {"lm": [[-1.5, null], [-2.0]]}, "notes": {"lm": {"unknown": 2}}}\n'
+)
+
+
+def _arpa() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        text, path = Path(folder, "text"), Path(folder, "arpa")
+        text.write_text(TEXT, encoding="utf-8")
+        write_arpa(path, estimate(read_sentences([text], words()), words(), 3))
+        return path.read_bytes()
+
+
+def _weights_json() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "weights.json")
+        write_weights(path, ["lm", "words"], np.array([0.5, -1.0]), {"metric": "bleu"})
+        return path.read_bytes()
+
+
+def _automaton(path: Path) -> object:
+    return read_automaton(path, words(), log_weights=np.log(np.full(len(SYMBOLS), 0.05)))
+
+
+def _nbest(path: Path) -> list[object]:
+    with tempfile.TemporaryDirectory() as scratch:
+        return list(open_nbest(path, Path(scratch)))
+
+
+def _system(path: Path) -> object:
+    reference = path.with_name("reference")
+    reference.write_text("le chat\nla mer\n", encoding="utf-8")
+    return read_texts(str(reference), str(reference), {"system": str(path)})
+
+
+def _scores(path: Path) -> list[object]:
+    file = ScoreFile(path, {"list": "ab"})
+    try:
+        return list(file)
+    finally:
+        file.close()
+
+
+def _arpa_prior(path: Path) -> object:
+    return build(words(), PriorOptions(top_words=3, background=f"ngram:{path}"))
+
+
+def _patterns(path: Path) -> object:
+    return [UserPatterns.load(path).features(word) for word in WORDS]
+
+
+def _parallel(path: Path) -> object:
+    other = path.with_name("other")
+    other.write_text(TEXT, encoding="utf-8")
+    return ParallelText.read(path, other, SYMBOLS, SYMBOLS)
+
+
+def _counted(path: Path) -> object:
+    return build(words(), PriorOptions(text=path, top_words=3, suffixes=2, shapes=True, background="ngram:2"))
+
+
+def readers() -> list[Reader]:
+    """All of them."""
+    dictionary = "".join(f"{word} {len(WORDS) - i}\n" for i, word in enumerate(WORDS)) + "madeupword0000 0\n"
+    index = {word: i for i, word in enumerate(SYMBOLS)}
+
+    def text(name: str, file: str, read: Callable[[Path], Any], *samples: str) -> Reader:
+        return Reader(name, file, tuple(sample.encode() for sample in samples), read)
+
+    return [
+        text("dictionary", "dict.txt", load_dictionary, dictionary),
+        text("text", "text", lambda path: read_sentences([path], words()), TEXT),
+        text("counted text", "text", _counted, TEXT),
+        text("parallel text", "text", _parallel, TEXT),
+        Reader("treebank", "a.conllu", (CONLLU.encode(), gzip.compress(CONLLU.encode(), mtime=0)), _conllu),
+        text("lexicon", "lexicon.tsv", lambda path: read_tsv_lexicon(path, lowercase=True), LEXICON),
+        text("values", "values.tsv", lambda path: read_values(path, lowercase=True), VALUES),
+        text("weights of words", "weights.tsv", lambda path: read_weights(path, index, len(index)), WEIGHTS),
+        text("patterns", "patterns.toml", _patterns, PATTERNS),
+        text("evidence map", "map.tsv", read_evidence_map, EVIDENCE_MAP),
+        text("grammar", "a.grammar", _automaton, GRAMMAR),
+        text("regular expression", "a.regex", _automaton, REGULAR),
+        text("automaton", "a.txt", _automaton, FST, FAILING, PROBABILITIES),
+        text("words in characters", "a.words", lambda path: read_automaton(path, spelling()), SPELLED),
+        Reader("n-grams", "a.arpa", (_arpa(),), read_arpa),
+        Reader("prior of n-grams", "a.arpa", (_arpa(),), _arpa_prior),
+        text("roles", "lexicon.tsv", lambda path: read_roles(str(path)), LEXICON),
+        text("facts", "facts.jsonl", lambda path: read_facts(str(path), [["12", "verte"], ["mer"]]), FACTS),
+        text("report", "system", _system, "le chat\nla mer\n", FAIRSEQ),
+        text("n-best list", "nbest", _nbest, MOSES, JSON_LINES, FAIRSEQ),
+        Reader("weights of models", "w.json", (_weights_json(),), lambda path: read_weights_file(path, ["lm", "words"])),
+        text("scores", "scores", _scores, SCORES),
+    ]
+
+
+def spelling() -> WordList:
+    """A dictionary of characters."""
+    symbols = ("<s>", "<pad>", "</s>", "<unk>", *"abcdehlmnostuv,.")
+    return WordList(symbols, np.ones(len(symbols), dtype=np.int64))
+
+
+def _conllu(path: Path) -> object:
+    return read_conllu(path, lowercase=True)
+
