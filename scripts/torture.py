@@ -105,7 +105,8 @@ def run_fuzz(args: argparse.Namespace, worlds: Worlds) -> int:
     share = {name: next((s for start, s in SHARES.items() if name.startswith(start)), 1.0) for name in targets}
     each = args.inputs / sum(share.values())
     outcomes: dict[str, Outcome] = {}
-    print("| reader | inputs | accepted | refused | faults | slowest, s | memory, MiB |\n|---|---:|---:|---:|---:|---:|---:|")
+    print("| reader | inputs | accepted | refused | faults | slowest, s | memory, MiB |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     for name, target in targets.items():
         if args.only is None or args.only in name:
             found = outcomes[name] = fuzz(target, name, round(each * share[name] + 0.5), args.seed, worlds.work)
@@ -149,7 +150,8 @@ def show_faults(trials: Iterable[Trial]) -> None:
 
 def run_races(how_many: int, worlds: Worlds) -> int:
     start = time.monotonic()
-    faults = [found for number in range(how_many) if (found := race(worlds.translation, worlds.work / f"race-{number}"))]
+    found = [race(worlds.translation, worlds.work / f"race-{number}") for number in range(how_many)]
+    faults = [fault for fault in found if fault]
     print(f"{how_many} races of two writers in {time.monotonic() - start:.0f} s: {len(faults)} faults")
     for fault in faults:
         print(f"FAULT race: {fault}")

@@ -13,6 +13,8 @@ from fairseq_llrnn.features.feature_table import FeatureTable, are_rows
 from fairseq_llrnn.features.signatures import Signatures
 from fairseq_llrnn.files.numbers import LARGEST_STORED_LOG, LARGEST_VALUE
 
+TOLERANCE = 1e-6  # of the sum of probabilities
+
 
 def read_array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.ndarray:
     """The row of numbers with that name."""
@@ -23,13 +25,17 @@ def read_array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.n
 
 
 def check_log_weights(log_weights: np.ndarray, size: int) -> None:
-    """Raise ValueError unless they are `size` log weights: some finite, none NaN or +inf."""
+    """Raise ValueError unless they are `size` log probabilities: some finite, none NaN or +inf, of sum one."""
     if len(log_weights) != size:
         raise ValueError(f"log_weights: expected those of {size:,} words, found {len(log_weights):,}")
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
         raise ValueError("expected weights of which some are positive and all are finite")
     if (np.abs(log_weights[np.isfinite(log_weights)]) > LARGEST_STORED_LOG).any():
         raise ValueError(f"log_weights: expected logarithms up to {LARGEST_STORED_LOG:,.0f}, found larger ones")
+    with np.errstate(over="ignore"):
+        total = float(np.exp(log_weights).sum())
+    if not abs(total - 1.0) <= TOLERANCE:
+        raise ValueError(f"log_weights: expected those of probabilities, which sum to 1, found a sum of {total:g}")
 
 
 def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence[str]) -> Signatures:

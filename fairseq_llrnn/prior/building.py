@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.rules import KINDS, EvidenceRules
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
@@ -148,6 +148,11 @@ def _both_counts(options: PriorOptions, words: WordList) -> tuple[np.ndarray, Ma
         own = words.counts if counts is None else counts
         ordinary = zip(words.symbols, own.tolist(), words.specials, strict=True)
         all_counts = Counter({symbol: count for symbol, count, special in ordinary if not special})
+    if texts and counts is not None and not counts[~words.specials].any():
+        raise DataError(
+            f"{', '.join(texts)}: expected counts, found none for any word of the dictionary; give the text that the "
+            "dictionary was made from, tokenised in the same way"
+        )
     return words.counts_with_ends() if counts is None else counts, all_counts
 
 

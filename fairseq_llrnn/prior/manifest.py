@@ -9,6 +9,7 @@ from typing import Any
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.files.atomic_write import set_aside
 from fairseq_llrnn.files.special_files import refuse_special
+from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.prior.part import KINDS, Part
 
 FORMAT = "fairseq_llrnn prior"
@@ -67,7 +68,7 @@ def part_class(name: str) -> type[Part]:
     kind = name.partition(".")[0]
     if kind not in KINDS:
         raise PriorError(
-            f"the prior has a part {name!r}, expected one of {', '.join(sorted(KINDS))}; import the module "
-            f"that defines it, with @fairseq_llrnn.prior.register_part({kind!r}), before the prior is read"
+            f"the prior has a part {shown(name)}, expected one of {', '.join(sorted(KINDS))}; import the module "
+            f"that defines it, with @fairseq_llrnn.prior.register_part({shown(kind)}), before the prior is read"
         )
     return KINDS[kind]

@@ -25,7 +25,13 @@ from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.building import build
-from fairseq_llrnn.prior.options import BackgroundOptions, EvidenceOptions, OpenOptions, PriorOptions, TranslationOptions
+from fairseq_llrnn.prior.options import (
+    BackgroundOptions,
+    EvidenceOptions,
+    OpenOptions,
+    PriorOptions,
+    TranslationOptions,
+)
 from fairseq_llrnn.prior.prior import Prior
 
 LONGEST_MESSAGE = 1500  # characters

@@ -49,6 +49,7 @@ class Reader:
     file: str
     samples: tuple[bytes, ...]
     read: Callable[[Path], Any]
+    names_file: bool = True  # whether each of its messages does
 
 
 def words() -> WordList:
@@ -70,24 +71,34 @@ VALUES = "chat\tValence:Pleasant\t0.75\nmer\tValence:Pleasant\t0.5\nmer\tSize:Lo
 WEIGHTS = "le\t3\nchat\t1.5\nmer\t0\n"
 PATTERNS = "[patterns]\nnumber = '\\d+([.,]\\d+)*'\nplural = '\\w+s'\n"
 EVIDENCE_MAP = "1,000\t1 000\nkph\tkilomètres heure\n"
-GRAMMAR = "%depth 4\n%length 9\nS -> N V [0.5] | N V S [0.5]\n# a comment\nN -> 'le' \"chat\" [2] | 'la mer' [1]\n  | 'un' [1e-3]\nV -> 'voit' [1]\n"
+GRAMMAR = (
+    "%depth 4\n%length 9\nS -> N V [0.5] | N V S [0.5]\n# a comment\n"
+    "N -> 'le' \"chat\" [2] | 'la mer' [1]\n  | 'un' [1e-3]\nV -> 'voit' [1]\n"
+)
 REGULAR = "( le | la )? (chat | mer){1,3} voit* [^le la] . \",\"? # comment\n"
 FST = "0 1 le 0.5\n1 2 chat\n1 2 mer 1e-2\n2 1 <eps> 3\n2 0.25\n"
 FAILING = "0 1 le 0.5\n1 2 chat\n1 2 mer 1e-2\n2 0.25\nfail 1 root 2\n"
 PROBABILITIES = "weights probabilities\n0 1 le 0.5\n0 1 la 0.25\n1 2 chat 1\n2 1\n"
 SPELLED = "%separator , .\nle\nla\n"
-MOSES = "0 ||| le chat ||| lm= -3.5 tm= -1 -2 ||| -6.5\n0 ||| la mer ||| lm= -4 tm= -1 -3 ||| -8\n1 ||| un chat ||| lm= -1 tm= 0 0 ||| -1\n"
+MOSES = (
+    "0 ||| le chat ||| lm= -3.5 tm= -1 -2 ||| -6.5\n0 ||| la mer ||| lm= -4 tm= -1 -3 ||| -8\n"
+    "1 ||| un chat ||| lm= -1 tm= 0 0 ||| -1\n"
+)
 JSON_LINES = (
     '{"id": 0, "source": "the cat", "hypotheses": [{"text": "le chat", "score": -1.5, "features": {"lm": -3}}]}\n'
     '{"id": 1, "source": "", "hypotheses": [{"text": "la mer", "score": -2, "features": {"lm": -1}}]}\n'
 )
-FAIRSEQ = "S-0\tthe cat\nT-0\tle chat\nH-0\t-0.5\tle chat\nD-0\t-0.5\tle chat\nP-0\t-0.1 -0.2 -0.3\nS-1\tthe sea\nT-1\tla mer\nH-1\t-1\tla mer\nD-1\t-1\tla mer\nP-1\t-1 -1 -1\n"
+FAIRSEQ = (
+    "S-0\tthe cat\nT-0\tle chat\nH-0\t-0.5\tle chat\nD-0\t-0.5\tle chat\nP-0\t-0.1 -0.2 -0.3\n"
+    "S-1\tthe sea\nT-1\tla mer\nH-1\t-1\tla mer\nD-1\t-1\tla mer\nP-1\t-1 -1 -1\n"
+)
 FACTS = (
     '{"copies": [{"kind": "number", "french": "12", "seen": false}], "agreements": [{"form": "verte", "seen": true}]}\n'
     '{"copies": []}\n'
 )
 SCORES = (
-    '{"llrnn rescore": 1, "inputs": {"list": "ab"}}\n{"scores": {"lm": [[-1.5, null], [-2.0]]}, "notes": {"lm": {"unknown": 2}}}\n'
+    '{"llrnn rescore": 1, "inputs": {"list": "ab"}}\n'
+    '{"scores": {"lm": [[-1.5, null], [-2.0]]}, "notes": {"lm": {"unknown": 2}}}\n'
 )
 
 
@@ -158,7 +169,8 @@ def readers() -> list[Reader]:
     return [
         text("dictionary", "dict.txt", load_dictionary, dictionary),
         text("text", "text", lambda path: read_sentences([path], words()), TEXT),
-        text("counted text", "text", _counted, TEXT),
+        # what a text lacks for n-grams is said of the option
+        Reader("counted text", "text", (TEXT.encode(),), _counted, names_file=False),
         text("parallel text", "text", _parallel, TEXT),
         Reader("treebank", "a.conllu", (CONLLU.encode(), gzip.compress(CONLLU.encode(), mtime=0)), _conllu),
         text("lexicon", "lexicon.tsv", lambda path: read_tsv_lexicon(path, lowercase=True), LEXICON),
@@ -176,7 +188,7 @@ def readers() -> list[Reader]:
         text("facts", "facts.jsonl", lambda path: read_facts(str(path), [["12", "verte"], ["mer"]]), FACTS),
         text("report", "system", _system, "le chat\nla mer\n", FAIRSEQ),
         text("n-best list", "nbest", _nbest, MOSES, JSON_LINES, FAIRSEQ),
-        Reader("weights of models", "w.json", (_weights_json(),), lambda path: read_weights_file(path, ["lm", "words"])),
+        Reader("weights of models", "w.json", (_weights_json(),), lambda p: read_weights_file(p, ["lm", "words"])),
         text("scores", "scores", _scores, SCORES),
     ]
 

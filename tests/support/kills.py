@@ -158,7 +158,9 @@ class Stopper:
         self.subject.prepare(place)
         return place
 
-    def _run(self, place: Path, kill_after: float | None = None, disk: int | None = None, code: int | None = 0) -> Result:
+    def _run(
+        self, place: Path, kill_after: float | None = None, disk: int | None = None, code: int | None = 0
+    ) -> Result:
         arguments = self.subject.arguments(place)
         return self.shell.run(self.subject.command, *arguments, kill_after=kill_after, disk=disk, code=code)
 

@@ -21,7 +21,8 @@ def race(translation: TranslationWorld, place: Path) -> str:
     rng = random.Random(place.name)
     commands = []
     for number in (1, 2):
-        dictionary = ["--dict", translation.world.data / "dict.txt", "--count-text", translation.world.place / "train.txt"]
+        world = translation.world
+        dictionary = ["--dict", world.data / "dict.txt", "--count-text", world.place / "train.txt"]
         options = ["--top-words", 10 * number, "--background", f"ngram:{number + 1}"]
         commands.append(["prior", *dictionary, *options, "--out", place / "prior"])
     return _together(commands, rng) or _is_one_of_them(place)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
-from hostile_checkpoints import checkpoint_targets
 from fuzzing import fuzz
+from hostile_checkpoints import checkpoint_targets
 from kills import Stopper, Subject, priors, rescorings, trainings
 from races import race
 from shell import Shell

@@ -22,6 +22,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from fairseq.tasks.translation import TranslationTask
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
@@ -276,7 +277,9 @@ def name_of(cfg: Any, part: str) -> str:
 
 
 def _name(options: Any) -> str:
-    """Of the model or the task that has these options."""
+    """Of the model or the task that has these options; `None` for what holds none by name."""
+    if OmegaConf.is_list(options) or isinstance(options, list):
+        return str(None)
     get = getattr(options, "get", lambda name: getattr(options, name, None))
     return str(get("_name") or get("arch") or get("task"))
 
