@@ -6,6 +6,7 @@
 #   make test-unit         those that neither start fairseq nor run an example
 #   make lint              ruff and mypy
 #   make bench             the benchmarks, quick form
+#   make torture           damaged inputs, kills and full disks, at length (half an hour)
 #   make setup             .venv alone (Python 3.11, torch, fairseq, this package and all it can use)
 
 VENV := .venv
@@ -14,7 +15,7 @@ WORKERS := 2
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-translation test test-unit lint bench clean
+.PHONY: help setup demo demo-translation test test-unit lint bench torture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -48,6 +49,9 @@ bench: setup
 	python scripts/bench_generate.py --quick
 	python scripts/bench_memory.py --quick
 	python scripts/bench_prior.py --quick
+
+torture: setup
+	python scripts/torture.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
