@@ -25,13 +25,17 @@ def read_array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.n
 
 
 def check_log_weights(log_weights: np.ndarray, size: int) -> None:
-    """Raise ValueError unless they are `size` log probabilities: some finite, none NaN or +inf, of sum one."""
+    """Raise ValueError unless they are `size` log weights: some finite, none NaN or +inf."""
     if len(log_weights) != size:
         raise ValueError(f"log_weights: expected those of {size:,} words, found {len(log_weights):,}")
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
         raise ValueError("expected weights of which some are positive and all are finite")
     if (np.abs(log_weights[np.isfinite(log_weights)]) > LARGEST_STORED_LOG).any():
         raise ValueError(f"log_weights: expected logarithms up to {LARGEST_STORED_LOG:,.0f}, found larger ones")
+
+
+def check_probabilities(log_weights: np.ndarray) -> None:
+    """Raise ValueError unless these are logarithms of numbers that sum to one."""
     with np.errstate(over="ignore"):
         total = float(np.exp(log_weights).sum())
     if not abs(total - 1.0) <= TOLERANCE:

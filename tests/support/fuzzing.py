@@ -7,6 +7,7 @@ the seed, the target's name and i alone, so that a fault can be made again.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import random
@@ -114,6 +115,7 @@ def _batch(target: Target, name: str, numbers: range, seed: int, folder: Path, o
 
 
 def _feed(target: Target, name: str, numbers: range, seed: int, folder: Path, report: object) -> None:
+    faulthandler.disable()  # a death is reported below
     signal.signal(signal.SIGPROF, _too_slow)
     began = _virtual_memory()
     resource.setrlimit(resource.RLIMIT_AS, (began + MEMORY, began + MEMORY))
@@ -133,7 +135,8 @@ def _feed(target: Target, name: str, numbers: range, seed: int, folder: Path, re
             signal.setitimer(signal.ITIMER_PROF, 0)
         shutil.rmtree(place, ignore_errors=True)
         peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-        record = {"number": number, "outcome": found, "seconds": time.process_time() - start, "memory": peak, "what": what}
+        seconds = time.process_time() - start
+        record = {"number": number, "outcome": found, "seconds": seconds, "memory": peak, "what": what}
         print(json.dumps(record), file=report, flush=True)  # type: ignore[call-overload]
 
 
