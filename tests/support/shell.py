@@ -124,6 +124,8 @@ class Shell:
         with tempfile.TemporaryDirectory() as place:
             files = {name: os.path.join(place, name) for name in ("stdin", "stdout", "stderr")}
             Path(files["stdin"]).write_text(stdin, encoding="utf-8")
+            for name in ("stdout", "stderr"):  # one that is killed at once may not have made them
+                Path(files[name]).touch()
             request: dict[str, Any] = {"command": command, "args": [str(a) for a in args], **files}
             request |= {"cwd": str(cwd or ROOT), "variables": dict(variables or {}), "processes": processes}
             if processes > 1:
