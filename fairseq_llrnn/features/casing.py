@@ -17,6 +17,8 @@ SYNONYMS = {"tur": "tr", "aze": "az", "azj": "az", "azb": "az", "lit": "lt"}  # 
 CODE = re.compile(r"([A-Za-z]{2,3})([-_][A-Za-z0-9]+)*")  # tr, tur, tr_TR
 
 DOT = "\u0307"  # a combining dot above
+# marks below or inside a letter may stand before the dot (After_I of SpecialCasing.txt)
+_DOTTED = re.compile(f"I([\u0316-\u0319\u031c-\u0320\u0323-\u0333\u0339-\u033c]*){DOT}")
 _ABOVE = 230  # the combining class of accents above
 _WITH_ACCENT = {"Ì": f"i{DOT}\u0300", "Í": f"i{DOT}\u0301", "Ĩ": f"i{DOT}\u0303"}
 
@@ -41,7 +43,7 @@ def language_of(code: str | None) -> str | None:
 def lower(text: str, language: str | None = None) -> str:
     """The text in lower case. `language`: of `language_of`."""
     if language in TURKIC:
-        text = text.replace("I" + DOT, "i").replace("İ", "i").replace("I", "ı")
+        text = _DOTTED.sub(r"i\1", text).replace("İ", "i").replace("I", "ı")
     elif language in LITHUANIAN:
         text = _keep_dots(text)
     return text.lower()

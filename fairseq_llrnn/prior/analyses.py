@@ -66,7 +66,9 @@ def complete_analyses(
 
 
 def with_values(lexicon: Lexicon, options: PriorOptions) -> Lexicon:
-    """The lexicon with the features of --values, which are never guessed."""
+    """A lexicon's features and those of --values, which are never guessed; the lexicon itself stays as it is."""
+    united = Lexicon()
+    united.update(lexicon)
     for path in as_paths(options.values):
-        lexicon.update(read_values(path, lowercase=not options.keep_case, language=language_of(options.lower)))
-    return lexicon
+        united.update(read_values(path, lowercase=not options.keep_case, language=language_of(options.lower)))
+    return united

@@ -84,7 +84,7 @@ def complete(
     guesses = {word: guesser.guess(word) for word in asked}
     completed = Lexicon()
     for word in dict.fromkeys((*lexicon, *guesses)):
-        completed.add(word, guesses.get(word) or lexicon.features(word))
+        completed.add(word, guesses[word] if word in guesses else lexicon.features(word))
     completed.notes.update(lexicon.notes)
     guessed = lacking.copy()
     guessed[crossed] = True

@@ -15,6 +15,8 @@ TABLE = [
     ("tr", "ISPARTA", "ısparta"),
     ("az", "I" + DOT + "zmir", "izmir"),
     ("tr", "Ağrı", "ağrı"),
+    ("tr", "I\u0323" + DOT, "i\u0323"),  # a mark below may stand before the dot
+    ("tr", "I" + GRAVE + DOT, "ı" + GRAVE + DOT),
     (None, "ISPARTA", "isparta"),
     (None, "İ", "i" + DOT),
     ("el", "ΟΔΥΣΣΕΥΣ", "οδυσσευς"),

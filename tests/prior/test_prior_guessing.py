@@ -11,6 +11,7 @@ from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior.analyses import with_values
 from fairseq_llrnn.prior.guessing import complete
 from fairseq_llrnn.prior.parts import GuessesPart, OpenVocabularyPart
 
@@ -49,6 +50,26 @@ def test_a_word_that_training_shows_once_is_guessed_without_its_own_analysis() -
     options = replace(OPTIONS, lexicon=strange)
     assert morphology(Prior.build(SYMBOLS, options), NOUNS[0]) == {"POS:NOUN": 1.0}
     assert morphology(Prior.build(SYMBOLS, replace(options, guess="off")), NOUNS[0]) == {"POS:ADV": 1.0}
+
+
+def test_a_guess_of_nothing_takes_the_place_of_an_analysis_too() -> None:
+    """Every word has a feature of its own, so that an ending of many words says nothing."""
+    lexicon = Lexicon()
+    for word in (*NOUNS, *VERBS):
+        lexicon.add(word, [f"Lemma:{word}"])
+    words = WordList(SYMBOLS, COUNTS)
+    found = complete(lexicon, words, COUNTS, ~words.specials)
+    assert found.guessed[SYMBOLS.index("szemek")] and not found.lexicon.features("szemek")
+
+
+def test_values_do_not_change_the_lexicon_that_they_join(tmp_path: Path) -> None:
+    values = tmp_path / "values.tsv"
+    values.write_text("halek\tSize:Log\t0.5\n", encoding="utf-8")
+    lexicon = Lexicon()
+    lexicon.add("halek", ["POS:NOUN"])
+    united = with_values(lexicon, PriorOptions(values=values))
+    assert dict(united.features("halek")) == {"POS:NOUN": 1.0, "Size:Log": 0.5}
+    assert dict(lexicon.features("halek")) == {"POS:NOUN": 1.0}
 
 
 def test_words_of_the_lexicon_keep_their_analyses_if_training_lacks_them() -> None:
