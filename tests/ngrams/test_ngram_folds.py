@@ -1,6 +1,7 @@
 """Held-out n-grams: folds that numpy and torch agree on, models that have not seen them, in one automaton."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -173,12 +174,21 @@ def test_options_out_of_range(options: dict, said: str) -> None:
 def test_n_grams_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = Sentences.of(random_text(1))
     many = len(estimate(sentences, WORDS, 3))
-    monkeypatch.setattr(memory, "physical_memory", lambda: memory.BYTES_PER_NGRAM * many * 4)
+    monkeypatch.setattr(memory, "memory_limit", lambda: memory.BYTES_PER_NGRAM * many * 7)
     ngram_from_text(sentences, WORDS, 3, folds=3)
     with pytest.raises(DataError) as error:
         ngram_from_text(sentences, WORDS, 3, folds=4)
-    assert str(error.value).startswith(f"ngram:3: {many:,} n-grams and of 4 folds need 0.0 GB, found a machine with")
+    assert str(error.value).startswith(f"ngram:3: {many:,} n-grams and of 4 folds need 0.0 GB, found 0.0 GB that")
     assert "(--ngram-prune 0 1 3), say --folds 0 if the network" in str(error.value)
+
+
+def test_the_limit_of_memory_is_the_lowest_of_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = memory.memory_limit()
+    container, unlimited = tmp_path / "memory.max", tmp_path / "max"
+    container.write_text(f"{machine // 2}\n", encoding="ascii")
+    unlimited.write_text("max\n", encoding="ascii")
+    monkeypatch.setattr(memory, "CGROUP_LIMITS", (str(tmp_path / "absent"), str(unlimited), str(container)))
+    assert memory.memory_limit() == machine // 2
 
 
 def test_a_text_in_blocks_has_the_same_n_grams(monkeypatch: pytest.MonkeyPatch) -> None:
