@@ -73,9 +73,14 @@ def read_arrays(path: Path, raw: mmap.mmap | bytearray) -> dict[str, np.ndarray]
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            return {member.filename.removesuffix(MEMBER): _read(member, raw) for member in archive.infolist()}
+            members = archive.infolist()
     except NotImplementedError as error:  # zip of a later version
         raise ValueError(f"{path.name}: {error}") from None
+    arrays = {member.filename.removesuffix(MEMBER): member for member in members}
+    total = sum(member.file_size for member in members if member.compress_type == zipfile.ZIP_STORED)
+    if total > len(raw):  # members in the same place, each of which could be copied
+        raise ValueError(f"{path.name}: expected members of {len(raw):,} bytes at most, found {total:,}; they overlap")
+    return {name: _read(member, raw) for name, member in arrays.items()}
 
 
 def _read(member: zipfile.ZipInfo, raw: mmap.mmap | bytearray) -> np.ndarray:

@@ -192,6 +192,20 @@ def test_members_outside_of_the_file(saved: Path, field: str) -> None:
     refused(saved, "expected")
 
 
+def test_members_that_overlap(saved: Path) -> None:
+    """A short file would fill the memory with copies of one member."""
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w") as archive:
+        archive.writestr("log_weights.npy", npy(described("(5000,)"), bytes(40_000)))
+        [first] = archive.infolist()
+        for number in range(20):
+            again = copy.copy(first)
+            again.filename = f"log_weights{number}.npy"
+            archive.filelist.append(again)
+    (saved / "arrays.npz").write_bytes(raw.getvalue())
+    refused(saved, "arrays.npz: expected members of")
+
+
 def refused(saved: Path, message: str) -> None:
     """The hash fits; one PriorError says what is wrong."""
     path = saved / "prior.json"
