@@ -14,14 +14,18 @@ MOST_PIECES = 100_000  # characters and groups when repeats are written out: bel
 # An escaped character, a set of characters, the beginning of a group, its end, a repeat, or anything else
 _PIECE = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<call>\(\?(?:R|[+-]?\d|&|P[>&]))|(?P<begin>\()|(?P<end>\))"
-    r"|\{(?P<least>\d*)(?:,\d*)?\}|.",
+    r"|\{(?P<least>[0-9]*)(?:,[0-9]*)?\}|.",
     re.DOTALL,
 )
-_VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
+_VERBOSE = re.compile(r"\(\?[a-zA-Z0-9-]*x")
+_BROKEN_REPEAT = re.compile(r"\{[0-9,]*[\s#]")  # the package reads `{ 2 0 }` in (?x) as 20
 
 
 def refused(expression: str) -> str | None:
     """What is wrong with an expression, for a message; None for one that may be compiled."""
+    is_verbose = _VERBOSE.search(expression) is not None
+    if is_verbose and _BROKEN_REPEAT.search(expression):
+        return "has a blank or a comment in a repeat; write repeats as {3} or {2,5}, also after (?x)"
     groups = [0]  # the pieces of each open group
     last = 0  # those of what a repeat would repeat
     product = 1
@@ -36,14 +40,14 @@ def refused(expression: str) -> str | None:
             groups = groups or [0]
             groups[-1] += last
         elif found["least"] is not None:
-            times = int(found["least"][:9] or 0)
+            times = int(found["least"].lstrip("0")[:9] or 0)
             groups[-1] += last * max(times - 1, 0)
             last *= max(times, 1)
             product *= max(times, 1)
         else:
             groups[-1] += 1
             last = 1
-    pieces = len(expression) * product if _VERBOSE.search(expression) else sum(groups)
+    pieces = len(expression) * product if is_verbose else sum(groups)
     if pieces > MOST_PIECES:
         return f"has more than {MOST_PIECES:,} characters when its repeats are written out; repeat less, or use + or *"
     return None

@@ -111,11 +111,17 @@ def test_calls_of_groups_are_refused(tmp_path: Path, expression: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     ["a{1000000000}", "(?:(?:a?){10000}){10000}", "((((a|b)?){30}){50,}){60,90}", r"(?x) (?:a{900} # )\n\n){900}"]
-    + ["(?:a[)\\]]{400}b){500}", "a{99999999999999999999}", "a{300}){400}"],
+    + ["(?:a[)\\]]{400}b){500}", "a{99999999999999999999}", "a{300}){400}", "a{0000000000020000000}"],
 )
 def test_repeats_that_would_fill_the_memory_are_refused(tmp_path: Path, expression: str) -> None:
     """They are written out when they are compiled: 4 GB for the first ones."""
     with pytest.raises(OptionError, match=r"pattern 'a' .* has more than 100,000 characters when its repeats"):
+        load(tmp_path, f"[patterns]\na = '''{expression}'''\n")
+
+
+@pytest.mark.parametrize("expression", ["(?x)a{ 2000000000 }", "(?V1x)a{2#\n000000000}", "(?x:a{2 000000000})"])
+def test_broken_repeats_are_refused(tmp_path: Path, expression: str) -> None:
+    with pytest.raises(OptionError, match=r"pattern 'a' .* has a blank or a comment in a repeat; write repeats as"):
         load(tmp_path, f"[patterns]\na = '''{expression}'''\n")
 
 
