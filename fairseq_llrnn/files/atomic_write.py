@@ -12,6 +12,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -51,8 +52,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
     Raises OSError.
     """
-    recover(path)
-    with temporary_folder(path) as temporary:
+    with temporary_folder(path, partial(_put_back, path)) as temporary:
         new = temporary / NEW
         new.mkdir()
         yield new
@@ -103,9 +103,9 @@ def set_aside(path: Path) -> Path | None:
 
 def recover(path: Path) -> None:
     """Remove what killed writers of the folder `path` left, but put back what they had set aside."""
+    remove_leftovers(path.parent, path.name.__eq__, partial(_put_back, path))
 
-    def rescue(leftover: Path) -> None:
-        if (leftover / EARLIER).is_dir() and not os.path.lexists(path):
-            os.replace(leftover / EARLIER, path)
 
-    remove_leftovers(path.parent, path.name.__eq__, rescue)
+def _put_back(path: Path, leftover: Path) -> None:
+    if (leftover / EARLIER).is_dir() and not os.path.lexists(path):
+        os.replace(leftover / EARLIER, path)

@@ -46,13 +46,22 @@ def temporary_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
             temporary.unlink(missing_ok=True)
 
 
+def _leave(leftover: Path) -> None:
+    """Nothing of it is worth to be rescued."""
+
+
 @contextmanager
-def temporary_folder(path: Path) -> Iterator[Path]:
+def temporary_folder(path: Path, rescue: Callable[[Path], None] = _leave) -> Iterator[Path]:
     """A new folder beside `path`, for the files that become `path`; removed at the end with all that it then holds.
 
-    It holds a file LOCK. Raises OSError.
+    It holds a file LOCK.
+
+    Args:
+        rescue: as of `remove_leftovers`.
+
+    Raises OSError.
     """
-    remove_leftovers(path.parent, path.name.__eq__)
+    remove_leftovers(path.parent, path.name.__eq__, rescue)
     while True:
         folder = path.with_name(temporary_name(path.name))
         folder.mkdir()
@@ -68,10 +77,9 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 
 
 def _new(path: Path) -> BinaryIO | None:
-    """A new file, locked; None if another process took it for a leftover before it was."""
+    """A new file, locked; None if another process took it for a leftover before it was, and removes it."""
     file = open(path, "xb")  # noqa: SIM115
-    lock(file.fileno())
-    if os.fstat(file.fileno()).st_nlink:
+    if not is_held(file.fileno()) and os.fstat(file.fileno()).st_nlink:
         return file
     file.close()
     return None
@@ -95,9 +103,7 @@ def is_held(descriptor: int) -> bool:
     return False
 
 
-def remove_leftovers(
-    folder: Path, is_name: Callable[[str], bool], rescue: Callable[[Path], None] = lambda leftover: None
-) -> None:
+def remove_leftovers(folder: Path, is_name: Callable[[str], bool], rescue: Callable[[Path], None] = _leave) -> None:
     """Remove the temporaries that processes left which live no more; what cannot be removed stays.
 
     Args:

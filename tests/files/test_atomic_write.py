@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 from killed import killed_before
 
-from fairseq_llrnn.files import atomic_write
+from fairseq_llrnn.files import atomic_write, leftovers
 from fairseq_llrnn.files.atomic_write import exchange, set_aside, whole_binary, whole_file, whole_folder
 from fairseq_llrnn.files.leftovers import LOCK, lock, temporary_folder, temporary_name
 
@@ -90,6 +91,48 @@ def test_what_was_set_aside_is_put_back_before_the_next_is_written(
         raise OSError("full")
     assert content(path) == "old"
     assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_what_is_set_aside_at_the_last_moment_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer is killed while ours looks for leftovers: whichever search finds them rescues what is in them."""
+    path, search = tmp_path / "folder", leftovers.remove_leftovers
+    write_folder(path, "old")
+
+    def search_later(*given: Any) -> None:
+        if path.exists():
+            leftover = tmp_path / temporary_name("folder")
+            leftover.mkdir()
+            (leftover / LOCK).touch()
+            os.replace(path, leftover / atomic_write.EARLIER)
+        search(*given)
+
+    monkeypatch.setattr(leftovers, "remove_leftovers", search_later)
+    with pytest.raises(OSError, match="full"), whole_folder(path):
+        raise OSError("full")
+    assert content(path) == "old" and os.listdir(tmp_path) == ["folder"]
+
+
+@pytest.mark.parametrize("make", [leftovers.temporary_file, leftovers.temporary_folder])
+def test_a_new_temporary_that_another_process_takes_for_a_leftover(
+    make: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has locked it before we could, and is about to remove it: we take another name."""
+    taken: list[tuple[Path, BinaryIO]] = []
+
+    def open_late(path: Path, mode: str) -> BinaryIO:
+        file: BinaryIO = open(path, mode)  # noqa: SIM115
+        if mode == "xb" and not taken:
+            taken.append((path, open(path, "rb")))  # noqa: SIM115
+            assert lock(taken[0][1].fileno())
+        return file
+
+    monkeypatch.setattr(leftovers, "open", open_late, raising=False)
+    with make(tmp_path / "name") as made:
+        [(path, file)] = taken
+        path.unlink()
+        file.close()
+        ours = made[1] if isinstance(made, tuple) else made / LOCK
+        assert ours.exists()
 
 
 def test_an_error_leaves_what_was_there(both_ways: str, tmp_path: Path) -> None:
