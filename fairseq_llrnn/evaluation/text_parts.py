@@ -11,15 +11,18 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.text_bits import LineScore
 from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.files.shards import Part, Shard, in_order
+from fairseq_llrnn.files.shards import SHARD, Part, Shard, count, described, in_order, log_prob, records, refused_as
+from fairseq_llrnn.files.text_lines import place
 
 NAME, VERSION = "llrnn score", 1
+DAMAGED = "expected a whole part, found one that ends early or was changed; run its shard again"
 OPEN = "--open"  # among the inputs: whether unknown words are spelled
 
 
@@ -53,7 +56,7 @@ def write_part(
     """
     many = scored = 0
     with whole_file(path) as file:
-        file.write(json.dumps({NAME: VERSION, "shard": str(shard), "inputs": dict(inputs)}) + "\n")
+        file.write(json.dumps({NAME: VERSION, "inputs": {**inputs, SHARD: str(shard)}}) + "\n")
         for piece in pieces:
             many += 1
             if piece is not None:
@@ -75,11 +78,11 @@ def merged(paths: Sequence[str]) -> Iterator[LineScore]:
     for number in range(many):
         piece = next(pieces[number % len(parts)], None)
         if piece is None:
-            raise _damaged(parts[number % len(parts)].path)
+            raise DataError(f"{parts[number % len(parts)].path}: {DAMAGED}")
         yield from piece
     for part, rest in zip(parts, pieces, strict=True):
         if next(rest, None) is not None:
-            raise _damaged(part.path)
+            raise DataError(f"{part.path}: {DAMAGED}")
 
 
 def was_open(path: str) -> bool:
@@ -89,38 +92,22 @@ def was_open(path: str) -> bool:
 
 def _described(path: str) -> Part:
     """What a file is a part of, from its first line and its last one."""
-    try:
-        with open(path, "rb") as file:
-            first = json.loads(file.readline())
-            if first[NAME] != VERSION:
-                raise ValueError
-            shard = Shard.parse(first["shard"])
-            inputs = {str(name): str(value) for name, value in first["inputs"].items()}
-            last = b""
-            for line in file:
-                last = line
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise DataError(f"{path}: expected what `llrnn score --shard` wrote, found something else") from None
-    try:
-        end = json.loads(last)
-        inputs |= {"pieces": str(int(end["pieces"])), "text": str(end["text"])}
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise _damaged(path) from None
-    return Part(path, shard, inputs)
+    part = described(path, NAME, VERSION)
+    number = 1
+    end: Any = None
+    for number, end in records(path, DAMAGED):  # noqa: B007
+        pass
+    with refused_as(f"{place(path, number)}: {DAMAGED}"):
+        return replace(part, inputs={**part.inputs, "pieces": str(count(end["pieces"])), "text": str(end["text"])})
 
 
 def _pieces(path: str) -> Iterator[list[LineScore]]:
-    with open(path, encoding="utf-8") as file:
-        for line in itertools.islice(file, 1, None):
-            try:
-                record = json.loads(line)
-                if "pieces" in record:
-                    return
-                yield [_unpacked(values) for values in record["lines"]]
-            except (ValueError, KeyError, TypeError, RecursionError):
-                raise _damaged(path) from None
+    for number, record in itertools.islice(records(path, DAMAGED), 1, None):
+        with refused_as(f"{place(path, number)}: {DAMAGED}"):
+            if "pieces" in record:
+                return
+            piece = [_unpacked(values) for values in record["lines"]]
+        yield piece
 
 
 def _packed(line: LineScore) -> list[Any]:
@@ -129,12 +116,15 @@ def _packed(line: LineScore) -> list[Any]:
 
 
 def _unpacked(values: list[Any]) -> LineScore:
+    """Raises ValueError or TypeError for what is no scored line."""
     number, words, unknown, *logs, too_long_for = values
-    log_probs, spelt = ([-math.inf if x is None else float(x) for x in row] for row in logs)
+    log_probs, spelt = ([log_prob(x) for x in row] for row in logs)
+    for word in words:
+        word.encode()  # half of a character, too, is a ValueError
+    if isinstance(words, str) or not all(isinstance(u, bool) for u in unknown):
+        raise ValueError
     if too_long_for is None and not len(words) == len(unknown) == len(log_probs) - 1 == len(spelt):
         raise ValueError
-    return LineScore(number, words, unknown, log_probs, spelt, too_long_for)
-
-
-def _damaged(path: str) -> DataError:
-    return DataError(f"{path}: expected a whole part, found one that ends early or was changed; run its shard again")
+    return LineScore(
+        count(number), words, unknown, log_probs, spelt, None if too_long_for is None else count(too_long_for)
+    )

@@ -3,20 +3,31 @@
 What is divided is a row of pieces (batches of sentences), numbered from 0; shard i of N, counted from 1, has the pieces
 i − 1, i − 1 + N, i − 1 + 2N, … So shards take about equally long, and no piece is cut: what a shard computes of a piece
 is, bit for bit, what a run without shards would have computed.
+
+What a shard writes is JSON lines. The first one says what it is a part of: {"COMMAND": 1, "inputs": {"shard": …}}.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_LOG_PROB
+from fairseq_llrnn.files.special_files import refuse_special
+from fairseq_llrnn.files.text_lines import place
 
 MOST = 10_000
 EXAMPLE = "3/16"
+SHARD = "shard"  # among the inputs of a part
+MAX_LINE_BYTES = 1 << 26  # of a part: some thousand sentences; what is longer is another kind of file
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,68 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file that a part's content depends on. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def described(path: str, command: str, version: int) -> Part:
+    """What a file is a part of, from its first line.
+
+    Raises:
+        DataError: it cannot be read, or is not what this version of `command --shard` writes.
+    """
+    expected = f"expected what `{command} --shard` wrote, found something else"
+    record: Any
+    _, record = next(records(path, expected), (1, None))
+    with refused_as(f"{path}: {expected}"):
+        if record[command] != version:
+            raise ValueError
+        inputs = {str(name): str(value) for name, value in record["inputs"].items()}
+        return Part(path, Shard.parse(inputs.pop(SHARD)), inputs)
+
+
+def records(path: str, expected: str) -> Iterator[tuple[int, Any]]:
+    """Line numbers, from 1, and the JSON of each line of a part; a last one that a stop has cut short is none.
+
+    Raises:
+        DataError: it cannot be read; what is no JSON, with the message `expected` and the line.
+    """
+    refuse_special(path, may_be_pipe=False)
+    try:
+        with open(path, "rb") as file:
+            number = 0
+            while (line := file.readline(MAX_LINE_BYTES + 1)).endswith(b"\n") or len(line) > MAX_LINE_BYTES:
+                number += 1
+                with refused_as(f"{place(path, number)}: {expected}"):
+                    if len(line) > MAX_LINE_BYTES:
+                        raise ValueError
+                    record = json.loads(line)
+                yield number, record
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
+
+
+@contextmanager
+def refused_as(message: str) -> Iterator[None]:
+    """What goes wrong as untrusted JSON is looked at is a DataError with this message."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise DataError(message) from None
+
+
+def log_prob(value: object) -> float:
+    """A log-probability from JSON, null being −inf. Raises ValueError for what is none."""
+    if value is None:
+        return -math.inf
+    if type(value) not in (int, float) or not abs(value) <= LARGEST_LOG_PROB:  # type: ignore[arg-type]
+        raise ValueError
+    return float(value)  # type: ignore[arg-type]
+
+
+def count(value: object) -> int:
+    """A count from JSON. Raises ValueError for what is none."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError
+    return value
 
 
 def in_order(parts: Sequence[Part]) -> list[Part]:

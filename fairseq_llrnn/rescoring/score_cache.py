@@ -17,9 +17,12 @@ from typing import Any, BinaryIO
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.leftovers import is_held
+from fairseq_llrnn.files.shards import MAX_LINE_BYTES, count, log_prob
+from fairseq_llrnn.files.special_files import refuse_special
 
-VERSION = 1
+NAME, VERSION = "llrnn rescore", 1
 Scores = dict[str, list[list[float]]]  # by model: the scores of each sentence's hypotheses
+Notes = Mapping[str, Mapping[str, int]]  # by model: what was counted
 
 
 class ScoreFile:
@@ -46,7 +49,7 @@ class ScoreFile:
             self._file.seek(end)
             self._file.truncate()
             if not end:
-                self._write({"llrnn rescore": VERSION, "inputs": dict(inputs)})
+                self._write({NAME: VERSION, "inputs": dict(inputs)})
         except DataError:
             self.close()
             raise
@@ -60,16 +63,18 @@ class ScoreFile:
     def _look_through(self, inputs: Mapping[str, str]) -> int:
         """Where the last whole line ends."""
         end = 0
-        for number, line in enumerate(self._file, 1):
-            if not line.endswith(b"\n"):
+        for number, line in enumerate(iter(lambda: self._file.readline(MAX_LINE_BYTES + 1), b""), 1):
+            if not line.endswith(b"\n") and len(line) <= MAX_LINE_BYTES:
                 break
             try:
+                if len(line) > MAX_LINE_BYTES:
+                    raise ValueError
                 record = json.loads(line)
                 if number == 1:
                     self._check(record, inputs)
                 else:
-                    self._count(record)
-            except (ValueError, KeyError, TypeError, AttributeError):
+                    self._count(*checked(record))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise DataError(
                     f"{self.path}, line {number}: expected the scores of a run that was stopped, found something else; "
                     "remove the file to start again, or give another --out"
@@ -78,7 +83,7 @@ class ScoreFile:
         return end
 
     def _check(self, record: Any, inputs: Mapping[str, str]) -> None:
-        if record["llrnn rescore"] != VERSION:
+        if record[NAME] != VERSION:
             raise ValueError
         then = record["inputs"]
         others = sorted(name for name in {*then, *inputs} if then.get(name) != inputs.get(name))
@@ -88,14 +93,14 @@ class ScoreFile:
                 "give the same ones to go on, remove the file to start again, or give another --out"
             )
 
-    def _count(self, record: Any) -> None:
-        first, *_ = record["scores"].values()
+    def _count(self, scores: Scores, notes: Notes) -> None:
+        first, *_ = scores.values()
         self.sentences += len(first)
         self.hypotheses += sum(map(len, first))
-        for model, notes in record["notes"].items():
-            self.notes.setdefault(model, Counter()).update(notes)
+        for model, counted in notes.items():
+            self.notes.setdefault(model, Counter()).update(counted)
 
-    def append(self, scores: Scores, notes: Mapping[str, Mapping[str, int]]) -> None:
+    def append(self, scores: Scores, notes: Notes) -> None:
         """Add a chunk; on disk when this returns."""
         record = {
             "scores": {
@@ -104,7 +109,7 @@ class ScoreFile:
             },
             "notes": {model: dict(counted) for model, counted in notes.items()},
         }
-        self._count(record)
+        self._count(scores, notes)
         self._write(record)
 
     def _write(self, record: Mapping[str, Any]) -> None:
@@ -133,8 +138,21 @@ class ScoreFile:
         self.close()
 
 
+def checked(record: Any) -> tuple[Scores, Notes]:
+    """The scores of a chunk, which are of the same hypotheses for every model, and what was counted, from a line.
+
+    Raises ValueError, KeyError, TypeError or AttributeError for what is none.
+    """
+    scores = {model: [[log_prob(score) for score in row] for row in rows] for model, rows in record["scores"].items()}
+    notes = {model: {k: count(n) for k, n in counted.items()} for model, counted in record["notes"].items()}
+    if len({tuple(map(len, rows)) for rows in scores.values()}) != 1 or not {*notes} <= {*scores}:
+        raise ValueError
+    return scores, notes
+
+
 def _open_locked(path: Path) -> BinaryIO:
     """The file, empty if it was not there; raises DataError where another process has it."""
+    refuse_special(path, may_be_pipe=False)
     while True:
         file = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")  # noqa: SIM115
         if is_held(file.fileno()):

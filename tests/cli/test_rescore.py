@@ -173,11 +173,19 @@ def test_shards_are_the_whole(
         done = llrnn("rescore", *options, "--shard", f"{number}/3", "--out", tmp_path / f"part{number}")
         assert done.out.startswith(f"shard {number}/3: ") and done.code == 0, done.err
     parts = [tmp_path / f"part{number}" for number in (3, 1, 2)]
+    parts[0] = parts[0].rename(f"{places[2]}.scores")  # where a run without shards keeps its own
+    kept = parts[0].read_bytes()
     merged = llrnn("rescore", *options, "--merge", *parts, "--out", places[2], "--nbest-out", places[3])
+    assert parts[0].read_bytes() == kept
     assert (merged.code, merged.out, merged.err) == (0, whole.out, whole.err)
     assert [place.read_bytes() for place in places[2:]] == [place.read_bytes() for place in places[:2]]
     missing = llrnn("rescore", *options, "--merge", *parts[:2], "--out", places[2])
     assert missing.error == "expected all 3 shards, found 2; missing: 2/3; run those, too, and give all files"
+    options = ("--path", tmp_path / "absent.pt", "--nbest", nbest)
+    assert llrnn("rescore", *options, "--merge", *parts, "--out", places[2]).error == (
+        f"--path {tmp_path}/absent.pt: cannot be read: No such file or directory; give the checkpoint that the shards "
+        "were given"
+    )
 
 
 def test_stdin_and_stdout(shell: Shell, checkpoint: Path) -> None:

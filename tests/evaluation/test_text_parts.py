@@ -1,6 +1,7 @@
 """Scores of a text in parts: bit for bit those of the whole, and nothing but a whole text."""
 
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.text_bits import LineScore, sum_of
 from fairseq_llrnn.evaluation.text_parts import HashedLines, merged, was_open, write_part
+from fairseq_llrnn.files import shards
 from fairseq_llrnn.files.shards import Shard
 
 LINES = [
@@ -20,6 +22,7 @@ LINES = [
     LineScore(6, ["12"], [False], [-math.pi, -math.e], [0.0]),
 ]
 PIECES = [LINES[:2], LINES[2:3], LINES[3:5], LINES[5:]]
+DAMAGED = "expected a whole part, found one that ends early or was changed; run its shard again"
 INPUTS = {"--path": "1a", "--open": "True"}
 
 
@@ -63,14 +66,56 @@ def test_files_that_are_no_parts(tmp_path: Path) -> None:
     whole = Path(two).read_bytes()
     for cut in range(whole.index(b"\n") + 1, len(whole) - 1):
         Path(two).write_bytes(whole[:cut])
-        assert says(one, two) == (
-            f"{two}: expected a whole part, found one that ends early or was changed; run its shard again"
-        )
+        assert says(one, two).endswith(f": {DAMAGED}") and str(two) in says(one, two)
     kept = whole.splitlines(keepends=True)
     for lines in ([kept[0], *kept[2:]], [*kept[:2], *kept[1:]]):
         Path(two).write_bytes(b"".join(lines))
-        assert says(one, two).startswith(f"{two}: expected a whole part")
+        assert says(one, two) == f"{two}: {DAMAGED}"
     for text in ("", "{}\n", "[" * 9999, '{"llrnn score": 2}\n', '{"llrnn score": 1, "shard": "x", "inputs": {}}\n'):
         Path(two).write_text(text)
         assert says(one, two) == f"{two}: expected what `llrnn score --shard` wrote, found something else"
     assert "no: cannot be read: No such file or directory; check the path" in says(one, str(tmp_path / "no"))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b'{"lines": [[3, ["\xff"], [false], [-1, -1], [0], null]]}',
+        b'{"lines": [[3, ["\\ud800"], [false], [-1, -1], [0], null]]}',
+        b'{"lines": [[3, [7], [false], [-1, -1], [0], null]]}',
+        b'{"lines": [[3, "w", [false], [-1, -1], [0], null]]}',
+        b'{"lines": [[3, ["w"], [2], [-1, -1], [0], null]]}',
+        b'{"lines": [[3, ["w"], [false], [-1, -Infinity], [0], null]]}',
+        b'{"lines": [[3, ["w"], [false], [-1, 1e999], [0], null]]}',
+        b'{"lines": [[3, ["w"], [false], [-1, NaN], [0], null]]}',
+        b'{"lines": [[3, ["w"], [false], [-1, -1e308], [0], null]]}',
+        b'{"lines": [[3, ["w"], [false], ["-1", -1], [0], null]]}',
+        b'{"lines": [["3", ["w"], [false], [-1, -1], [0], null]]}',
+        b'{"lines": [[3, ["w"], [], [], [], Infinity]]}',
+        b'{"lines": {"a": 1}}',
+        b"3",
+        b"[" * 99999,
+    ],
+)
+def test_what_no_model_has_said(tmp_path: Path, record: bytes) -> None:
+    one, two = write(tmp_path / "1", "1/2"), write(tmp_path / "2", "2/2")
+    lines = Path(two).read_bytes().splitlines(keepends=True)
+    Path(two).write_bytes(lines[0] + record + b"\n" + b"".join(lines[2:]))
+    assert says(one, two) == f"{two}, line 2: {DAMAGED}"
+
+
+@pytest.mark.parametrize("pieces", ["Infinity", "-1", "1e9", "true", "null", '"4"'])
+def test_how_many_pieces_there_are(tmp_path: Path, pieces: str) -> None:
+    one, two = write(tmp_path / "1", "1/2"), write(tmp_path / "2", "2/2")
+    Path(two).write_text(Path(two).read_text(encoding="utf-8").replace('"pieces": 4', f'"pieces": {pieces}'))
+    assert says(one, two) == f"{two}, line 4: {DAMAGED}"
+
+
+def test_what_would_never_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, what in ((str(tmp_path / "pipe"), "a pipe"), ("/dev/zero", "a device")):
+        assert says(path) == f"{path}: expected a file, found {what}; copy what you want to be read to a file"
+    one = write(tmp_path / "1", "1/1", inputs={})
+    Path(one).write_bytes(Path(one).read_bytes() + b"{" + b" " * 600)
+    monkeypatch.setattr(shards, "MAX_LINE_BYTES", 500)
+    assert says(one) == f"{one}, line 7: {DAMAGED}"

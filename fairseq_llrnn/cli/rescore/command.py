@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.output import has_place, output_error
 from fairseq_llrnn.cli.places import check_place
-from fairseq_llrnn.cli.rescore.models import add_models, check_models, checkpoints, chosen, files_of, load_models
+from fairseq_llrnn.cli.rescore.models import add_models, check_models, chosen, digests, files_of, load_models
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
 from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.tables import many, note
@@ -21,7 +21,7 @@ from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.leftovers import temporary_folder
-from fairseq_llrnn.files.shards import file_digest
+from fairseq_llrnn.files.shards import SHARD, file_digest
 
 if TYPE_CHECKING:
     from fairseq_llrnn.evaluation.corpus_metrics import Comparison, CorpusMetric
@@ -159,9 +159,9 @@ def _score_shard(args: argparse.Namespace, job: "Job") -> None:
 def _merge(args: argparse.Namespace, job: "Job", path: Path) -> "ScoreFile":
     from fairseq_llrnn.rescoring.merging import merge_scores
 
-    files = {"list": job.lists.file, "source": job.source, **checkpoints(args)}
+    files = {"list": job.lists.file, "source": job.source}
     given = {name: file_digest(file) for name, file in files.items() if file is not None}
-    scores = merge_scores(job, args.merge, given, path)
+    scores = merge_scores(job, args.merge, given | digests(args), list(chosen(args)), path)
     note_scores(job, scores)
     return scores
 
@@ -189,7 +189,7 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
             _check_same_kind(dev, job)
             dev_scores = held.enter_context(closing(_score(args, dev, models, score_files[1])))
             weighing, on_dev = _tune(args, job, dev, weighing, dev_scores, metric)
-        scored = _merge(args, job, score_files[0]) if args.merge else _score(args, job, models, score_files[0])
+        scored = _merge(args, job, scratch / "merged") if args.merge else _score(args, job, models, score_files[0])
         scores = held.enter_context(closing(scored))
         changed, own, best = _write(args, job, scores, weighing)
         if job.references is not None:
@@ -214,7 +214,6 @@ def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) 
 
 def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], path: Path) -> "ScoreFile":
     """All scores of a job: those that `path` holds already, and the others."""
-    from fairseq_llrnn.rescoring.merging import SHARD
     from fairseq_llrnn.rescoring.rescoring import WHOLE, score_list
     from fairseq_llrnn.rescoring.score_cache import ScoreFile
 

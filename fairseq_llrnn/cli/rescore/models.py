@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from fairseq_llrnn.cli.model_options import PARTS, add_places
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.shards import file_digest
+from fairseq_llrnn.files.special_files import refuse_special
 
 if TYPE_CHECKING:
     from fairseq_llrnn.rescoring.rescoring import Job, Model
@@ -76,9 +78,20 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
     return models
 
 
-def checkpoints(args: argparse.Namespace) -> dict[str, Path]:
-    """The models' files by the options that name them."""
-    return {f"--{MODELS[name][0]}path": Path(path) for name, path in chosen(args).items()}
+def digests(args: argparse.Namespace) -> dict[str, str]:
+    """Of the checkpoints, by the options that name them. Raises DataError for one that cannot be read."""
+    found = {}
+    for name, path in chosen(args).items():
+        option = f"--{MODELS[name][0]}path"
+        refuse_special(path, may_be_pipe=False)
+        try:
+            found[option] = file_digest(Path(path))
+        except OSError as error:
+            raise DataError(
+                f"{option} {path}: cannot be read: {error.strerror or error}; give the checkpoint that the shards were "
+                "given"
+            ) from error
+    return found
 
 
 def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
