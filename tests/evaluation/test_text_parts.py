@@ -100,7 +100,13 @@ def test_files_that_are_no_parts(tmp_path: Path) -> None:
 def test_what_no_model_has_said(tmp_path: Path, record: bytes) -> None:
     one, two = write(tmp_path / "1", "1/2"), write(tmp_path / "2", "2/2")
     lines = Path(two).read_bytes().splitlines(keepends=True)
-    Path(two).write_bytes(lines[0] + record + b"\n" + b"".join(lines[2:]))
+
+    def change(record: bytes) -> None:
+        Path(two).write_bytes(lines[0] + record + b"\n" + b"".join(lines[2:]))
+
+    change(b'{"lines": [[3, ["w"], [false], [-1, null], [0], null]]}')
+    assert len(list(merged([one, two]))) == len(LINES)
+    change(record)
     assert says(one, two) == f"{two}, line 2: {DAMAGED}"
 
 

@@ -129,20 +129,26 @@ def test_files_that_are_no_shards(job: Job, tmp_path: Path) -> None:
     "record",
     [
         '{"scores": {}, "notes": {}}',
-        '{"scores": {"model": [["x"], []]}, "notes": {}}',
-        '{"scores": {"model": [[-1e999], []]}, "notes": {}}',
-        '{"scores": {"model": [[NaN], []]}, "notes": {}}',
-        '{"scores": {"model": [[true], []]}, "notes": {}}',
-        '{"scores": {"model": [[-1], []]}, "notes": {"model": {"words": Infinity}}}',
-        '{"scores": {"model": [[-1], []]}, "notes": {"other": {"words": 1}}}',
-        '{"scores": {"model": [[-1], []], "lm": [[-1], []]}, "notes": {}}',
+        '{"scores": {"model": [[], ["x"]]}, "notes": {}}',
+        '{"scores": {"model": [[], [-1e999]]}, "notes": {}}',
+        '{"scores": {"model": [[], [NaN]]}, "notes": {}}',
+        '{"scores": {"model": [[], [true]]}, "notes": {}}',
+        '{"scores": {"model": [[], [-1]]}, "notes": {"model": {"words": Infinity}}}',
+        '{"scores": {"model": [[], [-1]]}, "notes": {"other": {"words": 1}}}',
+        '{"scores": {"model": [[], [-1]], "lm": [[], [-1]]}, "notes": {}}',
     ],
 )
 def test_what_a_model_cannot_have_said(job: Job, tmp_path: Path, record: str) -> None:
-    """The one chunk of the second shard has two hypotheses, then one."""
+    """The first chunk of the second shard: a sentence without hypotheses, then one with one."""
     one, two = (write(job, tmp_path / f"part{i}", f"{i}/2") for i in (1, 2))
     lines = Path(two).read_bytes().splitlines(keepends=True)
-    Path(two).write_bytes(lines[0] + record.encode() + b"\n" + b"".join(lines[2:]))
+
+    def change(record: str) -> None:
+        Path(two).write_bytes(lines[0] + record.encode() + b"\n" + b"".join(lines[2:]))
+
+    change('{"scores": {"model": [[], [-1]]}, "notes": {"model": {"words": 1}}}')
+    merge_scores(job, [one, two], GIVEN, ["model"], tmp_path / "merged").close()
+    change(record)
     assert says(job, one, two) == f"{two}, line 2: {DAMAGED}"
 
 
