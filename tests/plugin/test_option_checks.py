@@ -86,6 +86,16 @@ def test_options_that_do_not_go_together(begin: str, options: list[str], message
         parser(False).parse_args([*(SEARCH if options else []), *options])
 
 
+@pytest.mark.parametrize("options", [["--checkpoint-suffix=-s"], ["--checkpoint-shard-count", "2"]])
+def test_names_that_fairseq_completes_are_not_looked_for(options: list[str]) -> None:
+    """It opens model-s.pt, or model-s_part0.pt."""
+    assert parser(False).parse_args(["--path", "model.pt", *options]).path == "model.pt"
+
+
+def test_places_that_only_fairseq_knows_are_not_looked_for() -> None:
+    parser(False).parse_args(["--path", "s3://models/a.pt|s3://models/b.pt"])
+
+
 def test_batches_have_a_size_in_training() -> None:
     with pytest.raises(OptionError, match="expected --max-tokens or --batch-size, found neither"):
         parser(True).parse_args([])

@@ -37,6 +37,11 @@ def _is_file(path: str) -> bool:
     return os.path.isfile(path) or "://" in path
 
 
+def _are_files(paths: str) -> bool:
+    """Several, as fairseq parts them; of those on other machines, it says itself what is wrong."""
+    return "://" in paths or all(map(_is_file, paths.split(os.pathsep)))
+
+
 def _are_betas(text: object) -> bool:
     found = _literal(str(text))
     return isinstance(found, (tuple, list)) and len(found) == 2 and all(_is_number(x) and 0 <= x < 1 for x in found)
@@ -86,7 +91,7 @@ CHECKS: dict[str, Check] = {
     "diversity_rate": _off_or(0),
     "lm_weight": FINITE,
     "path": (
-        lambda paths: all(map(_is_file, paths.split(os.pathsep))),
+        _are_files,
         f"checkpoints that are there, several with {os.pathsep} between them",
     ),
     "lm_path": FILE,
@@ -136,6 +141,13 @@ CHECKS: dict[str, Check] = {
 }
 
 
+FILES_OF_PARTS = ("path", "restore_file")  # with a suffix, fairseq opens model-s.pt for model.pt
+
+
+def _in_parts(values: dict[str, Any]) -> bool:
+    return bool(values.get("checkpoint_suffix")) or (values.get("checkpoint_shard_count") or 1) > 1
+
+
 def check_when_parsed(parser: ArgumentParser) -> None:
     """Let a parser check what it parses. Its parse_known_args, which parse_args calls, raises OptionError."""
     parse = parser.parse_known_args
@@ -153,6 +165,8 @@ def check_options(args: Namespace) -> None:
     values = vars(args)
     for name, (fits, expected) in CHECKS.items():
         value = values.get(name)
+        if name in FILES_OF_PARTS and _in_parts(values):
+            continue
         if value is not None and not fits(value):
             raise OptionError(f"--{name.replace('_', '-')}: expected {expected}, found {_shown(value)}")
     _check_together(values)
