@@ -151,6 +151,17 @@ def test_records_that_share_their_bytes_are_refused(load: object, tmp_path: Path
         load(str(path))
 
 
+def test_encrypted_records_are_refused(load: object, tmp_path: Path) -> None:
+    path = write(tmp_path / "secret.pt", 30)
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"PK\1\2") + 8] |= 1
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"secret\.pt: refused: .* found encrypted records"):
+        load(str(path))
+    assert damage(str(path)) is None
+    assert newest_whole([path]) is None
+
+
 @pytest.mark.parametrize("kind", ["a folder", "a pipe", "a device"])
 def test_what_is_no_file_is_not_read(kind: str, load: object, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.pt"

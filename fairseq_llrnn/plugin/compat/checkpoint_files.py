@@ -33,6 +33,10 @@ def check_file(path: str) -> None:
         return
     with zipfile.ZipFile(path) as archive:
         records = archive.infolist()
+    if any(record.flag_bits & 1 for record in records):
+        raise DataError(
+            f"{path}: refused: expected a checkpoint that fairseq saved, found encrypted records; use one that is not"
+        )
     packed = [record.filename for record in records if record.compress_type != zipfile.ZIP_STORED]
     if any("/code/" in name for name in packed):
         raise DataError(f"{path}: refused: expected a checkpoint that fairseq saved, found a TorchScript archive")
@@ -66,7 +70,7 @@ def damage(path: str) -> str | None:
         return None if bad is None else f"its record {bad} is damaged"
     except DataError:
         return None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:  # names that are no text
         return f"it is cut short or damaged: {error}"
     except OSError as error:
         return error.strerror or str(error)
