@@ -56,7 +56,7 @@ def take(monkeypatch: pytest.MonkeyPatch) -> Take:
 def test_a_saved_prior_says_its_fingerprint(world: World, trained: Path) -> None:
     for folder in sorted(path.parent for path in world.data.glob("*/prior.json")):
         assert read_description(folder)[FINGERPRINT] == Prior.load(folder).fingerprint, folder
-    of_weights = fingerprint_in(read_checkpoint(trained / "checkpoint_best.pt"))
+    of_weights = fingerprint_in(read_checkpoint(trained / "checkpoint_best.pt"), "best.pt")
     assert of_weights == Prior.load(world.prior("prior")).fingerprint
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.plugin.compat.checkpoint_files import check_file
+from fairseq_llrnn.plugin.compat.checkpoint_tensors import check_tensors
 
 
 def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,7 +25,9 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(path: str, arg_overrides: Any = None, **passed_on: Any) -> Any:  # as of load_checkpoint_to_cpu
         def read(overrides: Any) -> Any:
             check_file(path)
-            return load(path, overrides, **passed_on) if overrides is not None else load(path, **passed_on)
+            state = load(path, overrides, **passed_on) if overrides is not None else load(path, **passed_on)
+            check_tensors(path, state)
+            return state
 
         try:
             return read(arg_overrides)

@@ -197,7 +197,7 @@ def _find_prior(path: str, state: Mapping[str, Any] | None, named: str | None, r
         return search([Path(was)], is_prior(None))
     beside_data = [Path(prior_folder(None, data))] if named is None else []
     around = places_of(was, _save_dir(state), path)
-    return search(chain(beside_data, around, priors_in(data_folder(data))), is_prior(fingerprint_in(state)))
+    return search(chain(beside_data, around, priors_in(data_folder(data))), is_prior(fingerprint_in(state, path)))
 
 
 def _find_data(path: str, state: Mapping[str, Any], task: Any, prior: Path | None) -> Search:

@@ -22,6 +22,7 @@ from typing import Any
 
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
+from fairseq_llrnn.head.fingerprint import in_hex
 from fairseq_llrnn.prior.manifest import FINGERPRINT, JSON_FILE, SOURCE_HASH, read_description
 
 logger = logging.getLogger(__name__)
@@ -94,11 +95,11 @@ def priors_in(folder: str) -> Iterator[Path]:
         return
 
 
-def fingerprint_in(state: Mapping[str, Any]) -> str | None:
-    """That of the prior that a checkpoint's weights were trained with."""
+def fingerprint_in(state: Mapping[str, Any], path: str) -> str | None:
+    """That of the prior that a checkpoint's weights were trained with. Raises DataError: no fingerprint."""
     for name, saved in state["model"].items():
         if name.endswith("head.prior_fingerprint"):
-            return "".join(f"{byte:02x}" for byte in saved.flatten().float().round().long().tolist())
+            return in_hex(saved, path)
     return None
 
 
