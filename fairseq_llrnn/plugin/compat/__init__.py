@@ -3,6 +3,7 @@
     own_tasks.py         all of it, for our tasks alone
     safe_checkpoints.py  checkpoints are read as data (checkpoint_errors.py: what is wrong with one)
     checkpoint_files.py  what a checkpoint's file must look like before it is read
+    checkpoint_tensors.py what is read of it is no larger than the file
     whole_checkpoints.py checkpoints are written whole, and the newest whole one is gone on from
     safe_eval.py         options written as Python are not run
     user_errors.py       a user's error is one line
