@@ -13,7 +13,16 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError
 
 MOST_OF_A_PIPE = 1 << 26  # bytes of a file that is read as a whole
+FOLDER, PIPE = "a folder", "a pipe"
 _OF_THE_KERNEL = ("/proc", "/sys")
+
+
+def kind_of(found: os.stat_result) -> str | None:
+    """What is no ordinary file, in words; None for one."""
+    if stat.S_ISREG(found.st_mode):
+        return "a file that the kernel makes up" if _is_made_up(found.st_dev) else None
+    kinds = ((stat.S_ISDIR, FOLDER), (stat.S_ISFIFO, PIPE), (stat.S_ISSOCK, "a socket"))
+    return next((name for is_kind, name in kinds if is_kind(found.st_mode)), "a device")
 
 
 def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
@@ -26,16 +35,9 @@ def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
         found = os.stat(path)
     except (OSError, ValueError):
         return
-    kind = None
-    if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
-        kind = None if os.path.realpath(path) == os.devnull else "a device"
-    elif stat.S_ISSOCK(found.st_mode):
-        kind = "a socket"
-    elif stat.S_ISFIFO(found.st_mode):
-        kind = None if may_be_pipe else "a pipe"
-    elif stat.S_ISREG(found.st_mode) and _is_made_up(found.st_dev):
-        kind = "a file that the kernel makes up"
-    if kind is not None:
+    kind = kind_of(found)
+    is_welcome = kind in (None, FOLDER) or kind == PIPE and may_be_pipe  # a folder cannot be opened
+    if not is_welcome and os.path.realpath(path) != os.devnull:
         expected = "a file or a pipe" if may_be_pipe else "a file"
         raise DataError(f"{path}: expected {expected}, found {kind}; copy what you want to be read to a file")
 

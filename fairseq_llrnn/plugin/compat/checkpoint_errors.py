@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +37,7 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
             if said and _can(lambda: read(None)):
                 raise OptionError(
                     f"--model-overrides {said}: expected options of the model in {path} and values "
-                    f"that they can have, such as \"{{'data': 'DATA-BIN'}}\", found others ({_first_line(error)}); "
+                    f"that they can have, such as \"{{'data': 'DATA-BIN'}}\", found others ({in_one_line(error)}); "
                     "correct them"
                 ) from None
             raise DataError(_diagnosis(path, error)) from None
@@ -62,9 +61,10 @@ def _can(call: Callable[[], object]) -> bool:
     return True
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0].strip()[:160]}" if lines else type(error).__name__
+def in_one_line(error: Exception) -> str:
+    """Its kind, and what it says, shortened."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text if len(text) < 160 else text[:160] + '…'}" if text else type(error).__name__
 
 
 def _diagnosis(path: str, error: Exception) -> str:
@@ -105,7 +105,7 @@ def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
         except (RuntimeError, ValueError, TypeError, AttributeError, KeyError, AssertionError) as error:
             found = str(error).splitlines()
             is_misfit = bool(found) and found[0].startswith("Error(s) in loading state_dict")
-            why = found[1].strip() if is_misfit and len(found) > 1 else _first_line(error)
+            why = found[1].strip() if is_misfit and len(found) > 1 else in_one_line(error)
             if said := _overrides(arg_overrides):
                 raise OptionError(
                     f"--model-overrides {said}: expected options with which {':'.join(paths)} can be "
@@ -122,16 +122,12 @@ def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's load_checkpoint, with which a training begins: a first checkpoint that is absent becomes
-    OptionError, weights that do not fit the model DataError."""
+    """Wrap fairseq's load_checkpoint, with which a training begins: two first checkpoints become OptionError,
+    weights that do not fit the model DataError. That the first one is there, option_checks.py has seen."""
 
     @functools.wraps(load)
     def wrapper(cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
         first = cfg.finetune_from_model
-        if first is not None and not os.path.exists(first):
-            raise OptionError(
-                f"--finetune-from-model {first}: expected a checkpoint, found no such file; correct the path"
-            )
         if first is not None and cfg.restore_file != "checkpoint_last.pt":
             raise OptionError(
                 f"--finetune-from-model: expected no other checkpoint to begin from, found --restore-file "

@@ -7,14 +7,13 @@ could ask for memory that the file does not have.
 from __future__ import annotations
 
 import os
-import stat
 import zipfile
 import zlib
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.special_files import kind_of
 
 ZIP_MAGIC = b"PK"
-_KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
 
 def check_file(path: str) -> None:
@@ -25,9 +24,8 @@ def check_file(path: str) -> None:
         DataError: something else than a file; compressed records; records that are larger than the file.
         zipfile.BadZipFile: cut short or damaged.
     """
-    mode = os.stat(path).st_mode
-    if not stat.S_ISREG(mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "a device")
+    kind = kind_of(os.stat(path))
+    if kind is not None:
         raise DataError(f"{path}: expected a checkpoint, found {kind}; give the .pt file that training wrote")
     if not _is_zip(path):
         return

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
+from fairseq_llrnn.plugin.compat.checkpoint_errors import in_one_line
 from fairseq_llrnn.plugin.compat.moved_folders import (
     Search,
     fingerprint_in,
@@ -236,7 +237,7 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
     except (OmegaConfBaseException, RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
         # a checkpoint's weights and options are input like any other: whatever they lack shows up here
         raise DataError(
-            f"{path}: expected weights that fit the model which its options describe, found {_first_line(error)}; use "
+            f"{path}: expected weights that fit the model which its options describe, found {in_one_line(error)}; use "
             "a whole checkpoint, saved by this version"
         ) from None
     for name, weights in models[0].named_parameters():
@@ -264,11 +265,6 @@ def read_checkpoint(path: str) -> dict[str, Any]:
             "that training wrote"
         )
     return state
-
-
-def _first_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text if len(text) < 160 else text[:160] + '…'}" if text else type(error).__name__
 
 
 def name_of(cfg: Any, part: str) -> str:
