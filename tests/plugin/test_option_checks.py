@@ -21,6 +21,8 @@ VALUES = [
     ("--sampling-topk", "0"),
     ("--sampling-topp", "1.5"),
     ("--diverse-beam-groups", "0"),
+    ("--gen-subset", ""),
+    ("--train-subset", ""),
     ("--adam-betas", "(0.9)"),
     ("--model-overrides", "{"),
     ("--path", "."),
@@ -35,6 +37,7 @@ VALUES = [
 ]
 TOGETHER = [
     ("--path", [], "expected a checkpoint, found none"),
+    ("--nbest 6", ["--nbest", "6"], "expected at most --beam 5, as many as a search keeps"),
     ("--nbest 1", ["--sampling"], "expected as many as --beam 5 with --sampling"),
     ("--sampling-topk", ["--sampling-topk", "3"], "expected --sampling beside it"),
     ("--diverse-beam-groups 2", ["--diverse-beam-groups", "2"], "a divisor of --beam 5"),

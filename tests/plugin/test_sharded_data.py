@@ -10,6 +10,7 @@ from shell import Shell, assert_says
 from tiny_world import EVERY_SENTENCE, World, build, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.plugin.compat.data_folders import check_first_folder
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +93,15 @@ def test_folders_that_do_not_belong_together(shell: Shell, world: World, folders
     (other / "dict.txt").write_text("\n".join(words[::-1]) + "\n", encoding="utf-8")
     found = shell.run("fairseq-train", *arguments(world, f"{first}:{other}"), code=1)
     assert_says(found, f"{other}/dict.txt: expected the words of {first}/dict.txt", "--srcdict")
+
+
+def test_a_first_folder_that_is_none(world: World, tmp_path: Path) -> None:
+    """The commonest slip; fairseq looked for its files with a stack trace."""
+    _, *rest = world.train_args()
+    with pytest.raises(DataError, match="preprocess made, found no such folder; check its name"):
+        build([tmp_path / "nowhere", *rest])
+
+
+def test_a_first_folder_without_words(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"preprocess made, found no dict.fr.txt in it; check its name"):
+        check_first_folder(f"{tmp_path}:elsewhere", ["dict.fr.txt"])

@@ -14,6 +14,22 @@ from fairseq import utils
 from fairseq_llrnn.errors import DataError
 
 
+def check_first_folder(data: str, dictionaries: Sequence[str]) -> None:
+    """Raise DataError unless the first data folder has these files, before fairseq looks for them.
+
+    Args:
+        data: the folders, with colons between them. dictionaries: the names of their files, as far as they are known.
+    """
+    folder = utils.split_paths(data)[0]
+    missing = [name for name in dictionaries if not os.path.isfile(os.path.join(folder, name))]
+    if missing or not os.path.isdir(folder):
+        found = f"no {missing[0]} in it" if os.path.isdir(folder) else "no such folder"
+        raise DataError(
+            f"{folder}: expected the data folder that fairseq-preprocess made, found {found}; check its name, or "
+            "preprocess the text first"
+        )
+
+
 def check_folders(data: str, dictionaries: Sequence[str]) -> None:
     """Raise DataError unless all data folders are there and those with dictionaries have the words of the first.
 

@@ -92,7 +92,7 @@ CHECKS: dict[str, Check] = {
     "lm_weight": FINITE,
     "path": (
         _are_files,
-        f"checkpoints that are there, several with {os.pathsep} between them",
+        f"checkpoints (files, not folders) that are there, several with {os.pathsep} between them",
     ),
     "lm_path": FILE,
     "input": (lambda path: path == "-" or os.path.exists(path), "a file that is there, or - for what is typed"),
@@ -101,6 +101,9 @@ CHECKS: dict[str, Check] = {
         lambda text: isinstance(_literal(text) if isinstance(text, str) else text, dict),
         "a dictionary of Python, such as \"{'data': 'folder'}\"",
     ),
+    # data
+    "gen_subset": (bool, "a data set, such as test"),
+    "train_subset": (bool, "a data set, such as train"),
     # batches
     "max_tokens": POSITIVE,
     "max_tokens_valid": POSITIVE,
@@ -200,6 +203,9 @@ def _check_together(values: dict[str, Any]) -> None:
         raise OptionError(
             "--path: expected a checkpoint, found none; say which, e.g. --path checkpoints/checkpoint_best.pt"
         )
+    nbest = values.get("nbest")
+    if beam is not None and nbest is not None and nbest > beam:
+        raise OptionError(f"--nbest {nbest}: expected at most --beam {beam}, as many as a search keeps; raise --beam")
     if values.get("sampling") and values.get("nbest") != beam:
         raise OptionError(
             f"--nbest {values.get('nbest')}: expected as many as --beam {beam} with --sampling; make them equal"

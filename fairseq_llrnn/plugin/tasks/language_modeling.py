@@ -11,7 +11,7 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.compat.data_folders import check_folders
+from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.open_dictionary import open_words
 from fairseq_llrnn.plugin.data.rare_word_aliases import KnownWords, RareWordAliases
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
@@ -35,6 +35,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
     def setup_task(cls, args: Namespace, from_checkpoint: bool = False) -> "LLRNNLanguageModelingTask":
         """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate."""
         _refuse_unsupported(args)
+        check_first_folder(args.data, ["dict.txt"])
         task: LLRNNLanguageModelingTask = super().setup_task(args)
         check_folders(args.data, ["dict.txt"])
         task.prior = load_task_prior(args, task.dictionary, "dict.txt")

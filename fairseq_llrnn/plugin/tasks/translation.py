@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.table import MAX_SLOTS
-from fairseq_llrnn.plugin.compat.data_folders import check_folders
+from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.loading import data_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import open_source, open_target, open_words
 from fairseq_llrnn.plugin.data.evidence_data import UnknownAliases
@@ -93,6 +93,8 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
                 raise OptionError(
                     f"--{name.replace('_', '-')} {getattr(cfg, name)}: expected a share from 0 to below 1, e.g. 0.1"
                 )
+        known = [language for language in (cfg.source_lang, cfg.target_lang) if language is not None]
+        check_first_folder(cfg.data, [f"dict.{language}.txt" for language in known])
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
         task.warned_of = set()
         check_folders(cfg.data, [f"dict.{language}.txt" for language in (cfg.source_lang, cfg.target_lang)])
