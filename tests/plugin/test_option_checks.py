@@ -15,7 +15,7 @@ VALUES = [
     *[(f"--{name}", "nan") for name in ("lenpen", "unkpen", "temperature", "clip-norm")],
     ("--temperature", "0"),
     ("--temperature", "-1"),
-    ("--lr", "0"),
+    ("--lr", "-1"),
     ("--update-freq", "0"),
     ("--seed", "4294967296"),
     ("--sampling-topk", "0"),
@@ -113,7 +113,7 @@ def test_batches_have_a_size_in_training() -> None:
             ["--valid-subset", "vaild"],
             ["expected the data set 'vaild'", "found test", "choose one of them"],
         ),
-        (["--lr", "-0.1"], ["--lr: expected a finite number above 0, found -0.1"]),
+        (["--lr", "-0.1"], ["--lr: expected a finite number of at least 0, found -0.1"]),
     ],
 )
 def test_through_fairseq(options: list[str], words: list[str], shell: Shell, world: World) -> None:

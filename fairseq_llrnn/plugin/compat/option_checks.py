@@ -119,7 +119,7 @@ CHECKS: dict[str, Check] = {
     "shard_id": NOT_NEGATIVE,
     # training
     "seed": (lambda value: 0 <= value < 2**32, "a number from 0 to 4294967295"),
-    "lr": _each(ABOVE_ZERO),
+    "lr": _each(NOT_BELOW_ZERO),  # with 0, a model stays what it is
     "update_freq": _each(POSITIVE),
     "max_epoch": NOT_NEGATIVE,
     "max_update": NOT_NEGATIVE,
