@@ -227,4 +227,4 @@ def _check_together(values: dict[str, Any]) -> None:
 
 def _shown(value: object) -> str:
     text = str(value[0] if isinstance(value, list) and len(value) == 1 else value)
-    return repr(text if len(text) <= 60 else f"{text[:60]}…") if isinstance(value, str) else text
+    return repr(text if len(text) <= 200 else f"{text[:200]}…") if isinstance(value, str) else text
