@@ -89,8 +89,10 @@ def test_translation_with_evidence(evidence: EvidenceWorld, expert_file: Path, p
     sample = evidence_batch(setting.task, SENTENCES, PREFIXES)
     assert_steps_agree(setting, sample)
     assert_the_loss_is_the_sum_over_words(setting, sample)
-    assert_found_scores_are_the_model_s(setting, sample)
-    assert_found_scores_are_the_model_s(setting, sample, sampling=True)
+    assert not SENTENCES[-1]  # an empty source has an empty translation, with certainty
+    searched = evidence_batch(setting.task, SENTENCES[:-1], PREFIXES[:-1])
+    assert_found_scores_are_the_model_s(setting, searched)
+    assert_found_scores_are_the_model_s(setting, searched, sampling=True)
 
 
 @pytest.mark.parametrize("sampled", [False, True])
