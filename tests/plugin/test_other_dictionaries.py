@@ -176,7 +176,7 @@ def test_an_older_checkpoint(generate: Generate, models: dict[str, Path], tmp_pa
 
 def test_a_checkpoint_that_is_missing(generate: Generate, models: dict[str, Path], tmp_path: Path) -> None:
     result = generate(models["ours"], tmp_path / "absent.pt", code=None)
-    assert result.code != 0 and f"Model file not found: {tmp_path}/absent.pt" in result.err
+    assert_says(result, "--path: expected checkpoints", f"{tmp_path}/absent.pt")
 
 
 def test_language_models(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
