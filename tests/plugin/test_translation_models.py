@@ -165,6 +165,7 @@ def test_named_architectures(
 ) -> None:
     """Their sizes, which an option of the same name overrules."""
     arguments = [*translation.task_args(), "--arch", arch, "--criterion", "log_linear", "--optimizer", "adam"]
+    arguments += ["--max-tokens", "128"]
     setting = build(arguments)
     assert getattr(setting.cfg.model, option) == value and setting.cfg.model.decoder_layers == layers
     assert build([*arguments, "--decoder-layers", "3"]).cfg.model.decoder_layers == 3
