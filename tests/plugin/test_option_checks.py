@@ -1,5 +1,6 @@
 """fairseq's own options: what would end in a trace, or never, is one line before fairseq looks at it."""
 
+import sys
 from argparse import ArgumentParser
 
 import pytest
@@ -99,7 +100,9 @@ def test_places_that_only_fairseq_knows_are_not_looked_for() -> None:
     parser(False).parse_args(["--path", "s3://models/a.pt|s3://models/b.pt"])
 
 
-def test_batches_have_a_size_in_training() -> None:
+def test_batches_have_a_size_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser(True).parse_args([])  # to build a model in Python
+    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train"])
     with pytest.raises(OptionError, match="expected --max-tokens or --batch-size, found neither"):
         parser(True).parse_args([])
     parser(True).parse_args(TRAINING)

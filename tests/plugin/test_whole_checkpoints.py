@@ -285,5 +285,5 @@ def test_wrong_overrides_are_not_the_checkpoints_fault(
     done = shell.run(
         "fairseq-eval-lm", *world.task_args(), "--path", path, "--model-overrides", overrides, code=1
     )
-    assert_says(done, f"--model-overrides {overrides}: expected options", str(path))
+    assert_says(done, "--model-overrides", overrides, "expected")
     assert "damaged" not in done.err

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
@@ -221,8 +222,13 @@ def _check_together(values: dict[str, Any]) -> None:
     shard, shards = values.get("shard_id") or 0, values.get("num_shards") or 1
     if shard >= shards:
         raise OptionError(f"--shard-id {shard}: expected a number below --num-shards {shards}; the first shard is 0")
-    if "max_update" in values and values.get("max_tokens") is None and size is None:
+    if _in_training_command() and "max_update" in values and values.get("max_tokens") is None and size is None:
         raise OptionError("expected --max-tokens or --batch-size, found neither; say how large batches are")
+
+
+def _in_training_command() -> bool:
+    """Whether this is fairseq-train itself: who builds a model in Python need not say how large batches are."""
+    return os.path.basename(sys.argv[0]) in ("fairseq-train", "train.py")
 
 
 def _shown(value: object) -> str:
