@@ -13,7 +13,7 @@ from fairseq_llrnn.features.feature_table import FeatureTable, are_rows
 from fairseq_llrnn.features.signatures import Signatures
 from fairseq_llrnn.files.numbers import LARGEST_STORED_LOG, LARGEST_VALUE
 
-TOLERANCE = 1e-6  # of the sum of probabilities
+LARGEST_TOTAL = 50.0  # of the logarithm of a sum of weights, in nats
 
 
 def read_array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.ndarray:
@@ -34,12 +34,15 @@ def check_log_weights(log_weights: np.ndarray, size: int) -> None:
         raise ValueError(f"log_weights: expected logarithms up to {LARGEST_STORED_LOG:,.0f}, found larger ones")
 
 
-def check_probabilities(log_weights: np.ndarray) -> None:
-    """Raise ValueError unless these are logarithms of numbers that sum to one."""
-    with np.errstate(over="ignore"):
-        total = float(np.exp(log_weights).sum())
-    if not abs(total - 1.0) <= TOLERANCE:
-        raise ValueError(f"log_weights: expected those of probabilities, which sum to 1, found a sum of {total:g}")
+def check_total(log_weights: np.ndarray) -> None:
+    """Raise ValueError where weights are so large together that sums with them, in float32, are no longer exact.
+
+    They sum to one, or, where a temperature above 1 has changed them, to at most the number of words.
+    """
+    largest = log_weights.max()
+    total = float(largest + np.log(np.exp(log_weights - largest).sum()))
+    if total > LARGEST_TOTAL:
+        raise ValueError(f"log_weights: expected a sum with a logarithm up to {LARGEST_TOTAL:g}, found {total:g}")
 
 
 def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence[str]) -> Signatures:

@@ -26,7 +26,7 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.features.signatures import Signatures
-from fairseq_llrnn.prior.arrays import check_log_weights, check_probabilities, read_array, read_signatures
+from fairseq_llrnn.prior.arrays import check_log_weights, check_total, read_array, read_signatures
 from fairseq_llrnn.prior.directory import SavedPrior, check_symbols, read_directory, unsound, write_directory
 from fairseq_llrnn.prior.expression import (
     Atom,
@@ -280,7 +280,7 @@ class Prior:
         if {len(weights), output.num_words, read.num_words} != {size}:
             raise PriorError(f"{folder}: its arrays and its dictionary differ in size; {REBUILD}")
         check_log_weights(weights, size)
-        check_probabilities(weights)
+        check_total(weights)
         return cls(saved.symbols, output, read, weights, description["settings"], saved.source_symbols, folder=folder)
 
 

@@ -57,10 +57,11 @@ def test_data_that_went_elsewhere(
     llrnn: Llrnn, untold: Path, commands: Commands, translation: TranslationWorld, tmp_path: Path
 ) -> None:
     state = read_checkpoint(untold)
-    state["cfg"]["task"].update(data="gone/data-bin")
+    state["cfg"]["task"].update(data="gone/data-bin", prior="gone/data-bin/prior")
     path = tmp_path / "moved.pt"
     torch.save(state, path)
-    moved, bare = tmp_path / "moved", tmp_path / "bare"
+    moved, bare = tmp_path / "far" / "moved", tmp_path / "far" / "bare"  # where nothing is looked for
+    moved.parent.mkdir()
     shutil.copytree(translation.data, moved)
     bare.mkdir()
     for name in ("dict.src.txt", "dict.tgt.txt"):
@@ -69,10 +70,10 @@ def test_data_that_went_elsewhere(
         found = llrnn(*there)
         assert (found.code, found.out) == (0, llrnn(*here).out), found.err
     for command in commands(path):
-        assert llrnn(*command).error == (
-            f"{path} was trained with the data folder 'gone/data-bin', but there is no {LANGUAGES} seen from here; "
-            "give the folder with --data DATA-BIN"
-        )
+        said = llrnn(*command).error
+        missing = f"but there is no {LANGUAGES} seen from here (nor in "
+        assert said.startswith(f"{path} was trained with the data folder 'gone/data-bin', {missing}")
+        assert said.endswith("; give the folder with --data DATA-BIN")
     for command in commands(path, "--data", bare):
         assert llrnn(*command).error == (
             f"--data {bare}: expected the folder of fairseq-preprocess, found no {LANGUAGES}; give another one"

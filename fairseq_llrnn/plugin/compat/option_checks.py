@@ -189,7 +189,7 @@ def no_such_split(split: str, folder: str) -> str:
 def _check_splits(values: dict[str, Any]) -> None:
     """Before training: fairseq speaks of another data set first, which it would ignore."""
     folder = str(values.get("data")).split(os.pathsep)[0]
-    if "max_update" not in values or values.get("disable_validation") or not os.path.isdir(folder):
+    if not _in_training_command() or values.get("disable_validation") or not os.path.isdir(folder):
         return
     names = os.listdir(folder)
     for split in (values.get("valid_subset") or "").split(","):
