@@ -67,12 +67,15 @@ def write_part(
 
 
 def merged(paths: Sequence[str]) -> Iterator[LineScore]:
-    """The scores of all lines in order, from all parts of a text.
+    """The scores of all lines in order, from all parts of a text, which are looked at before the first is asked for.
 
     Raises:
         DataError: parts that are not whole or not of one text and model, one that is missing or comes twice.
     """
-    parts = in_order([_described(path) for path in paths])
+    return _lines(in_order([_described(path) for path in paths]))
+
+
+def _lines(parts: Sequence[Part]) -> Iterator[LineScore]:
     many = int(parts[0].inputs["pieces"])
     pieces = [_pieces(part.path) for part in parts]
     for number in range(many):
@@ -87,7 +90,7 @@ def merged(paths: Sequence[str]) -> Iterator[LineScore]:
 
 def was_open(path: str) -> bool:
     """Whether the scores of a part spell unknown words. Raises DataError."""
-    return _described(path).inputs.get(OPEN) == str(True)
+    return described(path, NAME, VERSION).inputs.get(OPEN) == str(True)
 
 
 def _described(path: str) -> Part:

@@ -53,6 +53,12 @@ def says(*paths: str) -> str:
     return str(error.value)
 
 
+def test_a_missing_part_is_said_before_any_line_is_asked_for(tmp_path: Path) -> None:
+    """`llrnn score --per-sentence` would have printed the head of its table."""
+    with pytest.raises(DataError, match="missing: 2/2"):
+        merged([write(tmp_path / "1", "1/2")])
+
+
 def test_parts_of_another_text_or_model(tmp_path: Path) -> None:
     one = write(tmp_path / "1", "1/2")
     assert "2: expected the same inputs as of" in says(one, write(tmp_path / "2", "2/2", "other\n"))
