@@ -87,20 +87,21 @@ def _new(path: Path) -> BinaryIO | None:
 
 def lock(descriptor: int) -> bool:
     """Lock an open file for as long as it is open; whether that was possible: where it was not, another may hold it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    return _lock(descriptor) == 0
 
 
 def is_held(descriptor: int) -> bool:
     """Whether another process holds the lock of an open file. If not, we do, where the file system has locks."""
+    return _lock(descriptor) in (errno.EWOULDBLOCK, errno.EACCES)
+
+
+def _lock(descriptor: int) -> int | None:
+    """0 for an open file that is now locked, else the error's number."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
-    return False
+        return error.errno
+    return 0
 
 
 def remove_leftovers(folder: Path, is_name: Callable[[str], bool], rescue: Callable[[Path], None] = _leave) -> None:
