@@ -67,8 +67,11 @@ def complete_analyses(
 
 def with_values(lexicon: Lexicon, options: PriorOptions) -> Lexicon:
     """A lexicon's features and those of --values, which are never guessed; the lexicon itself stays as it is."""
+    paths = as_paths(options.values)
+    if not paths:
+        return lexicon
     united = Lexicon()
     united.update(lexicon)
-    for path in as_paths(options.values):
+    for path in paths:
         united.update(read_values(path, lowercase=not options.keep_case, language=language_of(options.lower)))
     return united
