@@ -22,10 +22,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from paradigms import VERBS, Paradigms, read_paradigms
-from prepare import SPLITS, sentence_text, treebank, write_lines
+from prepare import SPLITS, sentence_text, write_lines
 
 from fairseq_llrnn.errors import LLRNNError
-from fairseq_llrnn.features.readers import Token, iter_conllu_words
+from fairseq_llrnn.features.readers import Token, iter_conllu_words, treebank
 
 SUBJECT = {"nsubj", "nsubjpass", "nsubj:pass"}
 PASSIVE_OR_COPULA = {"auxpass", "aux:pass", "cop"}

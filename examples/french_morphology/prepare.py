@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError, LLRNNError
-from fairseq_llrnn.features.readers import iter_conllu_words
+from fairseq_llrnn.features.readers import in_one_word, iter_conllu_words, treebank
+from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
 
 # The last twentieth of UD's train is the validation text: 728 of 14,554 sentences in French GSD 1.4.
@@ -35,23 +36,8 @@ PAPER_REMARK = (
 )
 
 
-def treebank(folder: Path, split: str) -> Path:
-    """The one file of `folder` that holds `split`, plain or gzip; UD's own long names (fr_gsd-ud-dev.conllu)
-    as well.
-    """
-    found = [path for ending in (".conllu", ".conllu.gz") for path in sorted(folder.glob(f"*{split}{ending}"))]
-    if len(found) != 1:
-        listed = ", ".join(path.name for path in found) or "none"
-        raise DataError(
-            f"{folder}: expected one file named like {split}.conllu or {split}.conllu.gz, found {listed}; "
-            "give the folder of one treebank"
-        )
-    return found[0]
-
-
 def sentence_text(words: Iterable[str]) -> str:
-    # fairseq splits at white space, so a word that holds some (10 000) would fall apart.
-    return " ".join("_".join(word.split()) for word in words)
+    return " ".join(map(in_one_word, words))
 
 
 def sentences(path: Path) -> list[str]:
@@ -73,10 +59,8 @@ def first_sentences(path: Path, count: int) -> Iterator[str]:
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(line + "\n" for line in lines)
-    os.replace(temporary, path)
+    with whole_file(path) as file:
+        file.writelines(line + "\n" for line in lines)
 
 
 def write_texts(ud: Path, out: Path) -> dict[str, list[str]]:

@@ -17,29 +17,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError, LLRNNError
-from fairseq_llrnn.features.readers import iter_conllu_words
+from fairseq_llrnn.features.readers import in_one_word, iter_conllu_words, treebank
+from fairseq_llrnn.files.atomic_write import whole_file
 
 SPLITS = {"train": "train", "valid": "dev", "test": "test"}
 
 
-def treebank(folder: Path, split: str) -> Path:
-    """The file of UD's `split`, plain or gzip, also under UD's long names (hu_szeged-ud-dev.conllu)."""
-    found = [path for ending in (".conllu", ".conllu.gz") for path in sorted(folder.glob(f"*{split}{ending}"))]
-    if len(found) != 1:
-        listed = ", ".join(path.name for path in found) or "none"
-        raise DataError(
-            f"{folder}: expected one file named like {split}.conllu or {split}.conllu.gz, found {listed}; give the "
-            "folder of one treebank"
-        )
-    return found[0]
-
-
 def sentences(path: Path) -> list[str]:
     """The lower-cased syntactic words of each sentence, between blanks."""
-    # fairseq splits at white space, so a word that holds some (10 000) would fall apart
-    return [
-        " ".join("_".join(token.form.split()) for token in words) for words in iter_conllu_words(path, lowercase=True)
-    ]
+    return [" ".join(in_one_word(token.form) for token in words) for words in iter_conllu_words(path, lowercase=True)]
 
 
 def dictionary(texts: dict[str, list[str]]) -> list[tuple[str, int]]:
@@ -51,9 +37,8 @@ def dictionary(texts: dict[str, list[str]]) -> list[tuple[str, int]]:
 
 def write(path: Path, lines: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    os.replace(temporary, path)
+    with whole_file(path) as file:
+        file.writelines(line + "\n" for line in lines)
 
 
 def execute(command: Sequence[str], log: Path) -> str:

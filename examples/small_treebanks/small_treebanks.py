@@ -19,10 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from small_texts import execute, treebank
+from small_texts import execute
 
 import fairseq_llrnn
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.features.readers import treebank
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
 SIZES = ("--decoder-embed-dim", "256", "--decoder-hidden-size", "256", "--decoder-layers", "2", "--dropout", "0.3")

@@ -10,6 +10,7 @@ from fairseq_llrnn.features.readers.conllu import (
     surface_words,
 )
 from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
+from fairseq_llrnn.features.readers.ud_folder import treebank
 from fairseq_llrnn.features.readers.values import read_values
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "read_tsv_lexicon",
     "read_values",
     "surface_words",
+    "treebank",
 ]
