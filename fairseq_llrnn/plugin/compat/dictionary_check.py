@@ -13,9 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
-from fairseq.file_io import PathManager
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from fairseq.tasks.translation import TranslationTask
@@ -24,9 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.files.text_lines import place, shown
-from fairseq_llrnn.plugin.compat.loading import data_folder, dictionaries_of
-
-Loaded = tuple[list[Any], Any, FairseqTask]  # models, the last one's options, their task
+from fairseq_llrnn.plugin.compat.loading import Loaded, data_folder, dictionaries_of, read_if_there
 
 
 def refuse_other_words(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
@@ -63,10 +59,9 @@ def _read(
     filename: str, arg_overrides: dict[str, Any] | None, task: FairseqTask, suffix: str
 ) -> dict[str, Any] | None:
     """The checkpoint that fairseq would read, once it was looked at; None where there is none, which fairseq says."""
-    path = checkpoint_utils.get_maybe_sharded_checkpoint_filename(filename, suffix, 0, 1)
-    if not PathManager.exists(path):
+    path, state = read_if_there(filename, arg_overrides, suffix)
+    if state is None:
         return None
-    state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(path, arg_overrides)
     files, dictionaries = _files(state.get("cfg")), _dictionaries(task)
     if len(files) == len(dictionaries):  # else another kind of task: whether its model will do, fairseq says
         for file, dictionary in zip(files, dictionaries, strict=True):

@@ -18,6 +18,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
+from fairseq.file_io import PathManager
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
@@ -54,6 +55,8 @@ class Places:
 
 
 RECORDED = Places()
+# of fairseq's load_model_ensemble_and_task: models, the last one's options, their task
+Loaded = tuple[list[Any], Any, FairseqTask]
 EXPERT_WEIGHTS = "decoder.head.experts.weight"  # in a checkpoint, (E, H)
 
 
@@ -265,6 +268,18 @@ def read_checkpoint(path: str) -> dict[str, Any]:
             "that training wrote"
         )
     return state
+
+
+def read_if_there(
+    filename: str, arg_overrides: dict[str, Any] | None, suffix: str
+) -> tuple[str, dict[str, Any] | None]:
+    """Where fairseq reads a checkpoint that is in one file, and what it holds; None if none is there, as fairseq says.
+
+    Args:
+        arg_overrides: --model-overrides. suffix: --checkpoint-suffix.
+    """
+    path = checkpoint_utils.get_maybe_sharded_checkpoint_filename(filename, suffix, 0, 1)
+    return path, checkpoint_utils.load_checkpoint_to_cpu(path, arg_overrides) if PathManager.exists(path) else None
 
 
 def name_of(cfg: Any, part: str) -> str:

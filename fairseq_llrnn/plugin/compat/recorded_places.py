@@ -6,13 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from fairseq import checkpoint_utils
-from fairseq.file_io import PathManager
 from fairseq.tasks import FairseqTask
 
-from fairseq_llrnn.plugin.compat.loading import Places, take_places
-
-Loaded = tuple[list[Any], Any, FairseqTask]  # models, the last one's options, their task
+from fairseq_llrnn.plugin.compat.loading import Loaded, Places, read_if_there, take_places
 
 
 def find_what_moved(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
@@ -34,9 +30,8 @@ def find_what_moved(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
     ) -> Loaded:
         if task is not None or state is not None or num_shards != 1 or not filenames:
             return load(filenames, arg_overrides, task, strict, suffix, num_shards, state)
-        path = checkpoint_utils.get_maybe_sharded_checkpoint_filename(filenames[0], suffix, 0, 1)
-        if PathManager.exists(path):
-            state = checkpoint_utils.load_checkpoint_to_cpu(path, arg_overrides)
+        path, state = read_if_there(filenames[0], arg_overrides, suffix)
+        if state is not None:
             cfg = state.get("cfg")
             of_task = None if cfg is None else cfg.get("task")
             if of_task is not None and hasattr(of_task, "prior") and hasattr(of_task, "data"):
