@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from evidence_world import EvidenceWorld, make_evidence_world  # noqa: E402
-from fuzzing import Outcome, Target, again, fuzz, grouped, reader_targets  # noqa: E402
+from fuzz_targets import Target  # noqa: E402
+from fuzzing import Outcome, again, fuzz, grouped, reader_targets  # noqa: E402
 from hostile_checkpoints import checkpoint_targets  # noqa: E402
 from hostile_priors import make_priors, prior_targets  # noqa: E402
 from kills import Stopper, Trial, priors, rescorings, trainings  # noqa: E402

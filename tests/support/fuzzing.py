@@ -1,8 +1,8 @@
 """Feeds damaged inputs to what must read them or refuse them, in processes of their own, within time and memory.
 
-A *target* takes a fresh place and a random.Random, makes its input there, and says "accepted" or "refused". Anything
-else is a fault: another exception, too much time or memory, the death of the process. Input `i` of a target depends on
-the seed, the target's name and i alone, so that a fault can be made again.
+A target (fuzz_targets.py) says "accepted" or "refused". Anything else is a fault: another exception, too much time or
+memory, the death of the process. Input `i` of a target depends on the seed, the target's name and i alone, so that a
+fault can be made again.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import signal
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
-from hostile_priors import check_said
+from fuzz_targets import Target, check_said
 from hostile_readers import Reader, readers
 from mutations import mutate
 
 from fairseq_llrnn.errors import LLRNNError
 
-Target = Callable[[Path, random.Random], str]
 SECONDS = 10  # of processor time, for one input
 MEMORY = 1 << 30  # bytes beyond what the process has when it begins
 AT_ONCE = 500  # inputs of one process
@@ -114,7 +114,7 @@ def _batch(target: Target, name: str, numbers: range, seed: int, folder: Path, o
     return following
 
 
-def _feed(target: Target, name: str, numbers: range, seed: int, folder: Path, report: object) -> None:
+def _feed(target: Target, name: str, numbers: range, seed: int, folder: Path, report: TextIO) -> None:
     faulthandler.disable()  # a death is reported below
     signal.signal(signal.SIGPROF, _too_slow)
     began = _virtual_memory()
@@ -123,7 +123,7 @@ def _feed(target: Target, name: str, numbers: range, seed: int, folder: Path, re
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     place = folder / "input"
     for number in numbers:
-        print(json.dumps({"begins": number}), file=report, flush=True)  # type: ignore[call-overload]
+        print(json.dumps({"begins": number}), file=report, flush=True)
         start = time.process_time()
         what = ""
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
@@ -137,7 +137,7 @@ def _feed(target: Target, name: str, numbers: range, seed: int, folder: Path, re
         peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         seconds = time.process_time() - start
         record = {"number": number, "outcome": found, "seconds": seconds, "memory": peak, "what": what}
-        print(json.dumps(record), file=report, flush=True)  # type: ignore[call-overload]
+        print(json.dumps(record), file=report, flush=True)
 
 
 def describe(error: BaseException) -> str:

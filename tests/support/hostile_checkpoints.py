@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from hostile_priors import check_said
+from fuzz_targets import Target, check_said
 from mutations import mutate, mutate_arrays, mutate_json
 from tiny_world import read_checkpoint
 
@@ -19,7 +19,6 @@ from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.plugin.compat.loading import Places
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
-Target = Callable[[Path, random.Random], str]
 SENTENCES = ("le chat voit la mer", "", "inconnu bien")
 
 

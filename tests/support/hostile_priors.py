@@ -11,13 +11,13 @@ import io
 import json
 import random
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from fuzz_targets import Target, check_said
 from hostile_readers import FST, SYMBOLS, TEXT, words
 from mutations import mutate, mutate_arrays, mutate_json
 
@@ -34,7 +34,6 @@ from fairseq_llrnn.prior.options import (
 )
 from fairseq_llrnn.prior.prior import Prior
 
-LONGEST_MESSAGE = 1500  # characters
 LEXICON = {"le": ["POS:DET", "Gender:Masc"], "la": ["POS:DET", "Gender:Fem"], "chat": ["POS:NOUN"], "mer": ["POS:NOUN"]}
 
 
@@ -103,12 +102,6 @@ def damage(prior: Path, place: Path, rng: random.Random) -> None:
     (place / "prior.json").write_text(json.dumps(description), encoding="utf-8")
 
 
-def check_said(message: str) -> None:
-    """A message is one line, of a length that can be read."""
-    wrong = "\n" in message or len(message) > LONGEST_MESSAGE
-    assert not wrong, f"a message of {len(message)} characters or several lines: {message[:200]}"
-
-
 def use(place: Path) -> str:
     """Read a prior and compute with it, on random sentences.
 
@@ -146,10 +139,10 @@ def _compute(prior: Prior) -> None:
     head.embed(previous)
 
 
-def prior_targets(priors: dict[str, Path]) -> dict[str, Callable[[Path, random.Random], str]]:
+def prior_targets(priors: dict[str, Path]) -> dict[str, Target]:
     """By kind: damage a copy at a place, and use it."""
 
-    def one(prior: Path) -> Callable[[Path, random.Random], str]:
+    def one(prior: Path) -> Target:
         def run(place: Path, rng: random.Random) -> str:
             damage(prior, place, rng)
             return use(place)
