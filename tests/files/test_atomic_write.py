@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
-from killed import killed_before
+from killed_at_steps import killed_before
 
 from fairseq_llrnn.files import atomic_write, leftovers
 from fairseq_llrnn.files.atomic_write import exchange, set_aside, whole_binary, whole_file, whole_folder

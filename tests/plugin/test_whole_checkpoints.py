@@ -13,7 +13,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
-from killed import killed_before
+from killed_at_steps import killed_before
 from omegaconf import OmegaConf
 from shell import Shell, assert_says, run_script
 from tiny_world import World, read_checkpoint

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from killed import killed_before
+from killed_at_steps import killed_before
 
 from fairseq_llrnn.alignment.aligners import Bitext, Sentences
 from fairseq_llrnn.alignment.parallel_text import ParallelText
