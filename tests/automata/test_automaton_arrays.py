@@ -56,6 +56,8 @@ def test_depth_counts_failures() -> None:
         ({"root_next": np.array([-1, -1, 0, 2, 0])}, r"root_next name a state outside 0 … 1"),
         ({"log_weights": np.array([0.0, np.nan, 0.0])}, "a weight that is not finite"),
         ({"back_off": np.array([np.inf, 0.0])}, "a weight that is not finite"),
+        ({"log_weights": np.array([0.0, 2e4, 0.0])}, "a weight whose logarithm is above 10,000"),
+        ({"back_off": np.array([-2e4, 0.0])}, "a weight whose logarithm is above 10,000"),
         ({"tokens": np.array([3, 3, 4])}, "tokens do not rise"),
         ({"tokens": np.array([3, 2, 4])}, "tokens do not rise"),
         ({"fail": np.array([1, 0])}, "chains of at most 64 failures, found a longer one from state 0"),

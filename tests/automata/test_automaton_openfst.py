@@ -64,6 +64,12 @@ def test_labels_are_ids_where_there_is_no_table(tmp_path: Path) -> None:
         read(tmp_path / "a.fst")
 
 
+def test_weights_that_are_finite_but_absurd(tmp_path: Path) -> None:
+    compiled("0 1 4 1e30\n1\n", None).write(str(tmp_path / "a.fst"))
+    with pytest.raises(DataError, match=r"state 0: expected −log weights between −1,000 and 1,000, found 1e\+30"):
+        read(tmp_path / "a.fst")
+
+
 def test_reads_what_pynini_makes(tmp_path: Path) -> None:
     """A union, a closure and a difference, as a set of strings."""
     symbols = table()

@@ -11,7 +11,7 @@ from shell import Shell
 from tiny_world import World, read_checkpoint
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.compat.loading import Places, take_places
+from fairseq_llrnn.plugin.compat.loading import Places, prior_of_model, take_places
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
 from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in, places_of
 from fairseq_llrnn.prior.manifest import FINGERPRINT, read_description
@@ -128,6 +128,33 @@ def test_what_is_nowhere_is_said_with_the_places(project: Path, take: Take, tmp_
     said = str(error.value)
     assert said.startswith(f"{path} was trained with the prior 'data-bin/prior', but there is none seen from here (nor")
     assert "project/data-bin/prior (another prior)" in said and said.endswith("; give its folder with --prior DIR")
+
+
+def test_what_is_damaged_is_said_among_the_places(project: Path, take: Take, tmp_path: Path) -> None:
+    path = project / "checkpoints" / "best.pt"
+    dictionary = project / "data-bin" / "dict.txt"
+    words = dictionary.read_bytes()
+    dictionary.write_bytes(b"\xff 1\n")
+    with pytest.raises(OptionError, match=r"project/data-bin \(a damaged dictionary\)"):
+        take(tmp_path, path)
+    dictionary.write_bytes(words)
+    (project / "data-bin" / "prior" / "prior.json").write_text("{", encoding="utf-8")
+    with pytest.raises(OptionError, match=r"project/data-bin/prior \(a damaged prior\)"):
+        take(tmp_path, path)
+
+
+def test_a_command_without_a_prior_says_where_it_looked_for_that_of_the_model(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path, data = project / "checkpoints" / "best.pt", project / "data-bin"
+    assert Path(prior_of_model(str(path), str(data))).samefile(data / "prior")
+    shutil.rmtree(data / "prior")
+    with pytest.raises(OptionError) as error:
+        prior_of_model(str(path), str(data))
+    said = str(error.value)
+    assert said.startswith(f"--prior: expected the prior that {path} was trained with, found none in 'data-bin/prior'")
+    assert "flat (another prior)" in said and said.endswith("; give its folder")
 
 
 def test_commands_find_them(shell: Shell, project: Path, world: World, tmp_path: Path) -> None:

@@ -269,6 +269,22 @@ def test_weights_that_make_no_distribution(saved: Path, value: float) -> None:
         Prior.load(saved)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("log_weights", 99.0, "log_weights: expected a sum with a logarithm up to 50, found 99"),
+        ("output_values", 1e7, "the output features hold values above 1,000,000"),
+    ],
+)
+def test_numbers_that_are_too_large_to_compute_with(saved: Path, name: str, value: float, said: str) -> None:
+    with np.load(saved / "arrays.npz") as arrays:
+        changed = arrays[name].copy()
+    changed[-1] = value
+    replace_arrays(saved, **{name: changed})
+    with pytest.raises(PriorError, match=said):
+        Prior.load(saved)
+
+
 def test_arrays_of_another_size(saved: Path) -> None:
     replace_arrays(saved, log_weights=np.zeros(3))
     with pytest.raises(PriorError, match="its arrays and its dictionary differ in size"):
