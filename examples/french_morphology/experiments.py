@@ -234,10 +234,12 @@ def further() -> list[Model]:
 def guessed() -> list[Model]:
     """Honest mode, the best recipes; words that training lacks have features that are guessed from their spelling."""
     prior = Prior("honest-guess", ("--top-words", str(BEST_M), *GUESSED, *SURFACE), features=HONEST, counts=HONEST)
-    best, wide = "best recipe, unknown words guessed", "best recipe, unknown words guessed, 400 wide"
+    best = "best recipe, unknown words guessed"
+    first = Model("honest-guess", best, "guess", prior, SMALL_BATCHES)
     return [
-        Model("honest-guess", best, "guess", prior, SMALL_BATCHES),
-        Model("honest-guess-wide", wide, "guess", prior, WIDE),
+        first,
+        *(replace(first, name=f"{first.name}-{seed}", what=f"{best}, seed {seed}", seed=seed) for seed in (2, 3)),
+        Model("honest-guess-wide", f"{best}, 400 wide", "guess", prior, WIDE),
     ]
 
 

@@ -33,6 +33,11 @@ unigram from all four texts, as the paper did: the model is told which words occ
 *Honest mode* takes both from the training text. A softmax without background knows nothing of either but the
 vocabulary."""
 
+GUESSED = """\
+Honest mode. The treebank has analyses of all words of the training text and of none that only the other texts
+show, so that a model learns that words without analyses never come. `--guess on` guesses theirs from their
+spelling, and those of words that training shows once as well. Perplexities are from the mean of Test1 and Test2."""
+
 AGREEMENT = """\
 A pair is a prefix from Test1 or Test2, the adjective, participle or verb that follows, and a form of it that
 is wrong in gender or number only; the word that decides stands at a distance to the left
@@ -54,6 +59,8 @@ def document(results: Results, out: Path) -> str:
     parts += ["## Table 3: log-perplexity by M", tables.sweep(results), "![log-perplexity by M](french-sweep.png)"]
     parts += ["## Table 4: against softmaxes", tables.against_softmax(results)]
     parts += ["## What every ingredient gives", tables.ablations(results)]
+    if results.group("guess"):
+        parts += ["## Unknown words with guessed features", GUESSED, tables.guessed(results)]
     parts += [f"## Agreement: {headline(BEST_M).name}", AGREEMENT, tables.agreement_headline(results)]
     parts += [
         "### By distance and kind, balanced by training counts",

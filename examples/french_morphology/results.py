@@ -54,8 +54,8 @@ class Results:
         return min(plain, key=lambda result: result.loss("valid"), default=None)
 
     def best(self, mode: str) -> Result | None:
-        """The best log-linear model of a mode, on the validation text."""
-        ours = [result for result in self.finished.values() if result.model.group != "softmax"]
+        """The best log-linear model of a mode, on the validation text; of models with several seeds, the first."""
+        ours = [r for r in self.finished.values() if r.model.group != "softmax" and r.model.seed == 1]
         return min(
             (result for result in ours if result.model.mode == mode),
             key=lambda result: result.loss("valid"),

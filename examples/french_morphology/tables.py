@@ -100,6 +100,17 @@ def ablations(results: Results) -> str:
     return markdown(["model", "mode", *SUBSETS.values(), "Test1 difference", "Test2 difference"], rows)
 
 
+def guessed(results: Results) -> str:
+    """What guessed features give, against the best recipe without them, 256 and 400 wide."""
+    rows: list[list[object]] = []
+    references = results.get(f"{HONEST}-best", f"{HONEST}-wide")
+    for row in [*references, *results.group("guess")]:
+        gains = [f"{100 * math.expm1(row.test_loss - other.test_loss):+.1f} %" for other in references]
+        rows.append([row.model.what, row.model.name, *losses(row)[:3], *gains, row.facts["training"]["epochs"]])
+    against = [f"perplexity, against {other.model.name}" for other in references]
+    return markdown(["model", "name", *SUBSETS.values(), *against, "epochs"], rows)
+
+
 def cell(estimate: Estimate) -> str:
     return str(estimate).replace(" [", "&nbsp;[")
 
