@@ -132,8 +132,17 @@ def trained_as(model: Model, log: str) -> bool:
     return bool(commands) and _settings(commands[-1]) == _settings(expected)
 
 
-def _settings(command: list[str]) -> list[str]:
-    return [word for word in command if "/" not in word]
+def _settings(command: list[str]) -> dict[str, list[str]]:
+    """Options and their values, the last ones where an option comes again (as fairseq takes them); no places."""
+    settings: dict[str, list[str]] = {}
+    option = ""
+    for word in command:
+        if word.startswith("--"):
+            option = word
+            settings[option] = []
+        elif option:
+            settings[option].append(word)
+    return {name: values for name, values in settings.items() if not any("/" in value for value in values)}
 
 
 def lexical(mode: str, top_words: int) -> Prior:

@@ -1,11 +1,14 @@
 """The experiment from treebank to tables, on a tiny treebank: a log-linear model and fairseq's own softmax."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from example_modules import load
@@ -16,7 +19,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 experiments, run, scoring, results, report, pairs, prepare, paradigms = load(
     FOLDER, *"experiments run scoring results report pairs prepare paradigms".split()
 )
-measure, plot = load(FOLDER, "measure", "plot")  # which the scripts import only when they need them
+measure, plot, tables = load(FOLDER, "measure", "plot", "tables")  # which the scripts import only when they need them
 
 NAMES = ["paper-m10", "softmax-stock"]
 
@@ -195,6 +198,29 @@ def test_damaged_results_are_refused(world: SimpleNamespace, tmp_path: Path) -> 
     (tmp_path / "out" / "models" / "paper-m10" / "result.json").write_text("{", encoding="utf-8")
     with pytest.raises(DataError, match=r"expected train\.log, result\.json and agreement\.json"):
         results.read_results(tmp_path / "out")
+
+
+def test_a_training_is_known_by_its_options_in_any_order_and_wherever_it_lay() -> None:
+    model = next(model for model in experiments.models() if model.name == "honest-best")
+    log = (
+        "$ fairseq-train OUT/data-bin --seed 1 --dropout 0.1 --prior OUT/priors/x --user-dir ./fairseq_llrnn "
+        + shlex.join(model.command(Path("/elsewhere"), "/package")[2:])
+    )
+    assert experiments.trained_as(model, log)
+    assert not experiments.trained_as(model, log + " --dropout 0.1")
+    assert not experiments.trained_as(replace(model, seed=2), log)
+
+
+def test_gains_of_guessed_features_are_those_of_perplexities() -> None:
+    def result(name: str, nats: float) -> results.Result:
+        loss = {subset: {"with_ends": nats, "without_ends": nats} for subset in ("valid", "test1", "test2")}
+        model = next(model for model in experiments.models() if model.name == name)
+        return results.Result(model, {"loss": loss, "training": {"epochs": 7}}, np.zeros(0))
+
+    measured = {name: result(name, nats) for name, nats in (("honest-wide", 5.2), ("honest-guess-2", 5.1))}
+    table = tables.guessed(results.Results(measured, [], []))
+    assert table.splitlines()[-1].endswith("seed 2 | honest-guess-2 | 5.100 | 5.100 | 5.100 | -9.5 % | 7 |")
+    assert results.Results(measured, [], []).best("honest").model.name == "honest-wide"
 
 
 def test_unknown_names_are_refused() -> None:
