@@ -9,7 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.networks.recurrent import CELLS, dropout, initialise
+from fairseq_llrnn.networks.cells import find_cell
+from fairseq_llrnn.networks.recurrent import dropout, initialise
 
 
 def flip_valid(x: Tensor, lengths: Tensor) -> Tensor:
@@ -27,7 +28,7 @@ def roll_rows(x: Tensor, shifts: Tensor) -> Tensor:
 
 
 class RecurrentEncoder(nn.Module):
-    """Embedding -> layers of LSTM or GRU -> one state per source token and a summary of the sentence.
+    """Embedding -> recurrent layers -> one state per source token and a summary of the sentence.
 
     Args:
         num_words, pad: of the source dictionary. reverse: the first direction reads the sentence from its end.
@@ -65,7 +66,7 @@ class RecurrentEncoder(nn.Module):
         directions = 2 if bidirectional else 1
         self.layers = nn.ModuleList(
             nn.ModuleList(
-                CELLS[cell](embed_size if i == 0 else self.output_size, hidden_size, batch_first=True)
+                find_cell(cell).build(embed_size if i == 0 else self.output_size, hidden_size)
                 for _ in range(directions)
             )
             for i in range(num_layers)

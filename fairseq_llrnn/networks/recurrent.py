@@ -1,6 +1,6 @@
 """Recurrent networks with fused kernels over the whole sequence and a state that beam search can reorder.
 
-Sizes: B batch, T time, D input width, H hidden width, L layers, G states per cell (LSTM 2: h and c; GRU 1).
+Sizes: B batch, T time, D input width, H hidden width, L layers, G states per cell (LSTM 2: h and c; else 1).
 Source of the variational option: Gal & Ghahramani 2016 (one dropout mask for all time steps of a sequence).
 """
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
+from fairseq_llrnn.networks.cells import find_cell
 
 
 def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
@@ -32,10 +32,10 @@ def initialise(layers: nn.Module, cell: str, hidden_size: int) -> None:
 
 
 class RecurrentNetwork(nn.Module):
-    """A stack of LSTM or GRU layers.
+    """A stack of recurrent layers.
 
     Args:
-        input_size: D. hidden_size: H. num_layers: L. cell: "lstm" or "gru".
+        input_size: D. hidden_size: H. num_layers: L. cell: a name of cells.py.
         dropout_in, dropout_between, dropout_out: on the input, between layers, on the output.
         variational: one mask per sequence. layer_norm: normalise each layer's output.
     """
@@ -53,16 +53,15 @@ class RecurrentNetwork(nn.Module):
         layer_norm: bool = False,
     ) -> None:
         super().__init__()
-        if cell not in CELLS:
-            raise ValueError(f"cell: expected one of {sorted(CELLS)}, found {cell!r}")
+        kind = find_cell(cell)
         self.cell = cell
+        self.num_states = kind.states  # G
         self.dropouts = [dropout_in] + [dropout_between] * (num_layers - 1)
         self.dropout_out = dropout_out
         self.variational = variational
         # one module per layer, so that dropout of either kind and layer norm fit in between; each is one fused kernel
         self.layers = nn.ModuleList(
-            CELLS[cell](input_size if i == 0 else hidden_size, hidden_size, batch_first=True)
-            for i in range(num_layers)
+            kind.build(input_size if i == 0 else hidden_size, hidden_size) for i in range(num_layers)
         )
         self.norms = nn.ModuleList(
             nn.LayerNorm(hidden_size) if layer_norm else nn.Identity() for _ in range(num_layers)
@@ -85,9 +84,9 @@ class RecurrentNetwork(nn.Module):
             if state is not None:
                 # shape of each: (1, B, H), as torch wants them
                 parts = [s.unsqueeze(0).contiguous() for s in state[:, :, i].unbind(1)]
-                before = tuple(parts) if self.cell == "lstm" else parts[0]
+                before = tuple(parts) if self.num_states > 1 else parts[0]
             x, last = layer(x, before)
-            parts = list(last) if self.cell == "lstm" else [last]
+            parts = list(last) if self.num_states > 1 else [last]
             after.append(torch.stack([s.squeeze(0) for s in parts], dim=1))  # shape: (B, G, H)
             x = norm(x)
         return dropout(x, self.dropout_out, self.training, self.variational), torch.stack(after, dim=2)

@@ -20,7 +20,7 @@ def encoder(**options: object) -> RecurrentEncoder:
     return RecurrentEncoder(WORDS, PAD, WIDTH, HIDDEN, 2, **options).double().eval()
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_each_sentence_is_read_as_if_alone(cell: str, bidirectional: bool, reverse: bool) -> None:

@@ -17,7 +17,7 @@ def test_windows_are_read_some_at_a_time(world: World, monkeypatch: pytest.Monke
         torch.testing.assert_close(decoder(tokens)[0], whole)
 
 
-@pytest.mark.parametrize("options", [[], ["--cell", "gru"], ["--context-window", "3"]])
+@pytest.mark.parametrize("options", [[], ["--cell", "gru"], ["--cell", "rnn"], ["--context-window", "3"]])
 def test_the_first_step_of_a_search_may_read_a_whole_prefix(world: World, options: list[str]) -> None:
     setting = build([*world.train_args(), *options], double=True)
     randomise(setting.model)

@@ -16,6 +16,7 @@ VARIANTS: dict[str, list[str]] = {
     "additive": ["llrnn_lstm", "--attention", "additive", "--reverse-source", "--encoder-layers", "2"],
     "Sutskever": ["llrnn_lstm", "--attention", "none", "--reverse-source"],
     "tied": ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features"],
+    "Elman": ["llrnn_lstm", "--cell", "rnn", "--encoder-bidirectional"],
     "Cho": ["llrnn_lstm", "--attention", "none", "--cell", "gru", "--context-every-step"],
     "transformer": ["llrnn_transformer"],
     "transformer over features": ["llrnn_transformer", "--feature-input", "--tie-features"],

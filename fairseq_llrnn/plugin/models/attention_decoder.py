@@ -44,7 +44,7 @@ class AttentionDecoder(LogLinearDecoder):
         self.attention = attention
         self.context_every_step = context_every_step
         self.longest = max_positions
-        states = 2 if network.cell == "lstm" else 1
+        states = network.num_states
         self.state_shape = (states, len(network.layers), head.hidden_size)  # (G, R, H)
         if head.slot_rows is not None:
             nn.Linear(encoder_size, head.hidden_size, bias=False)  # only draws: a seed means the same model as before

@@ -12,7 +12,8 @@ from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.networks.recurrent import CELLS, RecurrentNetwork
+from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.prior.prior import Prior
 
@@ -36,7 +37,7 @@ class RecurrentDecoderConfig(FairseqDataclass):
     """Options of a recurrent decoder."""
 
     cell: ChoiceEnum(sorted(CELLS)) = field(  # type: ignore[valid-type]
-        default="lstm", metadata={"help": "kind of recurrent cell"}
+        default="lstm", metadata={"help": "kind of recurrent cell; rnn: Elman's, with tanh"}
     )
     decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
     decoder_hidden_size: int = field(default=256, metadata={"help": "width of the recurrent layers"})

@@ -1,0 +1,47 @@
+"""The kinds of recurrent cells, and what a step of each costs.
+
+Sizes: B batch, T time, D input width, H hidden width, G states per cell (LSTM 2: h and c; else 1).
+A layer is called as torch's own: layer(x (B, T, D), before) -> (B, T, H), after; the states are (1, B, H), a tuple of
+them where G > 1. Source of the unit in which cells are compared: Jernite 2018, section 2.5 ("equivalent RNN").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A kind of cell: how a layer of it is made, and what that layer is like."""
+
+    build: Callable[[int, int], nn.Module]  # D, H -> a layer
+    states: int  # G
+    gates: int  # products of a step, each of a D×H matrix with the input and an H×H matrix with the state
+
+    def multiplications(self, input_size: int, hidden_size: int) -> int:
+        """Those of a step of a layer in which every dimension counts."""
+        return self.gates * hidden_size * (input_size + hidden_size)
+
+
+CELLS = {
+    "gru": Cell(partial(nn.GRU, batch_first=True), states=1, gates=3),
+    "lstm": Cell(partial(nn.LSTM, batch_first=True), states=2, gates=4),
+    "rnn": Cell(partial(nn.RNN, batch_first=True), states=1, gates=1),  # Elman 1990
+}
+
+
+def find_cell(name: str) -> Cell:
+    """Raises ValueError for a name that is no cell's."""
+    if name not in CELLS:
+        raise ValueError(f"cell: expected one of {sorted(CELLS)}, found {name!r}")
+    return CELLS[name]
+
+
+def equivalent_rnn(multiplications: float, num_layers: int = 1) -> float:
+    """The width of an Elman network of as many layers and multiplications a step; its input is as wide as its state."""
+    return math.sqrt(multiplications / (2 * num_layers))
