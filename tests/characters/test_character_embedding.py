@@ -1,0 +1,186 @@
+"""Words by their characters: what a row of symbols is, vectors of known and unseen words, and when they are kept."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.characters.embedding import CharacterEmbedding
+from fairseq_llrnn.characters.spellings import LONGEST, Spellings
+from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.networks.characters import CharacterOptions
+
+SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "malle", "amer", "s</s>", "madeupword0000", "madeupword0001")
+OPTIONS = CharacterOptions(4, ((1, 3), (3, 5)))
+
+
+def embedding(**options: object) -> CharacterEmbedding:
+    torch.manual_seed(1)
+    made = CharacterEmbedding(OpenWords(SYMBOLS), OPTIONS, **options)  # type: ignore[arg-type]
+    return made.double()
+
+
+def spelled(spellings: Spellings, word: str) -> list[str]:
+    """A row in letters, ^ and $ around it, ? for an unknown character."""
+    symbols, lengths = spellings.rows_of([word])
+    names = {1: "^", 0: "$", spellings.unknown: "?"}
+    return [names.get(s) or spellings.alphabet.text([s]) for s in symbols[0, : lengths[0]].tolist()]
+
+
+def test_characters_of_one_word_only_are_unknown() -> None:
+    spellings = Spellings(OpenWords(SYMBOLS))
+    assert spelled(spellings, "male") == ["^", "m", "a", "l", "e", "$"]
+    assert spelled(spellings, "mars") == ["^", "m", "a", "?", "?", "$"], "r and s are each in one word"
+    assert spelled(spellings, "o💚\ud800") == ["^", "?", "?", "?", "$"], "made-up entries of a dictionary do not count"
+
+
+def test_an_empty_word_is_its_beginning_and_end() -> None:
+    spellings = Spellings(OpenWords(SYMBOLS))
+    assert spelled(spellings, "") == ["^", "$"]
+    assert torch.isfinite(embedding().vectors_of([""])).all()
+
+
+def test_of_a_long_word_the_ends_are_read() -> None:
+    spellings = Spellings(OpenWords(SYMBOLS))
+    word = "m" * 100 + "a" * 100
+    assert spelled(spellings, word) == ["^", *"m" * (LONGEST // 2), *"a" * (LONGEST // 2), "$"]
+    assert len(spelled(spellings, "m" * LONGEST)) == LONGEST + 2
+
+
+def test_special_symbols_are_not_spelled() -> None:
+    spellings = Spellings(OpenWords(SYMBOLS))
+    symbols, lengths = spellings.rows(np.array([0, 4, 1, 2, 3]))
+    assert lengths.tolist() == [3, 4, 3, 3, 3]
+    assert symbols[[0, 2, 3, 4], 1].tolist() == [spellings.unknown + 1 + i for i in range(4)]
+    assert spellings.num_symbols == spellings.unknown + 5
+    written, _ = spellings.rows_of(["<unk>"])
+    assert spellings.unknown + 4 not in written, "a string of these five characters is no special symbol"
+
+
+def test_no_words_have_no_rows() -> None:
+    symbols, lengths = Spellings(OpenWords(SYMBOLS)).rows(np.array([], dtype=np.int64))
+    assert symbols.shape == (0, 0) and lengths.shape == (0,)
+
+
+def test_vectors_are_those_of_the_network_in_any_shape() -> None:
+    read, tokens = embedding(), torch.tensor([[4, 7, 4], [2, 1, 1]])
+    vectors = read(tokens)
+    assert vectors.shape == (2, 3, 8)
+    for row, word in ((vectors[0, 0], "le"), (vectors[0, 1], "amer"), (vectors[0, 2], "le")):
+        torch.testing.assert_close(row, read.vectors_of([word])[0])
+    torch.testing.assert_close(vectors[1, 1], vectors[1, 2])
+    assert not torch.equal(vectors[1, 0], vectors[1, 1])
+
+
+def test_a_string_beyond_the_dictionary_is_read_by_its_characters() -> None:
+    read = embedding()
+    words = read.spellings.words
+    strings = torch.tensor([words.index("mamelle"), words.open("le")])
+    torch.testing.assert_close(read(strings), read.vectors_of(["mamelle", "le"]))
+    torch.testing.assert_close(read(strings)[1], read(torch.tensor(4)), msg="an alias is read like its word")
+
+
+def test_padding_is_zero_if_it_is_said() -> None:
+    vectors = embedding(padding_idx=1)(torch.tensor([4, 1]))
+    assert vectors[0].abs().sum() > 0 and vectors[1].abs().sum() == 0
+
+
+def test_gradients_are_those_of_reading_every_token() -> None:
+    read, tokens = embedding(), torch.tensor([[4, 7, 4], [2, 5, 6]])
+    weights = torch.randn(2, 3, 8).double()
+    words = [[read.vectors(token.view(1))[0] for token in row] for row in tokens]
+    slow = (torch.stack([torch.stack(row) for row in words]) * weights).sum()
+    for one, other in zip(
+        torch.autograd.grad((read(tokens) * weights).sum(), list(read.parameters())),
+        torch.autograd.grad(slow, list(read.parameters())),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
+class Counted(CharacterEmbedding):
+    """Counts the words that the network reads."""
+
+    words_read = 0
+
+    def _read(self, symbols: np.ndarray, lengths: np.ndarray, before_layers: bool = False) -> Tensor:
+        self.words_read += len(lengths)
+        return super()._read(symbols, lengths, before_layers)
+
+
+def counted() -> Counted:
+    torch.manual_seed(1)
+    return Counted(OpenWords(SYMBOLS), OPTIONS).eval()
+
+
+@torch.no_grad()
+def test_words_are_read_once_where_no_gradient_is_kept() -> None:
+    read = counted()
+    assert read(torch.tensor([], dtype=torch.long)).shape == (0, 8)
+    first = read(torch.tensor([4, 5, 4]))
+    assert read.words_read == 2
+    again = read(torch.tensor([[5, 6], [4, 7]]))
+    assert read.words_read == 4
+    torch.testing.assert_close(again[1, 0], first[0])
+    new = read.spellings.words.index("mamelles")
+    for _ in range(2):
+        torch.testing.assert_close(read(torch.tensor([new, 9])), read.vectors_of(["mamelles", "madeupword0000"]))
+    assert read.words_read == 4 + 2 + 4
+    assert read(torch.tensor([], dtype=torch.long)).shape == (0, 8)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("how", ["in place", "loaded", "another dtype", "trained"])
+def test_what_was_kept_is_forgotten_when_weights_change(how: str) -> None:
+    read, tokens = counted(), torch.tensor([4, 5])
+    before = read(tokens)
+    if how == "in place":
+        read.network.convolutions[0].bias.add_(1.0)  # type: ignore[union-attr, operator]
+    elif how == "loaded":
+        read.load_state_dict({name: value + 1 for name, value in read.state_dict().items()})
+    elif how == "another dtype":
+        read.double()
+    else:
+        read.train()
+        assert read._kept is None
+        with torch.enable_grad():
+            read(tokens).sum().backward()
+        torch.optim.SGD(read.parameters(), 1.0).step()
+        read.eval()
+    after = read(tokens)
+    torch.testing.assert_close(after, read.vectors_of(["le", "la"]))
+    assert after.dtype != before.dtype or not torch.equal(after, before)
+
+
+def test_inference_mode_and_no_grad_share_what_was_kept() -> None:
+    read = counted()
+    with torch.inference_mode():
+        read(torch.tensor([4, 5]))
+    with torch.no_grad():
+        read(torch.tensor([5, 6, 7]))
+    with torch.inference_mode():
+        assert read(torch.tensor([8, 9, 10, 4])).shape == (4, 8)
+    assert read.words_read == 2 + 2 + 3
+
+
+def test_training_keeps_nothing_and_evaluation_with_gradients_neither() -> None:
+    read, tokens = counted(), torch.tensor([4])
+    assert read(tokens).requires_grad
+    with torch.no_grad():
+        read.train()(tokens)
+    assert read._kept is None
+
+
+def test_autocast_does_not_decide_what_is_kept() -> None:
+    read, tokens = counted(), torch.tensor([4, 5])
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert read(tokens).dtype == torch.float32
+
+
+def test_a_copy_reads_the_same_words() -> None:
+    read = embedding()
+    assert copy.deepcopy(read).spellings is read.spellings
+    assert set(pickle.loads(pickle.dumps(read.state_dict()))) == set(read.state_dict())
