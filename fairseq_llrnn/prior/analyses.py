@@ -10,7 +10,13 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.features.readers import read_apertium, read_conllu, read_tsv_lexicon, read_values
+from fairseq_llrnn.features.readers import (
+    read_apertium,
+    read_conllu,
+    read_tsv_lexicon,
+    read_unimorph,
+    read_values,
+)
 from fairseq_llrnn.features.subwords import PieceText
 from fairseq_llrnn.prior.guessing import MODES, Completed, complete
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
@@ -27,6 +33,7 @@ def read_analyses(options: PriorOptions, words: WordList, text: PieceText | None
     readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
         (read_conllu, as_paths(options.conllu)),
         (read_tsv_lexicon, [] if isinstance(given, (Lexicon, Mapping)) else as_paths(given)),
+        (read_unimorph, as_paths(options.unimorph)),
     ]
     for read, paths in readers:
         for path in paths:

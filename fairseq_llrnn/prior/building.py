@@ -1,7 +1,7 @@
 """Builds a prior from files or objects, step by step: what `llrnn prior` and `Prior.build` do.
 
-    dictionary, counts, lexicon  ->  features and b₀ (build.py)  ->  backgrounds (leaves.py)  ->  open vocabulary
-        ->  lexical translations, words that need evidence, evidence
+dictionary, counts, lexicon  ->  features and b₀ (build.py)  ->  backgrounds (leaves.py)  ->  open vocabulary
+    ->  lexical translations, words that need evidence, evidence
 """
 
 from __future__ import annotations
@@ -196,7 +196,9 @@ def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> Pi
         )
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
     convention.check_dictionary(str(path or "the dictionary"), words)
-    of_words = [name for name in ("conllu", "lexicon", "apertium", "values", "suffixes") if getattr(options, name)]
+    of_words = [
+        name for name in ("conllu", "lexicon", "unimorph", "apertium", "values", "suffixes") if getattr(options, name)
+    ]
     if of_words and not texts:
         raise OptionError(
             f"--pieces {options.pieces}: expected --count-text beside --{of_words[0]}, found none; add the training "
@@ -213,6 +215,7 @@ def _sources(options: PriorOptions, background: Expression) -> list[str]:
     files: list[tuple[str, str | Path]] = [
         *(("--conllu", path) for path in as_paths(options.conllu)),
         *(("--lexicon", path) for path in ([] if isinstance(lexicon, (Lexicon, Mapping)) else as_paths(lexicon))),
+        *(("--unimorph", path) for path in as_paths(options.unimorph)),
         *(("--values", path) for path in as_paths(options.values)),
         *(("--count-text", path) for path in as_paths(options.text)),
         *(("--patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
@@ -266,9 +269,7 @@ def _check_copies(options: PriorOptions, background: Expression) -> None:
             "--evidence: evidence is of whole words, and --copy-source-words spells them; leave one of them out"
         )
     if not (isinstance(background, Atom) and background.text.endswith(".words")):
-        raise OptionError(
-            "--copy-source-words: it needs --background automaton:FILE.words; add that, or leave it out"
-        )
+        raise OptionError("--copy-source-words: it needs --background automaton:FILE.words; add that, or leave it out")
 
 
 def _source_symbols(options: PriorOptions, path: Path | None) -> tuple[str, ...]:

@@ -122,6 +122,7 @@ class PriorOptions:
     # where features of words come from
     conllu: Paths = ()
     lexicon: Lexicon | Mapping[str, Iterable[str]] | Paths = ()
+    unimorph: Paths = ()
     values: Paths = ()
     apertium: str | None = None
     patterns: str | Path | UserPatterns | None = None

@@ -332,6 +332,14 @@ def test_analyses_by_apertium(built: Built, build: Build) -> None:
     assert build("--apertium", "fra-zzz").error.startswith("there is no Apertium analyser 'fra-zzz': expected the path")
 
 
+def test_features_of_unimorph(built: Built, build: Build, corpus: Corpus) -> None:
+    lexicon = corpus.write("fra", "zut\tZut\tINTJ\npetit\tpetite\tADJ;FEM;SG\n")
+    assert row(built("--unimorph", lexicon), "zut") == {"NOTTOP": 1, "POS:INTJ": 1}
+    assert any(s.startswith("--unimorph fra ") for s in built("--unimorph", lexicon).settings["sources"])
+    broken = corpus.write("broken", "zut\tzut INTJ\n")
+    assert build("--unimorph", broken).error.startswith(f"{broken}, line 1: expected at least 3 columns (lemma, form")
+
+
 def test_apertium_that_is_not_installed(build: Build, monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
     monkeypatch.setenv("PATH", "")
     assert build("--apertium", "fra-cat").error == (
@@ -352,6 +360,7 @@ def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
     ("option", "values"),
     [
         ("--conllu", ["train.conllu"]), ("--lexicon", ["l.tsv"]), ("--features", ["POS"]), ("--apertium", ["fra-cat"]),
+        ("--unimorph", ["u"]),
         ("--input-features", ["POS"]), ("--patterns", ["p.toml"]), ("--shapes", []), ("--suffixes", ["5"]),
         ("--top-words", ["5"]), ("--background", ["unigram"]), ("--count-text", ["train.txt"]),
         ("--keep-case", []),

@@ -28,6 +28,7 @@ from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.readers.conllu import read_conllu
 from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
+from fairseq_llrnn.features.readers.unimorph import read_unimorph
 from fairseq_llrnn.features.readers.values import read_values
 from fairseq_llrnn.features.readers.weights import read_weights
 from fairseq_llrnn.features.user_patterns import UserPatterns
@@ -73,6 +74,7 @@ CONLLU = """# sent_id = 1
 
 """
 LEXICON = "le\tle\tDET\tGender=Masc|Number=Sing\t12\nchat\tchat\tNOUN\tGender=Masc\t3\nmer\tmer\tNOUN\t_\t1\n"
+UNIMORPH = "chat\tchats\tN;PL\n\nvoir\tvoit\tV;IND;PRS;{3/LGSPEC1};SG;NOM(1;SG)\tvoi|t\nvoir\tvu\tV;V.PTCP;PST;IN+ABL\n"
 VALUES = "chat\tValence:Pleasant\t0.75\nmer\tValence:Pleasant\t0.5\nmer\tSize:Log\t-3e2\n"
 WEIGHTS = "le\t3\nchat\t1.5\nmer\t0\n"
 PATTERNS = "[patterns]\nnumber = '\\d+([.,]\\d+)*'\nplural = '\\w+s'\n"
@@ -81,7 +83,7 @@ GRAMMAR = (
     "%depth 4\n%length 9\nS -> N V [0.5] | N V S [0.5]\n# a comment\n"
     "N -> 'le' \"chat\" [2] | 'la mer' [1]\n  | 'un' [1e-3]\nV -> 'voit' [1]\n"
 )
-REGULAR = "( le | la )? (chat | mer){1,3} voit* [^le la] . \",\"? # comment\n"
+REGULAR = '( le | la )? (chat | mer){1,3} voit* [^le la] . ","? # comment\n'
 FST = "0 1 le 0.5\n1 2 chat\n1 2 mer 1e-2\n2 1 <eps> 3\n2 0.25\n"
 FAILING = "0 1 le 0.5\n1 2 chat\n1 2 mer 1e-2\n2 0.25\nfail 1 root 2\n"
 PROBABILITIES = "weights probabilities\n0 1 le 0.5\n0 1 la 0.25\n1 2 chat 1\n2 1\n"
@@ -206,6 +208,7 @@ def readers() -> list[Reader]:
         text("parallel text", "text", _parallel, TEXT),
         Reader("treebank", "a.conllu", (CONLLU.encode(), gzip.compress(CONLLU.encode(), mtime=0)), _conllu),
         text("lexicon", "lexicon.tsv", lambda path: read_tsv_lexicon(path, lowercase=True), LEXICON),
+        text("UniMorph", "unimorph", lambda path: read_unimorph(path, lowercase=True), UNIMORPH),
         text("values", "values.tsv", lambda path: read_values(path, lowercase=True), VALUES),
         text("weights of words", "weights.tsv", lambda path: read_weights(path, index, len(index)), WEIGHTS),
         text("patterns", "patterns.toml", _patterns, PATTERNS),
@@ -235,4 +238,3 @@ def spelling() -> WordList:
 
 def _conllu(path: Path) -> object:
     return read_conllu(path, lowercase=True)
-

@@ -55,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lexicon", nargs="+", default=[], metavar="FILE", help="lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"
     )
     sources.add_argument(
+        "--unimorph", nargs="+", default=[], metavar="FILE",
+        help="lexicons of UniMorph: lemma, form, tags such as N;ACC;PL (TSV, .gz too), as features of the groups that "
+        "treebanks have",
+    )  # fmt: skip
+    sources.add_argument(
         "--apertium", metavar="MODE_OR_FILE",
         help="a morphological analyser for the words of --dict, through lt-proc: an installed mode, e.g. fra-cat, or "
         "the path of an *.automorf.bin",
@@ -195,6 +200,7 @@ def options(args: argparse.Namespace) -> PriorOptions:
         text=args.count_text,
         conllu=args.conllu,
         lexicon=args.lexicon,
+        unimorph=args.unimorph,
         values=args.values,
         apertium=args.apertium,
         patterns=args.patterns,
@@ -221,7 +227,7 @@ def options(args: argparse.Namespace) -> PriorOptions:
 
 def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
-        *("conllu", "lexicon", "values", "apertium", "count_text", "keep_case", "lower", "features"),
+        *("conllu", "lexicon", "unimorph", "values", "apertium", "count_text", "keep_case", "lower", "features"),
         *("input_features", "top_words", "identity_floor", "input_top_words", "patterns", "shapes"),
         *("suffixes", "guess", "background", "smoothing", "pseudo_count"),
         *("pieces", *prior_background.NAMES, *prior_model.NAMES, *prior_source.NAMES, *prior_open.NAMES),

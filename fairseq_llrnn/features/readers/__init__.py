@@ -11,6 +11,7 @@ from fairseq_llrnn.features.readers.conllu import (
 )
 from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
 from fairseq_llrnn.features.readers.ud_folder import treebank
+from fairseq_llrnn.features.readers.unimorph import read_unimorph
 from fairseq_llrnn.features.readers.values import read_values
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "read_apertium",
     "read_conllu",
     "read_tsv_lexicon",
+    "read_unimorph",
     "read_values",
     "surface_words",
     "treebank",

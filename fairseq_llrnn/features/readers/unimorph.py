@@ -1,0 +1,60 @@
+"""Lexicons of UniMorph: rows of lemma, form and tags (`ház<TAB>házat<TAB>N;ACC;SG`), of any language.
+
+A fourth column, which says how newer files cut the form, is not read. Blank lines part the paradigms of older ones.
+"""
+
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.casing import lower
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.readers.unimorph_tags import OWN_GROUP, tags_features
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+COLUMNS = ("lemma", "form", "features")
+MISSING = ("-", "–", "—")  # where a paradigm has no form
+
+PHRASES = "UniMorph forms of several words, left out"
+OWN_SHOWN = 5
+
+
+def read_unimorph(path: Path | str, *, lowercase: bool, language: str | None = None) -> Lexicon:
+    """Each form with the union of its analyses. `lowercase` lower-cases forms, by the rules of `language` (casing.py).
+
+    Raises DataError, with file and line, for a row of another shape, and for a file without rows.
+    """
+    lexicon = Lexicon()
+    rows, own = 0, dict[str, None]()
+    for number, line in iter_lines(path):
+        if not line or line.isspace():
+            continue
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) < len(COLUMNS):
+            raise DataError(
+                f"{place(path, number)}: expected at least {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by "
+                f"tabs, found {len(cells)}: {shown(line)}; fix the row"
+            )
+        _, form, tags = cells[: len(COLUMNS)]
+        for column, cell in ((2, form), (3, tags)):
+            if not cell:
+                raise DataError(
+                    f"{place(path, number)}: column {column} ({COLUMNS[column - 1]}) is empty; fill it, or remove the "
+                    "row"
+                )
+        rows += 1
+        if form in MISSING and not tags.upper().startswith("PUNCT"):
+            continue
+        if len(form.split()) > 1:
+            lexicon.notes[PHRASES] += 1
+            continue
+        names = tags_features(tags)
+        own.update(dict.fromkeys(name for name in names if name.startswith(f"{OWN_GROUP}:")))
+        lexicon.add(lower(form, language) if lowercase else form, names)
+    if not rows:
+        raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
+    if own:
+        kept = ", ".join(list(own)[:OWN_SHOWN]) + (", …" if len(own) > OWN_SHOWN else "")
+        lexicon.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(
+            own
+        )
+    return lexicon
