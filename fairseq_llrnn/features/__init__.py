@@ -1,13 +1,14 @@
 """What is known of words before training.
 
-    dictionary.py     symbols, counts, and which may be predicted
-    lexicon.py        which features a word can have
-    readers/          treebanks, lexicons, analysers, tables
-    spelling.py       shapes and suffixes
-    user_patterns.py  a user's regular expressions
-    subwords.py       features of subword pieces
-    feature_table.py  all features in order, and a sparse row per word
-    signatures.py     words with equal rows
-    identities.py     which words have an identity, and which share a signature
-    open_words.py     ids of strings that a dictionary lacks
+dictionary.py     symbols, counts, and which may be predicted
+lexicon.py        which features a word can have
+readers/          treebanks, lexicons, analysers, tables, words cut into segments
+spelling.py       shapes and suffixes
+morphemes.py      prefixes, stem and endings of words cut into segments (morfessor_segments.py: by Morfessor)
+user_patterns.py  a user's regular expressions
+subwords.py       features of subword pieces
+feature_table.py  all features in order, and a sparse row per word
+signatures.py     words with equal rows
+identities.py     which words have an identity, and which share a signature
+open_words.py     ids of strings that a dictionary lacks
 """

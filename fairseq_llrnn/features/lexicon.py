@@ -44,9 +44,7 @@ class Lexicon:
             raise TypeError(f"features is the string {features!r}; give a collection of names or a mapping")
         values = features if isinstance(features, Mapping) else dict.fromkeys(features, 1.0)
         if not word:
-            raise DataError(
-                f"a lexicon entry with the features {sorted(values)} has an empty word; remove it"
-            )
+            raise DataError(f"a lexicon entry with the features {sorted(values)} has an empty word; remove it")
         for name, value in values.items():
             if name not in self._checked_names:
                 self._check_name(word, name)
@@ -63,8 +61,7 @@ class Lexicon:
         group, colon, value = name.partition(":")
         if not (group and colon and value):
             raise DataError(
-                f"word {word!r}: {name!r} is no feature name; expected a group, a colon and a value, such as "
-                "Gender:Fem"
+                f"word {word!r}: {name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem"
             )
         if group in RESERVED_GROUPS:
             raise DataError(
@@ -92,3 +89,14 @@ class Lexicon:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._features)
+
+
+def united(lexicon: Lexicon, more: Mapping[str, Mapping[str, float]]) -> Lexicon:
+    """A lexicon's features and more of them; the lexicon itself stays as it is."""
+    if not more:
+        return lexicon
+    both = Lexicon()
+    both.update(lexicon)
+    for word, features in more.items():
+        both.add(word, features)
+    return both

@@ -27,6 +27,7 @@ from fairseq_llrnn.evaluation.texts import read_texts
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.readers.conllu import read_conllu
+from fairseq_llrnn.features.readers.segmentations import read_segmentations
 from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
 from fairseq_llrnn.features.readers.unimorph import read_unimorph
 from fairseq_llrnn.features.readers.values import read_values
@@ -75,6 +76,7 @@ CONLLU = """# sent_id = 1
 """
 LEXICON = "le\tle\tDET\tGender=Masc|Number=Sing\t12\nchat\tchat\tNOUN\tGender=Masc\t3\nmer\tmer\tNOUN\t_\t1\n"
 UNIMORPH = "chat\tchats\tN;PL\n\nvoir\tvoit\tV;IND;PRS;{3/LGSPEC1};SG;NOM(1;SG)\tvoi|t\nvoir\tvu\tV;V.PTCP;PST;IN+ABL\n"
+SEGMENTS = "# Output from Morfessor\nchats\tchat s\nver te\n12 vert + e\nles\n"
 VALUES = "chat\tValence:Pleasant\t0.75\nmer\tValence:Pleasant\t0.5\nmer\tSize:Log\t-3e2\n"
 WEIGHTS = "le\t3\nchat\t1.5\nmer\t0\n"
 PATTERNS = "[patterns]\nnumber = '\\d+([.,]\\d+)*'\nplural = '\\w+s'\n"
@@ -210,6 +212,7 @@ def readers() -> list[Reader]:
         text("lexicon", "lexicon.tsv", lambda path: read_tsv_lexicon(path, lowercase=True), LEXICON),
         text("UniMorph", "unimorph", lambda path: read_unimorph(path, lowercase=True), UNIMORPH),
         text("values", "values.tsv", lambda path: read_values(path, lowercase=True), VALUES),
+        text("segmentations", "segments", lambda path: read_segmentations(path, lowercase=True), SEGMENTS),
         text("weights of words", "weights.tsv", lambda path: read_weights(path, index, len(index)), WEIGHTS),
         text("patterns", "patterns.toml", _patterns, PATTERNS),
         text("evidence map", "map.tsv", read_evidence_map, EVIDENCE_MAP),

@@ -1,4 +1,4 @@
-"""Readers that fill a `Lexicon`: treebanks, word lists, a morphological analyser."""
+"""Readers that fill a `Lexicon`: treebanks, word lists, a morphological analyser; and of words cut into segments."""
 
 from fairseq_llrnn.features.readers.apertium import read_apertium
 from fairseq_llrnn.features.readers.conllu import (
@@ -9,6 +9,7 @@ from fairseq_llrnn.features.readers.conllu import (
     read_conllu,
     surface_words,
 )
+from fairseq_llrnn.features.readers.segmentations import read_segmentations
 from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
 from fairseq_llrnn.features.readers.ud_folder import treebank
 from fairseq_llrnn.features.readers.unimorph import read_unimorph
@@ -21,6 +22,7 @@ __all__ = [
     "iter_conllu_words",
     "read_apertium",
     "read_conllu",
+    "read_segmentations",
     "read_tsv_lexicon",
     "read_unimorph",
     "read_values",

@@ -1,0 +1,75 @@
+"""Words cut into segments, by any tool, one word a line:
+
+    unhappiness<TAB>un happi ness       the word, and its segments with blanks between
+    un happi ness                       only the segments, which spell the word
+    3 un + happi + ness                 as Morfessor writes them: + between, the word's count before (or none)
+
+A file may mix them. Comments (`# …`) may stand above the first row; blank lines are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.casing import lower
+from fairseq_llrnn.features.morphemes import Segmentation
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+PLUS = " + "
+COUNT = re.compile(r"\d+ (?=\S+(?: \+ \S+)*$)", re.ASCII)  # before a segmentation of Morfessor's
+
+
+def read_segmentations(
+    path: Path | str, *, lowercase: bool, language: str | None = None
+) -> dict[str, tuple[Segmentation, ...]]:
+    """The different segmentations of each word, in the file's order.
+
+    `lowercase` lower-cases words, by the rules of `language` (casing.py).
+
+    Raises DataError, with file and line, for segments that do not spell their word and a row of another shape, and for
+    a file without rows.
+    """
+    found: dict[str, dict[Segmentation, None]] = {}
+    for number, line in iter_lines(path):
+        if not line.strip() or (not found and line.startswith("# ")):
+            continue
+        word, segments = _row(line, place(path, number))
+        if lowercase:
+            word, segments = _lowered(word, segments, language)
+        found.setdefault(word, {})[segments] = None
+    if not found:
+        raise DataError(f"{path}: expected rows of words cut into segments, found none; is it the right file?")
+    return {word: tuple(several) for word, several in found.items()}
+
+
+def _row(line: str, where: str) -> tuple[str, Segmentation]:
+    cells = line.split("\t")
+    if len(cells) > 2:
+        raise DataError(
+            f"{where}: expected a word, a tab and its segments with blanks between, or the segments alone, found "
+            f"{len(cells)} columns; fix the row"
+        )
+    text = cells[-1].strip()
+    if PLUS in text:
+        text = text[match.end() :] if (match := COUNT.match(text)) else text
+        segments = tuple(text.replace(PLUS, " ").split())
+    else:
+        segments = tuple(text.split())
+    word = cells[0] if len(cells) == 2 else "".join(segments)
+    if not word or "".join(segments) != word:
+        raise DataError(
+            f"{where}: expected segments that spell the word {shown(word)}, found {shown(' '.join(segments))}; fix the "
+            "row"
+        )
+    return word, segments
+
+
+def _lowered(word: str, segments: Segmentation, language: str | None) -> tuple[str, Segmentation]:
+    """The word in lower case, cut where its segments end: a Greek sigma's form depends on the whole word."""
+    whole, parts, begin = lower(word, language), [], 0
+    for length in (len(lower(segment, language)) for segment in segments):
+        parts.append(whole[begin : begin + length])
+        begin += length
+    return (whole, tuple(parts)) if begin == len(whole) else (whole, tuple(lower(s, language) for s in segments))
