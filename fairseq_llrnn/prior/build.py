@@ -6,7 +6,7 @@ Sizes: V words of the dictionary, M words with an identity of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -19,6 +19,7 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.feature_table import FeatureTable, WordRows, identity_rows, restrict_groups
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords, words_with_identity
 from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.morphemes import GROUPS as MORPHEME_GROUPS
 from fairseq_llrnn.features.readers.weights import read_weights
 from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
 from fairseq_llrnn.features.spelling import iter_suffix_features, shape_features
@@ -55,6 +56,8 @@ class PriorSettings:
     pseudo_count: float = 1.0
     pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
     identity_floor: int = IDENTITY_FLOOR  # of `auto`: the count from which a word has an identity
+    morphemes: str | None = None  # who cut the words into morphemes
+    morpheme_floor: int | None = None
 
 
 def build_prior(
@@ -66,6 +69,7 @@ def build_prior(
     sources: Sequence[str] = (),
     text: PieceText | None = None,
     unused_patterns: bool = False,
+    morphemes: Mapping[str, Mapping[str, float]] | None = None,
 ) -> tuple[Prior, Counter[str]]:
     """Build the prior and count what a user should know about it.
 
@@ -75,6 +79,7 @@ def build_prior(
         sources: what lexicon and counts were read from, for the prior's JSON.
         text: with `settings.pieces`, the text from which pieces get the features of their words; None: they get none.
         unused_patterns: whether a pattern may match no word of the dictionary, because it is for source words, too.
+        morphemes: features of words by their morphemes.
 
     Raises:
         OptionError, DataError: as the parts do.
@@ -84,7 +89,7 @@ def build_prior(
     symbols = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
     if patterns is not None and not unused_patterns:
         patterns.check_used(symbols if settings.pieces is None else map(CONVENTIONS[settings.pieces].bare, symbols))
-    rows = _word_rows(words, specials, lexicon, settings, patterns, text)
+    rows = _word_rows(words, specials, lexicon, settings, patterns, text, morphemes or {})
     if text is not None and (unseen := len(set(symbols) - text.pieces())):
         notes["pieces that the text of --count-text lacks: nothing is known of their words"] += unseen
     unknown = sum(1 for w in (symbols if text is None else text.words()) if w not in lexicon)
@@ -94,6 +99,8 @@ def build_prior(
     surface = {"Shape": settings.shapes, "Suffix": settings.suffix_floor is not None, "Pattern": patterns is not None}
     surface["Piece"] = settings.pieces is not None
     asked_for = [group for group, wanted in surface.items() if wanted]
+    if morphemes is not None and not set(MORPHEME_GROUPS) & set(settings.features or ()):
+        asked_for += MORPHEME_GROUPS  # a choice among them leaves the others out
     output = _signatures(words, rows, ordinary, counts, settings, settings.top_words, settings.features, "", asked_for)
     if settings.input_features is None and settings.input_top_words is None:
         read = output
@@ -119,6 +126,7 @@ def _word_rows(
     settings: PriorSettings,
     patterns: UserPatterns | None,
     text: PieceText | None,
+    morphemes: Mapping[str, Mapping[str, float]],
 ) -> WordRows:
     """Every a-priori feature of every word, identity left out; none of special symbols."""
     ordinary = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
@@ -140,7 +148,7 @@ def _word_rows(
             row |= shape_features(word)
         if patterns is not None:
             row |= patterns.features(word)
-        return row
+        return row | dict(morphemes.get(word, {}))
 
     return WordRows.of(map(row_of, tqdm(specials, "features", unit=" words", leave=False, disable=None)))
 

@@ -18,7 +18,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.rules import KINDS, EvidenceRules
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
-from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.lexicon import Lexicon, united
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
@@ -29,8 +29,9 @@ from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.guessing import Completed
 from fairseq_llrnn.prior.leaves import EXAMPLES, STATIC, TRANSLATIONS, Leaves, is_order, kind_of, read_background
+from fairseq_llrnn.prior.morphemes import check_options, morphemes_of, segmenter
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
-from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, as_paths
+from fairseq_llrnn.prior.options import MORFESSOR, EvidenceOptions, PriorOptions, as_paths
 from fairseq_llrnn.prior.parts import CopiedWordsPart, GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.translations import add_translations, background_of
@@ -62,6 +63,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     options = options or PriorOptions()
     if options.lower is not None and options.keep_case:
         raise OptionError(f"--lower {options.lower}: found --keep-case beside it; leave one of them out")
+    check_options(options)
     words = _words(dictionary)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
     background, patterns = read_background(options.background), _patterns(options)
@@ -77,10 +79,14 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     analyses = read_analyses(options, words, text)
     completed = complete_analyses(analyses, options, words, counts, all_counts, text)
     lexicon = with_values(completed.lexicon, options)
+    morphemes = morphemes_of(options, words, counts, all_counts)
     settings = _settings(options, background)
     for_source = evidence is not None and "patterns" in evidence.kinds
     sources = _sources(options, background)
-    prior, notes = build_prior(words, counts, lexicon, settings, patterns, sources, text, unused_patterns=for_source)
+    prior, notes = build_prior(
+        words, counts, lexicon, settings, patterns, sources, text, for_source, morphemes.features
+    )
+    notes.update(morphemes.notes)
     notes.update(notes_of_case(words, counts, analyses, options) if text is None else ())
     entries = len(lexicon) - completed.added
     prior = replace(prior, settings={**prior.settings, "background": options.background, "lexicon_entries": entries})
@@ -95,7 +101,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         prior = prior.with_part(CopiedWordsPart(), source)
     if options.open_vocabulary is not None:
         floor, types = options.open_vocabulary.floor, options.open_vocabulary.types
-        prior = add_open_vocabulary(prior, words, all_counts, lexicon, floor, types)
+        known = united(lexicon, morphemes.features or {})
+        prior = add_open_vocabulary(prior, words, all_counts, known, floor, types)
     prior, more = _with_source(prior, words, options)
     notes.update(more)
     return Built(prior if evidence is None else add_evidence(prior, evidence, source), words, counts, notes, completed)
@@ -172,6 +179,8 @@ def _settings(options: PriorOptions, background: Expression) -> PriorSettings:
         options.background_options.pseudo_count,
         options.pieces,
         options.identity_floor,
+        segmenter(options),
+        None if options.morphemes is None else options.morpheme_floor,
     )
 
 
@@ -217,6 +226,7 @@ def _sources(options: PriorOptions, background: Expression) -> list[str]:
         *(("--lexicon", path) for path in ([] if isinstance(lexicon, (Lexicon, Mapping)) else as_paths(lexicon))),
         *(("--unimorph", path) for path in as_paths(options.unimorph)),
         *(("--values", path) for path in as_paths(options.values)),
+        *(("--morphemes", path) for path in [options.morphemes] if isinstance(path, (str, Path)) and path != MORFESSOR),
         *(("--count-text", path) for path in as_paths(options.text)),
         *(("--patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
         *(("--background", path) for path in _background_files(options, background)),

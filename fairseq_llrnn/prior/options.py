@@ -21,6 +21,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords
 from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.morphemes import MORPHEME_FLOOR
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
@@ -31,6 +32,7 @@ from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.prior import Prior
 
 Paths = str | Path | Sequence[str | Path]
+MORFESSOR = "morfessor"
 
 
 def as_paths(given: Paths) -> list[str]:
@@ -128,6 +130,8 @@ class PriorOptions:
     patterns: str | Path | UserPatterns | None = None
     shapes: bool = False
     suffixes: int | None = None  # word types that must share a suffix; None: no suffixes
+    morphemes: str | Path | Mapping[str, Sequence[str]] | None = None  # MORFESSOR; a file, or words, cut into segments
+    morpheme_floor: int = MORPHEME_FLOOR  # word types of the text that must share a morpheme
     keep_case: bool = False
     lower: str | None = None  # the language by whose rules forms are lower-cased; None: none in particular
     guess: str = "auto"  # words without analyses: of MODES in guessing.py

@@ -8,6 +8,7 @@ from pathlib import Path
 from fairseq_llrnn.cli.prior import background as prior_background
 from fairseq_llrnn.cli.prior import guessing as prior_guessing
 from fairseq_llrnn.cli.prior import model as prior_model
+from fairseq_llrnn.cli.prior import morphemes as prior_morphemes
 from fairseq_llrnn.cli.prior import open as prior_open
 from fairseq_llrnn.cli.prior import source as prior_source
 from fairseq_llrnn.errors import OptionError
@@ -24,8 +25,7 @@ from fairseq_llrnn.prior.parts.evidence import EvidencePart, kinds_text
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
 EXAMPLES = (
-    "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --background unigram "
-    "--out data-bin/prior",
+    "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --background unigram --out data-bin/prior",
     "llrnn prior --conllu train.conllu --shapes --suffixes --dict data-bin/dict.txt --count-text train.txt "
     "--background ngram:3 --out data-bin/trigrams",
     "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --count-text train.txt --open-vocabulary characters "
@@ -69,13 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="real-valued features of words (TSV: word, Group:Value, number)",
     )  # fmt: skip
     sources.add_argument("--patterns", metavar="FILE", help="TOML file with your own regular expressions")
-    sources.add_argument(
-        "--shapes", action="store_true", help="add surface shapes: numbers, years, capitals, hyphens"
-    )
+    sources.add_argument("--shapes", action="store_true", help="add surface shapes: numbers, years, capitals, hyphens")
     sources.add_argument(
         "--suffixes", type=int, nargs="?", const=DEFAULT_SUFFIX_FLOOR, metavar="FLOOR",
         help=f"add suffixes of length 2-4 that at least FLOOR word types share (default FLOOR: {DEFAULT_SUFFIX_FLOOR})",
     )  # fmt: skip
+    prior_morphemes.add_arguments(sources)
     sources.add_argument(
         "--keep-case", action="store_true",
         help="the text has capitals: do not lower-case the forms of treebanks and lexicons, and give Apertium the "
@@ -127,12 +126,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, `ngram:3 plus model:FILE with weights "
         "learned` (or `with weights per position`: the network chooses), `ngram:3 at temperature 2`, with parentheses",
     )  # fmt: skip
-    background.add_argument(
-        "--smoothing", choices=SMOOTHINGS, help="unigram mass of unseen words (default: absolute)"
-    )
-    background.add_argument(
-        "--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)"
-    )
+    background.add_argument("--smoothing", choices=SMOOTHINGS, help="unigram mass of unseen words (default: absolute)")
+    background.add_argument("--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)")
     prior_background.add_arguments(parser)
     prior_model.add_arguments(parser)
     prior_open.add_arguments(parser)
@@ -206,6 +201,8 @@ def options(args: argparse.Namespace) -> PriorOptions:
         patterns=args.patterns,
         shapes=args.shapes,
         suffixes=args.suffixes,
+        morphemes=args.morphemes,
+        morpheme_floor=prior_morphemes.floor(args),
         keep_case=args.keep_case,
         lower=args.lower,
         pieces=args.pieces,
@@ -229,7 +226,7 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
     others = (
         *("conllu", "lexicon", "unimorph", "values", "apertium", "count_text", "keep_case", "lower", "features"),
         *("input_features", "top_words", "identity_floor", "input_top_words", "patterns", "shapes"),
-        *("suffixes", "guess", "background", "smoothing", "pseudo_count"),
+        *("suffixes", "guess", "background", "smoothing", "pseudo_count", *prior_morphemes.NAMES),
         *("pieces", *prior_background.NAMES, *prior_model.NAMES, *prior_source.NAMES, *prior_open.NAMES),
     )
     for name in others:

@@ -1,0 +1,118 @@
+"""`llrnn prior --morphemes`: from a file, and by Morfessor."""
+
+import json
+
+import pytest
+from small_corpus import Build, Corpus, Done, Llrnn
+
+from fairseq_llrnn.features.feature_table import TOP_FORM
+from fairseq_llrnn.prior import Prior, PriorOptions
+
+SEGMENTS = "tables\ttable s\nTable\nchat te\nchien\npetit e\nmaison s\n"
+
+
+@pytest.fixture
+def build(corpus: Corpus, llrnn: Llrnn) -> Build:
+    def run(*options: object) -> Done:
+        return llrnn(
+            "prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options,
+        )  # fmt: skip
+
+    return run
+
+
+def features(corpus: Corpus, word: str, read: bool = False) -> set[str]:
+    prior = Prior.load(corpus.out)
+    signatures = prior.input if read else prior.output
+    return set(signatures.features.row(int(signatures.class_of[prior.index(word)])))
+
+
+def test_a_file(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
+    path = corpus.write("segments", SEGMENTS)
+    done = build("--morphemes", path, "--morpheme-floor", 1)
+    assert done.code == 0
+    assert done.err.splitlines() == [
+        "note: 6 dictionary words without a segmentation: the whole word is the stem",
+        "note: 1 segmented words that the dictionary lacks: ignored",
+    ]
+    assert features(corpus, "tables") == {"NOTTOP", "Stem:table", "Ending:s"}
+    assert features(corpus, "zut") == {"NOTTOP"}  # the text does not show it, and its stem is no other word's
+    assert features(corpus, "12") == {"NOTTOP"}
+    assert "Ending:s" in llrnn("show", corpus.out, "tables").out
+    settings = json.loads(llrnn("show", corpus.out, "--json").out)["settings"]
+    assert (settings["morphemes"], settings["morpheme_floor"]) == ("segments", 1)
+    assert settings["sources"][0].startswith("--morphemes segments ")
+    build("--morphemes", path, "--morpheme-floor", 2)
+    assert features(corpus, "tables") == {"NOTTOP", "Stem:table"}  # of `table`, too
+    assert features(corpus, "petite") == {"NOTTOP", "Stem:petit", "Ending:e"} - {"Ending:e"}
+
+
+def test_which_places_the_model_has(build: Build, corpus: Corpus) -> None:
+    """As --suffixes, morphemes are there beside --features; a choice among their groups leaves the others out."""
+    common = ("--conllu", corpus.treebank, "--guess", "off", "--morpheme-floor", 1)
+    common = (*common, "--morphemes", corpus.write("segments", SEGMENTS))
+    build(*common, "--features", "POS")
+    assert features(corpus, "tables") == {"NOTTOP", "POS:NOUN", "Stem:table", "Ending:s"}
+    build(*common, "--features", "POS,Ending", "--input-features", "Stem,Ending", "--input-top-words", "all")
+    assert features(corpus, "tables") == {"NOTTOP", "POS:NOUN", "Ending:s"}
+    assert features(corpus, "tables", read=True) == {f"{TOP_FORM}:tables", "Stem:table", "Ending:s"}
+    assert build(*common, "--features", "POS,Prefix").error == (
+        "--features: unknown feature group 'Prefix'; found in the lexicon and patterns: Ending, Gender, Mood, Number, "
+        "POS, Stem"
+    )
+
+
+def test_morfessor_cuts_known_and_new_words(build: Build, corpus: Corpus) -> None:
+    pytest.importorskip("morfessor")
+    stems, endings = ["walk", "talk", "jump", "play", "look", "cook", "kick"], ["", "s", "ed", "ing", "er"]
+    words = [stem + ending for stem in stems for ending in endings if stem + ending != "kicking"]
+    corpus.dictionary.write_text("".join(f"{word} 2\n" for word in words) + "kicking 0\n", encoding="utf-8")
+    done = build("--morphemes", "morfessor", "--morpheme-floor", 3)
+    assert (done.code, done.err) == (0, "")
+    assert features(corpus, "kicking") == {"NOTTOP", "Stem:kick", "Ending:ing"}
+    again = Prior.build(corpus.dictionary, PriorOptions(top_words=3, morphemes="morfessor", morpheme_floor=3))
+    assert again.fingerprint == Prior.load(corpus.out).fingerprint
+    assert Prior.load(corpus.out).settings["sources"] == []
+
+
+def test_rare_words_of_an_open_vocabulary_have_them(build: Build, corpus: Corpus) -> None:
+    text = corpus.write("text", "le chat dort\nla chatte dort\nla table petite\nles tables noires\n")
+    segments = corpus.write("segments", SEGMENTS + "noire s\nle s\n")
+    done = build(
+        "--morphemes", segments, "--morpheme-floor", 1, "--count-text", text, "--open-vocabulary", "characters"
+    )
+    assert done.code == 0 and "lacks: ignored" in done.err  # `maisons` alone: `noires` and `les` are in the text
+    assert "1 segmented words" in done.err
+    prior = Prior.load(corpus.out)
+    part = prior.parts[-1]
+    rows = [part.vocabulary.features.row(o) for o in range(len(part.vocabulary.names))]  # type: ignore[attr-defined]
+    assert any("Ending:s" in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--morpheme-floor", 3], "--morpheme-floor: it needs --morphemes; add that, or leave it out"),
+        (["--morphemes", "SEGMENTS", "--morpheme-floor", 0],
+         "--morpheme-floor 0: expected a number of word types of at least 1"),
+        (["--morphemes", "SEGMENTS", "--pieces", "bpe"],
+         "--morphemes: morphemes are of whole words, found --pieces bpe beside it; preprocess words, or leave one of "
+         "them out"),
+        (["--softmax", "--morphemes", "SEGMENTS"], "found --morphemes beside it; leave one of them out"),
+        (["--morphemes", "BAD"], "BAD, line 1: expected segments that spell the word 'tables', found 'table'; "
+         "fix the row"),
+        (["--morphemes", "OTHER"], "OTHER: expected words of the dictionary, cut into segments, found none of them; is "
+         "it a file of this language, one word a line, and in the case of the text (--keep-case)?"),
+        (["--morphemes", "nothing"], "nothing: cannot be read: No such file or directory; check the path and "
+         "its rights"),
+    ],
+)  # fmt: skip
+def test_errors(build: Build, corpus: Corpus, llrnn: Llrnn, options: list[object], message: str) -> None:
+    files = {"SEGMENTS": SEGMENTS, "BAD": "tables\ttable\n", "OTHER": "dog s\n"}
+    paths = {name: corpus.write(name, text) for name, text in files.items()}
+    given = [paths.get(str(option), option) for option in options]
+    if "--softmax" in options:
+        done = llrnn("prior", "--dict", corpus.dictionary, "--out", corpus.out, *given)
+    else:
+        done = build(*given)
+    assert message in done.error
