@@ -15,6 +15,8 @@ import os
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share, and the embedded corpus
+
 STAGES = ("prepare", "general", "train", "report")
 
 
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     import stages
     from corpora import read_treebanks, toy
-    from processes import alone
+    from example_parts.processes import alone
     from systems import Place
 
     place = Place(args.out.resolve())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from corpora import GENERAL, Corpora, Sentence, Sizes, share, shuffled
-from processes import run
+from example_parts.processes import run
 from scores import loss, token_log_probs
 from systems import (
     FOR_LITTLE_TEXT,

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
+from example_parts import processes
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 
-corpora, systems, processes, scores, stages, outcome, curves, adapt = load(
-    EXAMPLES / "adaptation", *"corpora systems processes scores stages outcome curves adapt".split()
+corpora, systems, scores, stages, outcome, curves, adapt = load(
+    EXAMPLES / "adaptation", *"corpora systems scores stages outcome curves adapt".split()
 )
 
 
