@@ -8,14 +8,14 @@ All have the same network and recipe, and give a probability to the same lines o
     characters  a softmax over characters
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from example_parts.text_units import Pieces, as_characters, character_symbols, lines_of, write_dictionary
+
 SPLITS = ("train", "valid", "test1", "test2")
-BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # ▁, for a blank among characters
 LEAST_COUNT = 2  # of the words of `unk`
 
 NETWORK = ("--arch", "llrnn_lm", "--decoder-layers", "2", "--tie-features")
@@ -54,57 +54,6 @@ SYSTEMS = {
     "pieces": System("pieces", "pieces (BPE)", 1024, 1536),
     "characters": System("characters", "characters", 4096, 6144),
 }
-
-
-def as_characters(line: str) -> str:
-    """A line in characters, a blank being one."""
-    return " ".join(BLANK if c == " " else c for c in line)
-
-
-def character_symbols(lines: Sequence[str]) -> Counter[str]:
-    """Every character of the training text with its count."""
-    return Counter(symbol for line in lines for symbol in as_characters(line).split(" "))
-
-
-class Pieces:
-    """Byte-pair encoding (Sennrich et al. 2016), trained on the training text, that any text can be written in."""
-
-    def __init__(self, model: Path) -> None:
-        import sentencepiece
-
-        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-
-    @classmethod
-    def train(cls, text: Path, model: Path, size: int) -> "Pieces":
-        import sentencepiece
-
-        sentencepiece.SentencePieceTrainer.train(
-            input=str(text), model_prefix=str(model.with_suffix("")), model_type="bpe", vocab_size=size,
-            character_coverage=1.0, byte_fallback=True, normalization_rule_name="identity",
-            remove_extra_whitespaces=False, hard_vocab_limit=False, minloglevel=2, num_threads=1,
-        )  # fmt: skip
-        return cls(model)
-
-    def write(self, line: str) -> str:
-        return " ".join(self.processor.encode(line, out_type=str))
-
-    def symbols(self, lines: Sequence[str]) -> Counter[str]:
-        """All pieces, with their counts in the training text; those that it lacks count once."""
-        known = (self.processor.id_to_piece(i) for i in range(self.processor.get_piece_size()))
-        own = {piece for piece in known if piece not in ("<unk>", "<s>", "</s>")}
-        counts = Counter(piece for line in lines for piece in self.write(line).split(" "))
-        return Counter({piece: max(1, counts[piece]) for piece in own})
-
-
-def write_dictionary(path: Path, counts: Counter[str]) -> None:
-    """fairseq's dict.txt: the most frequent symbols first."""
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    path.write_text("".join(f"{symbol} {count}\n" for symbol, count in ordered), encoding="utf-8")
-
-
-def lines_of(path: Path) -> list[str]:
-    """The lines of a text, words between single blanks."""
-    return [" ".join(line.split()) for line in path.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
 
 
 def prepare(name: str, text: Path, place: Path, sizes: Sizes) -> None:
@@ -167,10 +116,3 @@ def score_command(name: str, place: Path) -> list[str]:
     """`llrnn score` of a text in the system's units, which comes on stdin."""
     spelt = ["--open"] if name == "open" else []
     return ["llrnn", "score", "--path", str(place / "model" / "checkpoint_best.pt"), "--json", *spelt]
-
-
-def bits_of_unknown_character() -> float:
-    """What of a character outside the dictionary is not said by <unk>: which one of Unicode's it is."""
-    from fairseq_llrnn.open_vocabulary.alphabet import NUM_CHARACTERS
-
-    return math.log2(NUM_CHARACTERS)

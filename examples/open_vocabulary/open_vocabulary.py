@@ -17,15 +17,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from open_systems import SYSTEMS, Sizes, bits_of_unknown_character, commands, lines_of, prepare, score_command
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
+
+from example_parts.text_units import lines_of
+from example_parts.unit_bits import whole_bits
+from open_systems import SYSTEMS, Sizes, commands, prepare, score_command
 
 import fairseq_llrnn
-from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import DataError, LLRNNError
-from fairseq_llrnn.evaluation.text_bits import characters_of
-from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.prior.parts import OpenVocabularyPart
-from fairseq_llrnn.prior.prior import Prior
 
 TESTS = ("valid", "test1", "test2")
 Run = Callable[[Sequence[str], str], str]  # a command and its stdin -> its stdout
@@ -49,42 +48,8 @@ def measure(name: str, text: Path, out: Path, execute: Run) -> dict[str, dict[st
     for test in TESTS:
         plain = lines_of(text / f"{test}.txt")
         facts = json.loads(execute(score_command(name, place), (place / f"{test}.txt").read_text(encoding="utf-8")))
-        bits = facts["bits"]
-        if name == "characters":
-            bits += facts["unknown_words"] * bits_of_unknown_character()
-        if name == "unk":
-            facts["spelling_bits"] = spelling_bits(" ".join(plain).split(), place, out / "open" / "data-bin" / "prior")
-            bits += facts["spelling_bits"]
-        if name == "pieces" and facts["unknown_words"]:
-            raise DataError(f"{place}: expected pieces for every character, found {facts['unknown_words']} <unk>")
-        characters = sum(characters_of(line.split()) for line in plain)
-        parts = ("known_bits", "unknown_bits", "spelling_bits", "end_bits", "unknown_words")
-        kept = {part: facts[part] for part in parts} if name in ("open", "unk") else {}
-        result[test] = {"bits": bits, "characters": characters, "bits_per_character": bits / characters, **kept}
+        result[test] = whole_bits(name, facts, plain, place, out / "open" / "data-bin" / "prior")
     return result
-
-
-def spelling_bits(words: Sequence[str], place: Path, prior: Path) -> float:
-    """−log₂ Σ_o π_o P_o(w) of the words that a system's dictionary lacks: the character model without a network.
-
-    Its part inside that dictionary is left out, and the rest divided by what remains, as for the open classes.
-    """
-    import numpy as np
-
-    part = Prior.load(prior).find(OpenVocabularyPart)
-    if part is None:
-        raise DataError(f"{prior}: expected a prior with an open vocabulary, found none; make the system `open` first")
-    vocabulary = part.vocabulary
-    symbols = load_dictionary(place / "dict.txt").symbols
-    known = [symbol for symbol, word in zip(symbols, is_word(symbols), strict=True) if word]
-    inside = set(known)
-    unknown = [word for word in words if word not in inside]
-    shares = np.exp(vocabulary.log_shares)
-    outside = float((np.exp(vocabulary.strings.log_outside(known)) * shares).sum())
-    if not unknown:
-        return 0.0
-    spelt = np.logaddexp.reduce(vocabulary.strings.log_probs(unknown) + vocabulary.log_shares, axis=1)
-    return float(-(spelt - np.log(outside)).sum() / np.log(2))
 
 
 def table(results: dict[str, dict[str, dict[str, float]]]) -> str:

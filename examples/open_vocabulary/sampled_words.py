@@ -17,8 +17,8 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import numpy as np
-from open_systems import lines_of
-from open_vocabulary import Run, run
+from example_parts.text_units import lines_of
+from open_vocabulary import Run, run  # which finds what examples share, too
 
 import fairseq_llrnn
 from fairseq_llrnn.errors import DataError, LLRNNError

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
+from example_parts import text_units, unit_bits
 from shell import Shell
 from tiny_world import World, sentences
 
@@ -14,7 +15,7 @@ from fairseq_llrnn.prior.parts import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install 'fairseq-llrnn[pieces]'")
-example, units = load(EXAMPLES / "open_vocabulary", "open_vocabulary", "open_systems")
+example, _ = load(EXAMPLES / "open_vocabulary", "open_vocabulary", "open_systems")
 STRANGE = "le chateau voit la roseraie\nune été 𝄞\n"
 
 
@@ -56,15 +57,15 @@ def test_all_systems_are_measured_in_bits_per_character(
     unknown = [word for word in STRANGE.split() if word not in known]
     assert {"chateau", "roseraie", "été", "𝄞"} <= set(unknown)
     expected = -np.log2(mixed(unknown) / (1.0 - mixed(known).sum())).sum()
-    assert example.spelling_bits(STRANGE.split(), tmp_path / "unk", prior) == pytest.approx(expected)
+    assert unit_bits.spelling_bits(STRANGE.split(), tmp_path / "unk", prior) == pytest.approx(expected)
 
 
 def test_units_lose_nothing(text: Path, tmp_path: Path) -> None:
     """Every system's text is the same text; pieces have bytes for what they have never seen."""
     line = "le chat 𝄞 été"
-    assert units.as_characters(line).replace(" ", "").replace(units.BLANK, " ") == line
-    pieces = units.Pieces.train(text / "train.txt", tmp_path / "pieces.model", 300)
+    assert text_units.as_characters(line).replace(" ", "").replace(text_units.BLANK, " ") == line
+    pieces = text_units.Pieces.train(text / "train.txt", tmp_path / "pieces.model", 300)
     assert pieces.processor.decode(pieces.write(line).split(" ")) == line
     symbols = pieces.symbols(["le chat"])
     assert set(pieces.write(line).split(" ")) <= set(symbols) and min(symbols.values()) == 1
-    assert units.bits_of_unknown_character() == pytest.approx(math.log2(1_112_064))
+    assert unit_bits.bits_of_unknown_character() == pytest.approx(math.log2(1_112_064))
