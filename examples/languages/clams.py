@@ -1,0 +1,140 @@
+"""Agreement of subject and verb: the public minimal pairs of CLAMS (Mueller et al. 2020) under the trained rows.
+
+    clams.py --data FOLDER --out OUT --language french [--most 300] ROW …
+
+A pair is right if the grammatical sentence has the higher probability, ends included. Every string has a probability
+under these models (rows whose units are open words, pieces or characters), so no pair is left out; `known` counts those
+whose sentences hold only words of the training text. Of a longer list, every n-th pair is taken.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
+
+from language_rows import ROWS, Row, score_command, unit_writer
+from language_texts import LANGUAGES
+from languages import score
+
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.files.text_lines import iter_lines
+
+Pair = tuple[str, str]  # the grammatical sentence, and the other one
+Score = Callable[[Sequence[str], str], str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How many pairs were right."""
+
+    right: int
+    pairs: int
+    known_right: int = 0  # of pairs without unknown words
+    known_pairs: int = 0
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """The pairs of a file. Raises DataError for lines that are not `True` and `False` in turn, a tab, a sentence."""
+    lines = [(number, *line.partition("\t")[::2]) for number, line in iter_lines(path)]
+    for number, kind, sentence in lines:
+        expected = "True" if number % 2 else "False"
+        if kind != expected or not sentence.strip():
+            raise DataError(f"{path}, line {number}: expected {expected}, a tab and a sentence, found {kind[:40]!r}")
+    if len(lines) % 2:
+        raise DataError(f"{path}: expected pairs of lines, found {len(lines):,} lines")
+    sentences = [" ".join(sentence.split()) for _, _, sentence in lines]
+    return list(zip(sentences[::2], sentences[1::2], strict=True))
+
+
+def some(pairs: Sequence[Pair], most: int) -> list[Pair]:
+    """Every n-th pair, so that no more than `most` are left."""
+    return list(pairs[:: -(-len(pairs) // most)])
+
+
+def log_probs(sentences: Sequence[str], row: Row, place: Path, scored: Score) -> dict[str, float]:
+    """log p of each sentence, in nats."""
+    write = unit_writer(row, place)
+    command = [part for part in score_command(row, place) if part != "--json"]
+    said = scored([*command, "--per-sentence"], "".join(write(line) + "\n" for line in sentences))
+    values = [float(line.split("\t")[1]) for line in said.splitlines()[1:]]
+    return dict(zip(sentences, values, strict=True))
+
+
+def outcome(pairs: Sequence[Pair], values: dict[str, float], known: set[str]) -> Outcome:
+    """Which pairs are right; `known`: the words of the training text."""
+    right = [values[good] > values[bad] for good, bad in pairs]
+    inside = [known.issuperset(f"{good} {bad}".split()) for good, bad in pairs]
+    both = sum(r and i for r, i in zip(right, inside, strict=True))
+    return Outcome(sum(right), len(pairs), both, sum(inside))
+
+
+def phenomena(data: Path, code: str) -> dict[str, Path]:
+    """The lists of pairs of a language by phenomenon. Raises DataError where there is none."""
+    folder = data / "clams"
+    found = {path.name.split(".")[1]: path for path in sorted(folder.glob(f"{code}.*.txt.gz"))}
+    if not found:
+        raise DataError(f"{folder}: expected files named like {code}.simple_agrmt.txt.gz, found none; see --data")
+    return found
+
+
+def table(outcomes: dict[str, dict[str, Outcome]]) -> str:
+    """Percent of pairs that are right; a line a phenomenon, a column a row."""
+    rows = list(outcomes)
+    lines = ["| | pairs | of known words | " + " | ".join(rows) + " |", "|---|" + "---:|" * (len(rows) + 2)]
+    for name in [*next(iter(outcomes.values())), "all", "all, known words"]:
+        cells = []
+        for row in rows:
+            found = list(outcomes[row].values()) if name.startswith("all") else [outcomes[row][name]]
+            known = name.endswith("known words")
+            right = sum(one.known_right if known else one.right for one in found)
+            pairs = sum(one.known_pairs if known else one.pairs for one in found)
+            cells.append(f"{100 * right / pairs:.1f}" if pairs else "–")
+        sizes = f"{sum(one.pairs for one in found):,} | {sum(one.known_pairs for one in found):,}"
+        lines.append(f"| {name.replace('_', ' ')} | {sizes} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def measure(
+    rows: Sequence[Row], language: str, data: Path, out: Path, most: int, scored: Score = score
+) -> dict[str, dict[str, Outcome]]:
+    """By row and phenomenon."""
+    lists = {name: some(read_pairs(path), most) for name, path in phenomena(data, LANGUAGES[language].code).items()}
+    known = set((out / language / "text" / "train.txt").read_text(encoding="utf-8").split())
+    sentences = sorted({sentence for pairs in lists.values() for pair in pairs for sentence in pair})
+    outcomes = {}
+    for row in rows:
+        place = out / language / f"{row.name}-1"
+        if not (place / "result.json").exists():
+            raise DataError(f"{place}: expected a row that `languages.py train` has finished, found none")
+        values = log_probs(sentences, row, place, scored)
+        outcomes[row.name] = {name: outcome(pairs, values, known) for name, pairs in lists.items()}
+    return outcomes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="minimal pairs of agreement under trained rows")
+    parser.add_argument("rows", nargs="+", metavar="ROW", help="finished rows of language_rows.py, of seed 1")
+    parser.add_argument("--data", type=Path, required=True, help="the folder of all texts, with `clams` in it")
+    parser.add_argument("--out", type=Path, required=True, help="what languages.py wrote")
+    parser.add_argument("--language", required=True, help="french or german")
+    parser.add_argument("--most", type=int, default=300, help="pairs of a phenomenon (default: %(default)s)")
+    args = parser.parse_args()
+    try:
+        if args.language not in LANGUAGES:
+            raise OptionError(f"--language {args.language}: expected one of {', '.join(LANGUAGES)}")
+        for name in args.rows:
+            if name not in ROWS or ROWS[name].units == "unk":
+                open_rows = ", ".join(row.name for row in ROWS.values() if row.units != "unk")
+                raise OptionError(f"there is no row {name!r} that spells every word; there are: {open_rows}")
+        print(table(measure([ROWS[name] for name in args.rows], args.language, args.data, args.out, args.most)))
+    except (LLRNNError, OSError) as error:
+        print(f"clams.py: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,185 @@
+"""The rows of the table: units, priors, networks; and the command lines of each.
+
+To add a row, add a line to ROWS. A row of ours is some options of `llrnn prior` and of fairseq-train.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from example_parts.text_units import Pieces, as_characters, character_symbols, lines_of, write_dictionary
+from language_texts import SPLITS, Language, analysed
+
+from fairseq_llrnn.errors import OptionError
+
+BUDGET = 150.0  # seconds of one core for a training
+MODEL = "pieces.model"  # of the row's pieces
+RARE_WORD, RARE_CHARACTER = 2, 3  # what occurs less often is <unk>, of `unk` and of characters
+
+RECIPE = (
+    *("--criterion", "log_linear", "--optimizer", "adam", "--clip-norm", "1.0", "--lr-scheduler", "fixed"),
+    *("--sample-break-mode", "eos", "--required-batch-size-multiple", "1", "--bf16-products", "--tie-features"),
+)
+HOUSEHOLD = ("--cpu", "--num-workers", "0", "--no-epoch-checkpoints", "--log-format", "simple", "--log-interval", "50")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system, in all languages."""
+
+    name: str
+    group: str  # a to h, as issue and page name them; `tuning`: no row of the table
+    what: str
+    units: str  # open, unk, pieces, characters
+    speed: float  # tokens per second of processor time, from which the number of epochs follows
+    prior: tuple[str, ...] = ()  # options of llrnn prior; {treebanks}, {code}: of the language
+    training: tuple[str, ...] = ()  # options of fairseq-train
+    pieces: int = 0
+    width: int = 256
+    layers: int = 2
+    lr: float = 0.004
+    dropout: float = 0.4
+    batch: int = 1024  # tokens
+    most_epochs: int = 30
+
+    @property
+    def needs(self) -> set[str]:
+        """What of a language the row needs."""
+        return {name for name in ("treebanks", "code") if f"{{{name}}}" in self.prior}
+
+
+OPEN = ("--suffixes", "--shapes", "--keep-case", "--open-vocabulary", "characters")
+TREEBANK = ("--conllu", "{treebanks}")
+
+
+def _pieces(size: int) -> Row:
+    what = f"BPE softmax, {size:,} pieces"
+    return Row(f"bpe-{size}", "a", what, "pieces", 19_000, pieces=size, batch=1536)
+
+
+CHARACTERS = Row("characters", "b", "character LSTM", "characters", 16_000, width=512, layers=1, batch=6144)
+SPELLING = Row("spelling", "d", "ours: spelling", "open", 13_000, OPEN)
+
+
+def _tuning() -> list[Row]:
+    """What was tried on one language before all others; no rows of the table."""
+    tried = []
+    for lr in (0.002, 0.008):
+        for row in (_pieces(1000), SPELLING, CHARACTERS):
+            tried.append(replace(row, name=f"{row.name}-lr{lr}", lr=lr))
+    for dropout in (0.2, 0.6):
+        for row in (_pieces(1000), SPELLING, CHARACTERS):
+            tried.append(replace(row, name=f"{row.name}-dropout{dropout}", dropout=dropout))
+    for most in (12, 20):
+        for row in (_pieces(1000), SPELLING, CHARACTERS):
+            tried.append(replace(row, name=f"{row.name}-epochs{most}", most_epochs=most))
+    tried.append(replace(CHARACTERS, name="characters-2x256", width=256, layers=2, speed=23_000))
+    tried.append(replace(CHARACTERS, name="characters-batch2048", batch=2048, speed=14_000))
+    return [replace(row, group="tuning") for row in tried]
+
+
+ROWS = {
+    row.name: row
+    for row in (
+        *(_pieces(size) for size in (500, 1000, 2000, 4000)),
+        CHARACTERS,
+        Row("unk", "c", "word softmax, `<unk>` spelled", "unk", 8_000),
+        SPELLING,
+        Row("treebank", "h", "ours: spelling, treebank", "open", 13_000, (*OPEN, *TREEBANK)),
+        *_tuning(),
+    )
+}
+
+
+def chosen(names: Sequence[str]) -> list[Row]:
+    """The rows of these names or groups, all of the table where there is none. Raises OptionError."""
+    groups = {row.group for row in ROWS.values()}
+    for name in names:
+        if name not in ROWS and name not in groups:
+            raise OptionError(f"there is no row {name!r}; there are: {', '.join(ROWS)}; groups: {', '.join(groups)}")
+    if not names:
+        return [row for row in ROWS.values() if row.group != "tuning"]
+    return [row for row in ROWS.values() if row.name in names or row.group in names]
+
+
+def fits(row: Row, language: Language) -> bool:
+    """Whether the language has what the row needs."""
+    return "treebanks" not in row.needs or bool(language.treebanks)
+
+
+def unit_writer(row: Row, place: Path) -> Callable[[str], str]:
+    """A line in the row's units."""
+    if row.units == "pieces":
+        return Pieces(place / MODEL).write
+    return as_characters if row.units == "characters" else str
+
+
+def write_units(row: Row, text: Path, place: Path) -> None:
+    """Write the texts of a row, in its units, and its dict.txt.
+
+    Args:
+        text: the folder of the language's texts. place: the row's own.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    lines = {split: lines_of(text / f"{split}.txt") for split in SPLITS}
+    least = {"characters": RARE_CHARACTER, "unk": RARE_WORD}.get(row.units, 1)
+    if row.units == "characters":
+        counts = character_symbols(lines["train"])
+    elif row.units == "pieces":
+        counts = Pieces.train(text / "train.txt", place / MODEL, row.pieces).symbols(lines["train"])
+    else:
+        counts = Counter(word for line in lines["train"] for word in line.split())
+    write = unit_writer(row, place)
+    for split, own in lines.items():
+        (place / f"{split}.txt").write_text("".join(write(line) + "\n" for line in own), encoding="utf-8")
+    write_dictionary(place / "dict.txt", Counter({s: count for s, count in counts.items() if count >= least}))
+
+
+def epochs_of(row: Row, tokens: int, budget: float) -> int:
+    """As many as the budget of processor time allows."""
+    return max(1, min(row.most_epochs, math.floor(budget * row.speed / tokens)))
+
+
+def falling(lr: float, epochs: int) -> str:
+    """The learning rate of each epoch: from `lr` in equal steps to a small one in the last."""
+    return ",".join(f"{lr * (1 - epoch / epochs):.6f}" for epoch in range(epochs))
+
+
+def commands(
+    row: Row, language: Language, data: Path, place: Path, user_dir: str, seed: int, budget: float
+) -> list[tuple[str, ...]]:
+    """What makes the data, the prior and the model; the texts are those of `write_units`."""
+    binary = place / "data-bin"
+    prior: tuple[str, ...] = ("--softmax",)
+    if row.units == "open":
+        known = {"{treebanks}": analysed(language, data), "{code}": [language.code]}
+        given = (part for option in row.prior for part in known.get(option, [option]))
+        prior = ("--count-text", str(place / "train.txt"), *given)
+    tokens = sum(line.count(" ") + 2 for line in (place / "train.txt").read_text(encoding="utf-8").splitlines())
+    epochs = epochs_of(row, tokens, budget)
+    longest = max(line.count(" ") + 2 for s in SPLITS for line in (place / f"{s}.txt").read_text("utf-8").splitlines())
+    return [
+        (
+            *("fairseq-preprocess", "--only-source", "--workers", "1", "--srcdict", str(place / "dict.txt")),
+            *("--trainpref", str(place / "train.txt"), "--validpref", str(place / "valid.txt")),
+            *("--destdir", str(binary)),
+        ),
+        ("llrnn", "prior", "--dict", str(place / "dict.txt"), "--out", str(binary / "prior"), *prior),
+        (
+            *("fairseq-train", str(binary), "--user-dir", user_dir, "--task", "llrnn_language_modeling"),
+            *("--arch", "llrnn_lm", "--decoder-layers", str(row.layers), *RECIPE, "--dropout", str(row.dropout)),
+            *("--decoder-embed-dim", str(row.width), "--decoder-hidden-size", str(row.width)),
+            *("--lr", falling(row.lr, epochs), "--max-epoch", str(epochs), "--tokens-per-sample", str(longest)),
+            *("--max-tokens", str(max(row.batch, longest)), "--seed", str(seed), "--save-dir", str(place / "model")),
+            *HOUSEHOLD,
+            *row.training,
+        ),
+    ]
+
+
+def score_command(row: Row, place: Path) -> list[str]:
+    """`llrnn score` of a text in the row's units, which comes on stdin."""
+    spelt = ["--open"] if row.units == "open" else []
+    return ["llrnn", "score", "--path", str(place / "model" / "checkpoint_best.pt"), "--json", *spelt]

@@ -1,0 +1,126 @@
+"""The tables of the results page: by language, bits per character of the best row of each group, and of all rows."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from language_rows import ROWS
+from language_texts import LANGUAGES
+
+HELD_OUT = ("valid", "test")
+BASELINES = ("a", "b", "c")
+GROUPS = {
+    "a": "BPE",
+    "b": "characters",
+    "c": "words, `<unk>` spelled",
+    "d": "spelling",
+    "e": "+ morphemes",
+    "f": "+ characters",
+    "g": "+ `--language`",
+    "h": "+ treebank",
+}
+GOAL = 0.05  # bits per character below the best baseline
+Result = Mapping[str, Any]
+Found = dict[str, dict[str, list[Result]]]  # language -> row -> its seeds
+
+
+def by_language(results: Sequence[Result]) -> Found:
+    """The results of rows that the table has, in the order of languages and rows."""
+    found: dict[str, dict[str, list[Result]]] = {name: defaultdict(list) for name in LANGUAGES}
+    for row in ROWS.values():
+        for result in results:
+            if result["row"] == row.name and row.group in GROUPS and result["language"] in found:
+                found[result["language"]][row.name].append(result)
+    return {name: dict(rows) for name, rows in found.items() if rows}
+
+
+def mean(seeds: Sequence[Result], split: str) -> float:
+    """Bits per character, the mean over seeds."""
+    return fmean(result[split]["bits_per_character"] for result in seeds)
+
+
+def best(rows: Mapping[str, Sequence[Result]], groups: Sequence[str]) -> str | None:
+    """The row of these groups with the fewest bits on the validation text, as seed 1 shows them; None without any."""
+    first = {
+        name: result["valid"]["bits_per_character"]
+        for name, seeds in rows.items()
+        for result in seeds
+        if ROWS[name].group in groups and result["seed"] == 1
+    }
+    return min(first, key=lambda name: first[name]) if first else None
+
+
+def difference(rows: Mapping[str, Sequence[Result]], split: str) -> float | None:
+    """The best of ours less the best of the baselines; None where either is missing."""
+    ours, theirs = best(rows, [group for group in GROUPS if group not in BASELINES]), best(rows, BASELINES)
+    return None if ours is None or theirs is None else mean(rows[ours], split) - mean(rows[theirs], split)
+
+
+def summary(found: Found, split: str) -> str:
+    """One line a language, one column a group: its best row, chosen on the validation text."""
+    shown = [group for group in GROUPS if any(best(rows, [group]) for rows in found.values())]
+    head = [f"({group}) {GROUPS[group]}" for group in shown]
+    lines = [
+        f"| {split} | {' | '.join(head)} | best of ours − best of (a)–(c) |",
+        "|---|" + "---:|" * (len(shown) + 1),
+    ]
+    for language, rows in found.items():
+        names = [best(rows, [group]) for group in shown]
+        values = [None if name is None else mean(rows[name], split) for name in names]
+        least = min(value for value in values if value is not None)
+        cells = ["–" if value is None else f"**{value:.3f}**" if value == least else f"{value:.3f}" for value in values]
+        less = difference(rows, split)
+        cells.append("–" if less is None else f"{less:+.3f}".replace("-", "−"))
+        lines.append(f"| {language} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def details(found: Found) -> str:
+    """Every row of every language; where there are several seeds, their mean with the lowest and the highest."""
+    head = ("language", "row", "what", "seeds", *HELD_OUT, "parameters", "epochs (best)", "seconds")
+    lines = [f"| {' | '.join(head)} |", "|---|---|---|" + "---:|" * (len(head) - 3)]
+    for language, rows in found.items():
+        for name, seeds in rows.items():
+            first = seeds[0]
+            figures = [_spread([result[split]["bits_per_character"] for result in seeds]) for split in HELD_OUT]
+            cells = [language, f"`{name}`", f"({ROWS[name].group}) {ROWS[name].what}", str(len(seeds)), *figures]
+            cells += [f"{first['parameters']:,}", f"{first['epochs']} ({first['best_epoch']})"]
+            cells.append(f"{fmean(result['seconds']['fairseq-train'] for result in seeds):.0f}")
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _spread(values: Sequence[float]) -> str:
+    one = f"{fmean(values):.4f}"
+    return one if len(values) == 1 else f"{one} ({min(values):.4f}–{max(values):.4f})"
+
+
+def parts(found: Found) -> str:
+    """Where the bits of the test text go, of rows whose units are words: the best of ours, and words with <unk>."""
+    lines = [
+        "| test | row | known words | that an unknown word comes | its spelling | line ends | unknown words |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for language, rows in found.items():
+        ours = best(rows, [group for group in GROUPS if group not in BASELINES])
+        for name in (ours, "unk"):
+            if name is None or name not in rows:
+                continue
+            test = rows[name][0]["test"]
+            bits = (test[f"{part}_bits"] / test["characters"] for part in ("known", "unknown", "spelling", "end"))
+            cells = " | ".join(f"{value:.3f}" for value in bits)
+            lines.append(f"| {language} | `{name}` | {cells} | {test['unknown_words']:,.0f} |")
+    return "\n".join(lines)
+
+
+def tables(results: Sequence[Result]) -> str:
+    """All tables of the page."""
+    found = by_language(results)
+    reached = [
+        language
+        for language, rows in found.items()
+        if all((difference(rows, split) or 0.0) <= -GOAL for split in HELD_OUT)
+    ]
+    said = f"At least {GOAL} below on both texts: {', '.join(reached) or 'none'}."
+    return "\n\n".join([summary(found, "valid"), summary(found, "test"), said, details(found), parts(found)])

@@ -1,0 +1,181 @@
+"""Texts of twelve languages: sentences of tokens with their case, three splits each.
+
+    language_texts.py --data FOLDER --out OUT [LANGUAGE …]
+
+writes OUT/LANGUAGE/text/{train,valid,test}.txt from the folders that LANGUAGES names below FOLDER, and prints how large
+they are. Of a larger text, the first lines with MOST tokens are taken. Treebanks give their syntactic words, novels
+their tokens as they are; all others are split by TOKEN. Which punctuation had blanks around it is lost, for all models.
+"""
+
+import argparse
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.features.readers import in_one_word, iter_conllu_words, treebank
+from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.text_lines import iter_lines
+
+SPLITS = ("train", "valid", "test")
+MOST = {"train": 120_000, "valid": 15_000, "test": 15_000}  # tokens
+# A word with what joins its parts (l'eau, so-called), or one sign.
+TOKEN = re.compile(r"\w+(?:[-'’ʼ]\w+)*['’]?|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class Language:
+    """Where the texts of a language are."""
+
+    name: str
+    code: str  # ISO 639, for --language
+    kind: str  # a key of READERS
+    folder: str
+    stem: str = ""  # of the files' names
+    treebanks: tuple[str, ...] = ()  # files with analyses of words, below the data folder; "*": the training treebank
+
+
+CZECH = ("cac-ud-dev", "cac-ud-test", "fictree-ud-dev", "fictree-ud-test", "pud-ud-test")
+LANGUAGES = {
+    language.name: language
+    for language in (
+        Language("hungarian", "hu", "treebank", "ud-hungarian-szeged", treebanks=("*",)),
+        Language("greek", "el", "treebank", "ud-greek-gdt", treebanks=("*",)),
+        *(
+            Language(name, code, "verses", "bible-nt", name)
+            for name, code in (
+                *(("basque", "eu"), ("latvian", "lv"), ("nahuatl", "nah")),
+                *(("swahili", "sw"), ("ukrainian", "uk"), ("wolof", "wo")),
+            )
+        ),
+        Language("german", "de", "captions", "multi30k-en-cs-de", "de"),
+        Language(
+            *("czech", "cs", "captions", "multi30k-en-cs-de", "cs"),
+            treebanks=tuple(f"czech-treebanks/cs_{part}.conllu.gz" for part in CZECH),
+        ),
+        Language("english", "en", "novels", "eltec-eng"),
+        Language("french", "fr", "novels", "eltec-fra"),
+    )
+}
+
+
+def tokens(text: str) -> str:
+    """A raw line in tokens between blanks, in Unicode's composed form."""
+    return " ".join(TOKEN.findall(unicodedata.normalize("NFC", text)))
+
+
+def _treebank(language: Language, data: Path, split: str) -> Iterator[str]:
+    name = "dev" if split == "valid" else split
+    for words in iter_conllu_words(treebank(data / language.folder, name), lowercase=False):
+        yield " ".join(in_one_word(token.form) for token in words)
+
+
+def _verses(language: Language, data: Path, split: str) -> Iterator[str]:
+    path = data / language.folder / f"{language.stem}.{split}.tsv.gz"
+    for number, line in iter_lines(path):
+        verse = line.split("\t")
+        if len(verse) != 2:
+            raise DataError(f"{path}, line {number}: expected a verse's id, a tab and its text, found {line[:80]!r}")
+        yield tokens(verse[1])
+
+
+def _captions(language: Language, data: Path, split: str) -> Iterator[str]:
+    name = {"train": "train", "valid": "val", "test": "test2016"}[split]
+    for _, line in iter_lines(data / language.folder / f"{name}.raw.{language.stem}.gz"):
+        yield tokens(line)
+
+
+def _novels(language: Language, data: Path, split: str) -> Iterator[str]:
+    for _, line in iter_lines(data / language.folder / f"{split}.txt.gz"):
+        yield " ".join(line.split())
+
+
+READERS = {"treebank": _treebank, "verses": _verses, "captions": _captions, "novels": _novels}
+
+
+def first(lines: Iterable[str], most: int) -> list[str]:
+    """The first lines that are not empty, until they have so many tokens."""
+    taken, size = list[str](), 0
+    for line in lines:
+        if size >= most:
+            break
+        if line:
+            taken.append(line)
+            size += line.count(" ") + 1
+    return taken
+
+
+def texts(language: Language, data: Path) -> dict[str, list[str]]:
+    """The lines of each split. Raises DataError where a folder or file is missing, or a text is empty."""
+    folder = data / language.folder
+    if not folder.is_dir():
+        raise DataError(f"{folder}: expected the folder with the texts of {language.name}, found none; see --data")
+    read = READERS[language.kind]
+    found = {split: first(read(language, data, split), MOST[split]) for split in SPLITS}
+    for split, lines in found.items():
+        if not lines:
+            raise DataError(f"{folder}: expected a {split} text of {language.name}, found no words")
+    return found
+
+
+def analysed(language: Language, data: Path) -> list[str]:
+    """The treebanks whose analyses a model may know: of its training text, or of other texts."""
+    return [
+        str(treebank(data / language.folder, "train") if name == "*" else data / name) for name in language.treebanks
+    ]
+
+
+def prepare(language: Language, data: Path, out: Path) -> dict[str, list[str]]:
+    """Write OUT/LANGUAGE/text; returns the lines of each split."""
+    found = texts(language, data)
+    place = out / language.name / "text"
+    place.mkdir(parents=True, exist_ok=True)
+    for split, lines in found.items():
+        with whole_file(place / f"{split}.txt") as file:
+            file.writelines(line + "\n" for line in lines)
+    return found
+
+
+def row(name: str, found: dict[str, list[str]]) -> str:
+    """A language in numbers, as a line of Markdown."""
+    words = {split: [word for line in lines for word in line.split()] for split, lines in found.items()}
+    known = set(words["train"])
+    unseen = (sum(word not in known for word in words[split]) / len(words[split]) for split in ("valid", "test"))
+    sizes = " | ".join(f"{len(words[split]):,}" for split in SPLITS)
+    return f"| {name} | {sizes} | {len(known):,} | {' | '.join(f'{share:.1%}' for share in unseen)} |"
+
+
+HEAD = (
+    "| language | tokens: train | valid | test | types | valid: tokens that train lacks | test |\n"
+    "|---|---:|---:|---:|---:|---:|---:|"
+)
+
+
+def chosen(names: Sequence[str]) -> list[Language]:
+    """The languages of these names, all where there is none. Raises OptionError."""
+    for name in names:
+        if name not in LANGUAGES:
+            raise OptionError(f"there is no language {name!r} here; there are: {', '.join(LANGUAGES)}")
+    return [LANGUAGES[name] for name in names or LANGUAGES]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="the texts of languages")
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help=f"{', '.join(LANGUAGES)} (default: all)")
+    parser.add_argument("--data", type=Path, required=True, help="the folder of all texts")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    args = parser.parse_args()
+    try:
+        rows = [row(language.name, prepare(language, args.data, args.out)) for language in chosen(args.languages)]
+    except (LLRNNError, OSError) as error:
+        print(f"language_texts.py: error: {error}", file=sys.stderr)
+        return 2
+    print("\n".join([HEAD, *rows]))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,218 @@
+"""Bits per character of many languages: trains and measures the rows of language_rows.py; what is finished is skipped.
+
+    languages.py list                                                             the rows
+    languages.py commands --data FOLDER --out OUT [--languages …] [ROW …]          the command lines
+    languages.py train --data FOLDER --out OUT [--languages …] [--seeds 1 …] [ROW …]
+    languages.py collect --out OUT --results FILE                                  all results into one JSON file
+    languages.py table --results FILE [--picture FILE]                             the page's tables
+
+OUT holds the texts that language_texts.py wrote. A row of a language is finished when OUT/LANGUAGE/ROW-SEED/result.json
+exists; one that was interrupted is trained again. Several of these can run side by side: a row that another process
+works on is left to it.
+"""
+
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
+
+from example_parts.text_units import lines_of
+from example_parts.unit_bits import bits_of_unknown_character, whole_bits
+from language_curves import draw
+from language_rows import BUDGET, Row, chosen, commands, fits, score_command, write_units
+from language_table import HELD_OUT, by_language, tables
+from language_texts import LANGUAGES, Language
+from language_texts import chosen as chosen_languages
+
+import fairseq_llrnn
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.files.atomic_write import whole_file
+
+USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
+Run = Callable[[Sequence[str], Path], float]  # a command and its log -> seconds of processor time
+Score = Callable[[Sequence[str], str], str]  # a command and its stdin -> its stdout
+VALID = re.compile(r"valid on 'valid' subset \| loss ([0-9.]+) ")
+PARAMETERS = re.compile(r"num\. shared model params: ([0-9,]+)")
+
+
+def run(command: Sequence[str], log: Path) -> float:
+    """Run a command in a copy of this process, its output appended to `log`. Raises DataError where it fails."""
+    from example_parts import processes  # imports fairseq
+
+    return processes.run(command[0], command[1:], log)
+
+
+def score(command: Sequence[str], text: str) -> str:
+    """Run a command of this installation with one thread. Raises DataError where it fails."""
+    program = Path(sys.executable).parent / command[0]
+    finished = subprocess.run(
+        [str(program), *command[1:]], input=text, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE,
+        text=True, check=False,
+    )  # fmt: skip
+    if finished.returncode:
+        raise DataError(f"{shlex.join(command)} failed with status {finished.returncode}; its messages are above")
+    return finished.stdout
+
+
+def curve(losses: Sequence[float], valid: dict[str, float], tokens: int, more: float) -> list[float]:
+    """Bits per character of the validation text after each epoch.
+
+    Args:
+        losses: bits per token of the row's units, as training says.
+        tokens: of the validation text, ends included.
+        more: bits that a training does not count: of the spelling of what is unknown, taken from the best model.
+    """
+    return [round((loss * tokens + more) / valid["characters"], 4) for loss in losses]
+
+
+def finish(
+    row: Row, language: Language, seed: int, data: Path, out: Path, budget: float, execute: Run, scored: Score
+) -> dict[str, Any]:
+    """Build, train and measure a row of a language."""
+    place, text = out / language.name / f"{row.name}-{seed}", out / language.name / "text"
+    shutil.rmtree(place / "model", ignore_errors=True)  # of a training that was interrupted
+    (place / "train.log").unlink(missing_ok=True)
+    write_units(row, text, place)
+    seconds = {}
+    for command in commands(row, language, data, place, USER_DIR, seed, budget):
+        seconds[command[0]] = execute(command, place / "train.log")
+    said = (place / "train.log").read_text(encoding="utf-8")
+    losses = [float(found) for found in VALID.findall(said)]
+    if not losses:
+        raise DataError(f"{place / 'train.log'}: expected losses on the validation text from fairseq-train, found none")
+    measured: dict[str, dict[str, float]] = {}
+    more = 0.0
+    for split in HELD_OUT:
+        facts = json.loads(scored(score_command(row, place), (place / f"{split}.txt").read_text(encoding="utf-8")))
+        plain = lines_of(text / f"{split}.txt")
+        speller = out / language.name / "spelling-1" / "data-bin" / "prior"
+        measured[split] = whole_bits(row.units, facts, plain, place, speller)
+        if split == "valid":
+            unknown = facts["unknown_words"] * bits_of_unknown_character() if row.units == "characters" else 0.0
+            more = measured[split].get("spelling_bits", unknown)
+            tokens = int(facts["words"] + facts["sentences"])
+    return {
+        "language": language.name,
+        "row": row.name,
+        "seed": seed,
+        "epochs": len(losses),
+        "best_epoch": losses.index(min(losses)) + 1,
+        "seconds": {name: round(value, 1) for name, value in seconds.items()},
+        "parameters": int(PARAMETERS.findall(said)[-1].replace(",", "")),
+        **measured,
+        "curve": curve(losses, measured["valid"], tokens, more),
+    }
+
+
+def work(
+    rows: Sequence[Row], languages: Sequence[Language], seeds: Sequence[int], data: Path, out: Path, budget: float
+) -> int:
+    """Finish every row that no other process is working on; the exit status."""
+    from example_parts.processes import alone
+
+    failures = 0
+    for seed, language, row in ((s, language, row) for s in seeds for language in languages for row in rows):
+        result = out / language.name / f"{row.name}-{seed}" / "result.json"
+        name = f"{language.name} {row.name}-{seed}"
+        if result.exists() or not fits(row, language):
+            continue
+        try:
+            with alone(result.parent):
+                found = finish(row, language, seed, data, out, budget, run, score)
+                with whole_file(result) as file:
+                    json.dump(found, file)
+        except OptionError:  # alone: another process is at it
+            print(f"{name}: another process is at it", flush=True)
+            continue
+        except (DataError, OSError) as error:
+            print(f"languages.py: error: {name}: {error}", file=sys.stderr, flush=True)
+            failures += 1
+            continue
+        bits = ", ".join(f"{split} {found[split]['bits_per_character']:.4f}" for split in HELD_OUT)
+        seconds = found["seconds"]["fairseq-train"]
+        print(f"{name}: {bits}; {found['epochs']} epochs, best {found['best_epoch']}, {seconds:.0f} s", flush=True)
+    return 2 if failures else 0
+
+
+def results_of(out: Path) -> list[dict[str, Any]]:
+    """All results below a folder, in the order of languages, rows and seeds. Raises DataError where there is none."""
+    paths = [path for name in LANGUAGES for path in sorted((out / name).glob("*/result.json"))]
+    if not paths:
+        raise DataError(f"{out}: expected results of `languages.py train`, found none")
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """The file that `collect` writes. Raises DataError."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: expected what `languages.py collect` writes, found: {error}") from error
+    return list(found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="bits per character of many languages")
+    parser.add_argument("action", choices=("list", "commands", "train", "collect", "table"))
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="rows or groups (default: all of the table)")
+    parser.add_argument("--languages", nargs="+", default=[], metavar="LANGUAGE", help="default: all")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds of a training (default: %(default)s)")
+    parser.add_argument("--data", type=Path, default=Path("DATA"), help="the folder given to language_texts.py")
+    parser.add_argument("--out", type=Path, default=Path("OUT"), help="what language_texts.py wrote")
+    parser.add_argument("--results", type=Path, default=Path("languages.json"), help="the results in one file")
+    parser.add_argument("--picture", type=Path, help="of `table`: draw the learning curves into this file, too")
+    args = parser.parse_args()
+    try:
+        return act(args)
+    except (LLRNNError, OSError) as error:
+        print(f"languages.py: error: {error}", file=sys.stderr)
+        return 2
+
+
+def act(args: argparse.Namespace) -> int:
+    """Do what the command line says. Raises LLRNNError."""
+    rows, languages = chosen(args.rows), chosen_languages(args.languages)
+    if args.action == "list":
+        print("\n".join(f"{row.name:24} {row.group:8} {row.what}" for row in rows))
+        return 0
+    if args.action == "table":
+        results = read_results(args.results)
+        if args.picture is not None:
+            draw(by_language(results), args.picture)
+        print(tables(results))
+        return 0
+    if args.action == "collect":
+        found = results_of(args.out)
+        with whole_file(args.results) as file:
+            file.write("[\n" + ",\n".join(json.dumps(result) for result in found) + "\n]\n")
+        return 0
+    for language in languages:
+        if not (args.out / language.name / "text" / "test.txt").exists():
+            raise OptionError(
+                f"{args.out / language.name}: expected the texts that language_texts.py writes, found none; run it "
+                "first, and see --out"
+            )
+    data, out = args.data.resolve(), args.out.resolve()
+    if args.action == "train":
+        return work(rows, languages, args.seeds, data, out, args.budget)
+    for language in languages:
+        for row in (row for row in rows if fits(row, language)):
+            place = out / language.name / f"{row.name}-{args.seeds[0]}"
+            write_units(row, out / language.name / "text", place)
+            for command in commands(row, language, data, place, USER_DIR, args.seeds[0], args.budget):
+                print(shlex.join(command))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

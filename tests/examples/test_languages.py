@@ -1,0 +1,220 @@
+"""The table of languages: texts, rows end to end on a tiny text, bits of the same characters, the page's tables."""
+
+import gzip
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from example_modules import EXAMPLES, load
+from shell import Shell
+from tiny_world import World
+
+from fairseq_llrnn.errors import DataError, OptionError
+
+pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install 'fairseq-llrnn[pieces]'")
+texts, rows, tables, curves, languages, clams = load(
+    EXAMPLES / "languages",
+    *"language_texts language_rows language_table language_curves languages clams".split(),
+)
+SWAHILI = texts.LANGUAGES["swahili"]
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode()))
+
+
+@pytest.fixture(scope="module")
+def data(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Verses in the tiny language, with words and a letter that training lacks, and minimal pairs."""
+    folder = tmp_path_factory.mktemp("languages-data")
+    for split in texts.SPLITS:
+        lines = [*world.text(split)[:60], *([] if split == "train" else ["Le chateau, été 𝄞!"])]
+        verses = "".join(f"b.{number}\t{line}\n" for number, line in enumerate(lines))
+        write(folder / "bible-nt" / f"swahili.{split}.tsv.gz", verses)
+    pairs = "True\tle chat voit\nFalse\tla chat voit\nTrue\tla mer tient\nFalse\tle mer tenait\n"
+    write(folder / "clams" / "sw.simple_agrmt.txt.gz", pairs)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(data: Path, shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder after one row of each kind of units."""
+    out = tmp_path_factory.mktemp("languages-out")
+    texts.prepare(SWAHILI, data, out)
+
+    def execute(command: Sequence[str], log: Path) -> float:
+        done = shell.run(command[0], *command[1:])
+        with log.open("a", encoding="utf-8") as stream:
+            stream.write(done.out + done.err)
+        return 1.5
+
+    for name in ("spelling", "unk", "bpe-500", "characters"):
+        row = replace(rows.ROWS[name], width=8, layers=1, pieces=300, most_epochs=2, batch=256)
+        found = languages.finish(row, SWAHILI, 1, data, out, 1e9, execute, scored(shell))
+        (out / "swahili" / f"{name}-1" / "result.json").write_text(json.dumps(found), encoding="utf-8")
+    return out
+
+
+def scored(shell: Shell) -> object:
+    return lambda command, text: shell.run(command[0], *command[1:], stdin=text).out
+
+
+def test_texts_in_tokens() -> None:
+    assert texts.tokens("Bwana,  akasema: «Ng'ombe wa-tano»!") == "Bwana , akasema : « Ng'ombe wa-tano » !"
+    assert texts.tokens("l'e\u0301te\u0301") == "l'\xe9t\xe9"  # composed
+    assert texts.first(["a b", "", "c d", "e"], 3) == ["a b", "c d"]
+    assert {language.kind for language in texts.LANGUAGES.values()} <= set(texts.READERS)
+
+
+def test_the_row_of_a_text(data: Path) -> None:
+    found = texts.texts(SWAHILI, data)
+    assert found["test"][-1] == "Le chateau , été 𝄞 !"
+    line = texts.row("swahili", {"train": ["a b", "a"], "valid": ["a c"], "test": ["a"]})
+    assert line == "| swahili | 3 | 2 | 1 | 2 | 50.0% | 0.0% |"
+
+
+@pytest.mark.parametrize("kind", ["captions", "novels", "treebank"])
+def test_readers_of_other_texts(kind: str, tmp_path: Path) -> None:
+    language = texts.Language("x", "x", kind, "folder", "x", treebanks=("*", "other/a.conllu.gz"))
+    names = {"captions": "val.raw.x.gz", "novels": "valid.txt.gz", "treebank": "x-ud-dev.conllu.gz"}
+    conllu = "".join(f"{n}\t{w}\t_\tX\t_\t_\t0\t_\t_\t_\n" for n, w in ((1, "Le"), (2, "chat"), (3, "."))) + "\n"
+    write(tmp_path / "folder" / names[kind], conllu if kind == "treebank" else "Le chat .\n")
+    assert list(texts.READERS[kind](language, tmp_path, "valid")) == ["Le chat ."]
+    write(tmp_path / "folder" / "x-ud-train.conllu.gz", conllu)
+    assert texts.analysed(language, tmp_path) == [
+        str(tmp_path / "folder" / "x-ud-train.conllu.gz"),
+        str(tmp_path / "other" / "a.conllu.gz"),
+    ]
+
+
+def test_all_units_are_measured_on_the_same_characters(finished: Path) -> None:
+    results = languages.results_of(finished)
+    assert len(results) == 4 and len({result["test"]["characters"] for result in results}) == 1
+    for result in results:
+        assert result["epochs"] == len(result["curve"]) == 2 and result["seconds"]["fairseq-train"] == 1.5
+        # the best epoch of the curve is what was measured; training counts batches, and rounds
+        best = result["curve"][result["best_epoch"] - 1]
+        assert best == pytest.approx(result["valid"]["bits_per_character"], abs=0.02)
+
+
+def test_table_and_picture(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, picture = tmp_path / "all.json", tmp_path / "all.png"
+    monkeypatch.setattr(sys, "argv", ["languages.py", "collect", "--out", str(finished), "--results", str(file)])
+    assert languages.main() == 0
+    found = tables.by_language(languages.read_results(file))
+    assert list(found) == ["swahili"] and tables.best(found["swahili"], ["d"]) == "spelling"
+    shown = tables.tables(languages.read_results(file))
+    ours = found["swahili"]["spelling"][0]
+    assert f"{ours['test']['bits_per_character']:.3f}" in tables.summary(found, "test")
+    assert "| swahili | `unk` | (c) word softmax, `<unk>` spelled | 1 |" in shown
+    bits = {
+        name: [found["swahili"][name][0][split]["bits_per_character"] for split in ("valid", "test")]
+        for name in ("unk", "bpe-500", "characters")
+    }
+    less = ours["test"]["bits_per_character"] - min(bits.values())[1]  # the best on the validation text
+    assert tables.difference(found["swahili"], "test") == pytest.approx(less)
+    curves.draw(found, picture)
+    assert picture.read_bytes()[1:4] == b"PNG"
+
+
+def test_several_seeds_are_a_mean_with_its_range() -> None:
+    def result(row: str, seed: int, bits: float) -> dict[str, object]:
+        held = {split: {"bits_per_character": bits, "characters": 10} for split in ("valid", "test")}
+        facts = {"epochs": 2, "best_epoch": 1, "parameters": 5, "seconds": {"fairseq-train": 9.0}, "curve": [2.0]}
+        return {"language": "basque", "row": row, "seed": seed, **facts, **held}
+
+    found = tables.by_language([result("spelling", 1, 1.5), result("spelling", 2, 1.7), result("bpe-500", 1, 1.8)])
+    assert tables.difference(found["basque"], "valid") == pytest.approx(-0.2)
+    assert "1.6000 (1.5000–1.7000)" in tables.details(found)
+    assert "| basque | 1.800 | **1.600** | −0.200 |" in tables.summary(found, "test")
+    assert tables.difference(tables.by_language([result("spelling", 1, 1.5)])["basque"], "valid") is None
+
+
+def test_commands_of_a_row(data: Path, finished: Path) -> None:
+    place = finished / "swahili" / "spelling-1"
+    czech = replace(SWAHILI, treebanks=("czech/a.conllu.gz", "czech/b.conllu.gz"))
+    _, prior, train = rows.commands(rows.ROWS["treebank"], czech, data, place, "dir", 3, 1e9)
+    assert [str(data / "czech" / name) for name in ("a.conllu.gz", "b.conllu.gz")] == list(
+        prior[prior.index("--conllu") + 1 :][:2]
+    )
+    assert train[train.index("--seed") + 1] == "3" and "--bf16-products" in train
+    assert rows.fits(rows.ROWS["treebank"], czech) and not rows.fits(rows.ROWS["treebank"], SWAHILI)
+    assert rows.epochs_of(replace(rows.ROWS["spelling"], speed=100.0), 1000, 55.0) == 5
+    assert rows.falling(0.004, 4) == "0.004000,0.003000,0.002000,0.001000"
+
+
+def test_pairs_of_agreement(data: Path, finished: Path, shell: Shell) -> None:
+    chosen = [rows.ROWS[name] for name in ("spelling", "characters", "bpe-500")]
+    found = clams.measure(chosen, "swahili", data, finished, 10, scored(shell))
+    assert all(result["simple_agrmt"].pairs == 2 for result in found.values())
+    assert found["spelling"]["simple_agrmt"].known_pairs == 1  # `tenait` is in no training text
+    shown = clams.table(found).splitlines()
+    assert shown[0] == "| | pairs | of known words | spelling | characters | bpe-500 |"
+    assert shown[2].startswith("| simple agrmt | 2 | 1 | ")
+    assert clams.some([("a", "b")] * 10, 4) == [("a", "b")] * 4
+    values = {"a": -1.0, "b": -2.0, "c": -2.0}
+    assert clams.outcome([("a", "b"), ("b", "c")], values, {"a", "b"}) == clams.Outcome(1, 2, 1, 1)
+
+
+def test_pairs_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("True\ta b\nTrue\ta c\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"x, line 2: expected False, a tab and a sentence, found 'True'"):
+        clams.read_pairs(tmp_path / "x")
+    (tmp_path / "x").write_text("True\ta b\n", encoding="utf-8")
+    with pytest.raises(DataError, match="expected pairs of lines, found 1 lines"):
+        clams.read_pairs(tmp_path / "x")
+    with pytest.raises(DataError, match=r"clams: expected files named like fr\.simple_agrmt"):
+        clams.phenomena(tmp_path, "fr")
+
+
+def test_verses_that_are_none(tmp_path: Path) -> None:
+    write(tmp_path / "bible-nt" / "swahili.train.tsv.gz", "no tab here\n")
+    with pytest.raises(DataError, match="line 1: expected a verse's id, a tab and its text, found 'no tab here'"):
+        texts.texts(SWAHILI, tmp_path)
+    for split in texts.SPLITS:
+        write(tmp_path / "bible-nt" / f"swahili.{split}.tsv.gz", "b.1\t \n")
+    with pytest.raises(DataError, match="expected a train text of swahili, found no words"):
+        texts.texts(SWAHILI, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "module, options, said",
+    [
+        (texts, ("klingon",), "there is no language 'klingon' here; there are: hungarian, "),
+        (texts, ("greek",), "ud-greek-gdt: expected the folder with the texts of greek, found none; see --data"),
+        (languages, ("train", "nothing"), "there is no row 'nothing'; there are: bpe-500, "),
+        (languages, ("train", "--languages", "greek"), "greek: expected the texts that language_texts.py writes"),
+        (languages, ("collect",), "expected results of `languages.py train`, found none"),
+        (languages, ("table",), "languages.json: expected what `languages.py collect` writes, found: "),
+        (clams, ("unk", "--language", "french"), "there is no row 'unk' that spells every word; there are: bpe-500"),
+        (clams, ("spelling", "--language", "x"), "--language x: expected one of hungarian, "),
+        (clams, ("spelling", "--language", "french"), "clams: expected files named like fr.simple_agrmt.txt.gz"),
+    ],
+)
+def test_what_a_user_can_get_wrong(
+    module: object, options: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    name = f"{module.__name__}.py"
+    own = ["--results", str(tmp_path / "languages.json")] if module is languages else []
+    paths = ["--data", str(tmp_path), "--out", str(tmp_path / "out"), *own]
+    monkeypatch.setattr(sys, "argv", [name, *options, *paths])
+    assert module.main() == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"{name}: error: ") and said in printed
+
+
+def test_a_row_that_is_not_finished(data: Path, finished: Path) -> None:
+    with pytest.raises(DataError, match="treebank-1: expected a row that `languages.py train` has finished"):
+        clams.measure([rows.ROWS["treebank"]], "swahili", data, finished, 2)
+
+
+def test_names_of_rows() -> None:
+    assert [row.name for row in rows.chosen(["d"])] == ["spelling"]
+    assert all(row.group != "tuning" for row in rows.chosen([])) and len(rows.chosen(["tuning"])) > 5
+    with pytest.raises(OptionError, match="there is no language 'x'"):
+        texts.chosen(["x"])
