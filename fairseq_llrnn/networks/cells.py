@@ -14,6 +14,8 @@ from functools import partial
 
 from torch import nn
 
+from fairseq_llrnn.networks.variable_computation import VCGRU, VCRNN
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -22,6 +24,7 @@ class Cell:
     build: Callable[[int, int], nn.Module]  # D, H -> a layer
     states: int  # G
     gates: int  # products of a step, each of a D×H matrix with the input and an H×H matrix with the state
+    constant: str | None = None  # of a cell of variable computation: the one that computes everything
 
     def multiplications(self, input_size: int, hidden_size: int) -> int:
         """Those of a step of a layer in which every dimension counts."""
@@ -32,6 +35,8 @@ CELLS = {
     "gru": Cell(partial(nn.GRU, batch_first=True), states=1, gates=3),
     "lstm": Cell(partial(nn.LSTM, batch_first=True), states=2, gates=4),
     "rnn": Cell(partial(nn.RNN, batch_first=True), states=1, gates=1),  # Elman 1990
+    "vcgru": Cell(VCGRU, states=1, gates=3, constant="gru"),
+    "vcrnn": Cell(VCRNN, states=1, gates=1, constant="rnn"),
 }
 
 

@@ -6,11 +6,14 @@ Source of the variational option: Gal & Ghahramani 2016 (one dropout mask for al
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.networks.cells import find_cell
+from fairseq_llrnn.networks.variable_computation import Sharpness, VariableCell
 
 
 def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
@@ -29,6 +32,16 @@ def initialise(layers: nn.Module, cell: str, hidden_size: int) -> None:
         nn.init.uniform_(parameter, -0.1, 0.1)
         if cell == "lstm" and "bias_hh" in name:
             parameter.data[hidden_size : 2 * hidden_size].fill_(1.0)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a network computed, and how much where that varies."""
+
+    hidden: Tensor  # (B, T, H)
+    state: Tensor  # after the last step, (B, G, L, H)
+    shares: Tensor | None = None  # of the dimensions that each layer computed, (B, T, L), with gradients
+    multiplications: Tensor | None = None  # of all layers, (B, T)
 
 
 class RecurrentNetwork(nn.Module):
@@ -77,7 +90,13 @@ class RecurrentNetwork(nn.Module):
         Returns:
             hidden states (B, T, H) and the state after the last step (B, G, L, H).
         """
+        run = self.run(x, state)
+        return run.hidden, run.state
+
+    def run(self, x: Tensor, state: Tensor | None = None) -> Run:
+        """As `forward`; of cells of variable computation also how much they computed."""
         after: list[Tensor] = []
+        shares, multiplications = list[Tensor](), list[Tensor]()
         for i, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
             x = dropout(x, self.dropouts[i], self.training, self.variational)
             before = None
@@ -85,8 +104,24 @@ class RecurrentNetwork(nn.Module):
                 # shape of each: (1, B, H), as torch wants them
                 parts = [s.unsqueeze(0).contiguous() for s in state[:, :, i].unbind(1)]
                 before = tuple(parts) if self.num_states > 1 else parts[0]
-            x, last = layer(x, before)
+            if isinstance(layer, VariableCell):
+                assert not isinstance(before, tuple)
+                x, last, computation = layer.run(x, before)
+                shares.append(computation.share)
+                multiplications.append(layer.multiplications(computation))
+            else:
+                x, last = layer(x, before)
             parts = list(last) if self.num_states > 1 else [last]
             after.append(torch.stack([s.squeeze(0) for s in parts], dim=1))  # shape: (B, G, H)
             x = norm(x)
-        return dropout(x, self.dropout_out, self.training, self.variational), torch.stack(after, dim=2)
+        x = dropout(x, self.dropout_out, self.training, self.variational)
+        of_shares = torch.stack(shares, -1) if shares else None
+        total = torch.stack(multiplications).sum(0) if multiplications else None
+        return Run(x, torch.stack(after, dim=2), of_shares, total)
+
+    def sharpen(self, sharpness: Sharpness) -> None:
+        """Give the cells of variable computation the λ of their masks. Raises ValueError for a network of others."""
+        for layer in self.layers:
+            if not isinstance(layer, VariableCell):
+                raise ValueError(f"expected a cell of variable computation, found {self.cell!r}")
+            layer.sharpness = sharpness

@@ -1,0 +1,174 @@
+"""Recurrent cells that choose at every step how many of their dimensions they compute: VCRNN and VCGRU.
+
+Sizes: B batch, T time, D input width, H hidden width, K matrices beside each other (VCRNN 1, VCGRU 3).
+Source: Jernite 2018, section 2.4 (Jernite et al. 2017), equations 2.8 to 2.14:
+
+    m_t = σ(u·h + v·x_t + b)                                    the scheduler: what share of the dimensions counts
+    e_i = Thres(σ(λ (m_t H − i))), i = 1 … H                    the soft mask, sharper with λ
+    h'  = e ⊙ g(e ⊙ h, e ⊙ x_t) + (1 − e) ⊙ h                   g: the step of an ordinary cell
+
+Thres makes 0 of what is below THRESHOLD and 1 of what is above 1 − THRESHOLD, so that only the first n dimensions, n
+about m_t H, have any part in a step. Where no gradient is asked for, only these are computed, at a cost of n² instead
+of H²: the same numbers, sooner. Of a batch, n is that of the row that needs most.
+
+The thesis has inputs of width H. Where D is another width, an input is projected first (`project`, without bias). Its
+equations have no biases; here g has one each, as in torch's own cells. The Elman step is tanh, as in torch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+THRESHOLD = 1e-3  # ε of equation 2.9
+
+
+@dataclass(frozen=True)
+class Sharpness:
+    """λ of the mask: it grows with the updates of training from a tenth of `final`, and stays there after `updates`."""
+
+    final: float = 1.0
+    updates: int = 0
+
+    def after(self, updates: int) -> float:
+        share = min(1.0, updates / self.updates) if self.updates else 1.0
+        return self.final * (0.1 + 0.9 * share)
+
+
+@dataclass(frozen=True)
+class Computation:
+    """How much a layer computed at each step."""
+
+    share: Tensor  # m, (B, T), float32 or better, with its gradient
+    width: Tensor  # n, the dimensions that had a part in the step, (B, T), integers
+
+
+def soft_mask(share: Tensor, width: int, sharpness: float) -> Tensor:
+    """Equation 2.9: e (B, H) of shares m (B, 1)."""
+    index = torch.arange(1, width + 1, device=share.device, dtype=share.dtype)
+    mask = torch.sigmoid(sharpness * (share * width - index))
+    return mask.where(mask >= THRESHOLD, 0.0).where(mask <= 1.0 - THRESHOLD, 1.0)
+
+
+class VariableCell(nn.Module):
+    """A layer of which a subclass says what a step is.
+
+    Args:
+        input_size: D. hidden_size: H. gates: K.
+    """
+
+    updates: Tensor
+
+    def __init__(self, input_size: int, hidden_size: int, gates: int) -> None:
+        super().__init__()
+        self.hidden_size, self.gates = hidden_size, gates
+        self.project = None if input_size == hidden_size else nn.Linear(input_size, hidden_size, bias=False)
+        self.weight_ih = nn.Parameter(torch.empty(gates, hidden_size, hidden_size))  # V
+        self.weight_hh = nn.Parameter(torch.empty(gates, hidden_size, hidden_size))  # U
+        self.bias = nn.Parameter(torch.empty(gates, hidden_size))
+        self.from_state = nn.Parameter(torch.empty(hidden_size))  # u
+        self.from_input = nn.Parameter(torch.empty(hidden_size))  # v
+        self.from_start = nn.Parameter(torch.zeros(1))  # b
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)
+        self.sharpness = Sharpness()
+        # of training; kept with the weights, so that a checkpoint is used with the λ that it was trained with
+        self.register_buffer("updates", torch.zeros((), dtype=torch.long))
+
+    def set_num_updates(self, num_updates: int) -> None:
+        """Before every update of training, also of one that was resumed. fairseq calls it so."""
+        self.updates.fill_(num_updates)
+
+    def forward(self, x: Tensor, before: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """As torch's layers: (B, T, D), (1, B, H) -> (B, T, H), (1, B, H)."""
+        hidden, last, _ = self.run(x, before)
+        return hidden, last
+
+    def run(self, x: Tensor, before: Tensor | None = None) -> tuple[Tensor, Tensor, Computation]:
+        """As `forward`, and how much was computed."""
+        x = x if self.project is None else self.project(x)
+        h = x.new_zeros(x.size(0), self.hidden_size) if before is None else before[0]
+        # the input's part in the scheduler needs no mask: all steps at once, (B, T, 1), in float32 or better
+        exact = torch.promote_types(x.dtype, torch.float32)
+        given = (x.to(exact) * self.from_input.to(exact)).sum(-1, keepdim=True) + self.from_start.to(exact)
+        sharpness = self.sharpness.after(int(self.updates))
+        reduced = not torch.is_grad_enabled()
+        u = self.from_state.to(exact)
+        hidden, shares, widths = [], [], []
+        for x_t, given_t in zip(x.unbind(1), given.unbind(1), strict=True):
+            share = torch.sigmoid(given_t + (h.to(exact) * u).sum(-1, keepdim=True))  # m, (B, 1)
+            mask = soft_mask(share, self.hidden_size, sharpness)
+            width = mask.ne(0).sum(-1)  # n, (B,)
+            mask = mask.to(h.dtype)
+            h = self._first(int(width.max()), x_t, h, mask) if reduced else self._step(x_t, h, mask)
+            hidden.append(h)
+            shares.append(share)
+            widths.append(width)
+        computation = Computation(torch.cat(shares, 1), torch.stack(widths, 1))
+        return torch.stack(hidden, 1), h.unsqueeze(0), computation
+
+    def multiplications(self, computation: Computation) -> Tensor:
+        """Those of each step that may not be zero, (B, T): matrices of n×n, the scheduler, the projection if any."""
+        project = 0 if self.project is None else self.project.weight.numel()
+        return 2 * self.gates * computation.width**2 + 2 * self.hidden_size + project
+
+    def _step(self, x: Tensor, h: Tensor, mask: Tensor) -> Tensor:
+        """All dimensions of a step, masked: x, h and e (B, H) -> (B, H)."""
+        return self.step(mask * x, h, mask, self.weight_ih, self.weight_hh, self.bias)
+
+    def _first(self, n: int, x: Tensor, h: Tensor, mask: Tensor) -> Tensor:
+        """The same, of which the first n dimensions are computed and the others kept."""
+        if n == 0:
+            return h
+        mask = mask[:, :n]
+        weights = self.weight_ih[:, :n, :n], self.weight_hh[:, :n, :n], self.bias[:, :n]
+        return torch.cat([self.step(mask * x[:, :n], h[:, :n], mask, *weights), h[:, n:]], 1)
+
+    def step(self, x: Tensor, h: Tensor, mask: Tensor, from_x: Tensor, from_h: Tensor, bias: Tensor) -> Tensor:
+        """The next state.
+
+        Args:
+            x: masked, (B, n). h: not masked, (B, n). mask: e, (B, n).
+            from_x, from_h: V and U, (K, n, n). bias: (K, n).
+        """
+        raise NotImplementedError
+
+
+class VCRNN(VariableCell):
+    """Equation 2.11."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size, gates=1)
+
+    def step(self, x: Tensor, h: Tensor, mask: Tensor, from_x: Tensor, from_h: Tensor, bias: Tensor) -> Tensor:
+        (of_x,), (of_h,) = products(x, from_x, bias), products(mask * h, from_h)
+        return torch.lerp(h, torch.tanh(of_x + of_h), mask)
+
+
+class VCGRU(VariableCell):
+    """Equations 2.12 to 2.14; the matrices are those of r, z and h̃."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size, gates=3)
+
+    def step(self, x: Tensor, h: Tensor, mask: Tensor, from_x: Tensor, from_h: Tensor, bias: Tensor) -> Tensor:
+        masked = mask * h
+        (r_x, z_x, new_x), (r_h, z_h) = products(x, from_x, bias), products(masked, from_h[:2])
+        r, z = torch.sigmoid(r_x + r_h), torch.sigmoid(z_x + z_h)
+        (new_h,) = products(r * masked, from_h[2:])
+        return torch.lerp(h, torch.tanh(new_x + new_h), mask * z)
+
+
+def products(x: Tensor, weights: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
+    """x (B, n) times each of the matrices (K, n, n), plus their biases (K, n): K of (B, n).
+
+    Whole matrices lie one below the other and are one product; corners of them are multiplied where they lie.
+    """
+    if weights.is_contiguous():
+        flat = functional.linear(x, weights.flatten(0, 1), None if bias is None else bias.flatten())
+        return flat.chunk(len(weights), 1)
+    return [functional.linear(x, w, None if bias is None else bias[k]) for k, w in enumerate(weights)]
