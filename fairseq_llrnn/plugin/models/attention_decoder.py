@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.attention import GlobalAttention
+from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, dropout
+from fairseq_llrnn.plugin.models.hidden_states import HiddenStates, computation_terms
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.search_memory import NETWORK, IncrementalState, SearchMemory
 
@@ -26,6 +28,7 @@ class AttentionDecoder(LogLinearDecoder):
         attention: None to live on the summary alone.
         context_every_step: the network reads the summary beside every word (Cho et al. 2014).
         max_positions: the longest target that fairseq may give.
+        computation: how much a network of variable computation should compute.
     """
 
     def __init__(
@@ -38,8 +41,10 @@ class AttentionDecoder(LogLinearDecoder):
         context_every_step: bool,
         max_positions: int,
         bf16_products: bool,
+        computation: ComputationTarget | None = None,
     ) -> None:
         super().__init__(dictionary, head, bf16_products)
+        self.computation = computation
         self.network = network
         self.attention = attention
         self.context_every_step = context_every_step
@@ -54,7 +59,7 @@ class AttentionDecoder(LogLinearDecoder):
 
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> HiddenStates:
         assert encoder_out is not None
         memory = SearchMemory(self, incremental_state)
         before = memory.get(NETWORK)
@@ -64,16 +69,17 @@ class AttentionDecoder(LogLinearDecoder):
         read = self.head.embed(unread, memory.keep("input rows", self.head.embedding_rows))
         if self.context_every_step:
             read = torch.cat([read, summary.unsqueeze(1).expand(-1, read.size(1), -1).to(read.dtype)], dim=-1)
-        hidden, state = self.network(read, state)
-        weights = None
+        run = self.network.run(read, state)
+        terms = computation_terms(run, len(self.network.layers), self.computation, unread)
+        hidden, weights = run.hidden, None
         if incremental_state is not None:
-            memory.set(NETWORK, state)
+            memory.set(NETWORK, run.state)
             hidden = hidden[:, -1:]
         if self.attention is not None:
             source, padding = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]
             hidden, weights = self.attention(hidden, source, padding)
             hidden = dropout(hidden, self.network.dropout_out, self.training, self.network.variational)
-        return hidden, weights
+        return HiddenStates(hidden, weights, terms)
 
     def _start(self, summary: Tensor) -> Tensor:
         """The state before the first word: (B, E) -> (B, G, R, H)."""

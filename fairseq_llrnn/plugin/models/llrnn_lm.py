@@ -8,6 +8,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import (
     RecurrentDecoderConfig,
     build_head,
@@ -50,5 +51,12 @@ class LLRNNLanguageModel(FairseqLanguageModel):
         if args.context_window < 0:
             raise OptionError(f"--context-window {args.context_window}: expected 0 (no limit) or a number of words")
         network = build_network(args, args.decoder_embed_dim)
+        computation = computation_target(args, network, task.dictionary)
+        if computation is not None and args.context_window:
+            raise OptionError(
+                f"--context-window {args.context_window}: not supported with --cell {args.cell}, whose state carries "
+                "on what a word does not change; leave it out"
+            )
         head = build_head(args, prior, task.panel)
-        return cls(RecurrentDecoder(task.dictionary, network, head, args.context_window, args.bf16_products))
+        window, reduced = args.context_window, args.bf16_products
+        return cls(RecurrentDecoder(task.dictionary, network, head, window, reduced, computation))

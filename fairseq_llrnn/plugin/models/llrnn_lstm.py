@@ -13,10 +13,12 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
+from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
+from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
 from fairseq_llrnn.plugin.models.options import (
     LEXICAL_WARMUP,
@@ -119,13 +121,14 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             args.encoder_embed_dim,
             args.encoder_hidden_size,
             args.encoder_layers,
-            args.cell,
+            CELLS[args.cell].constant or args.cell,  # to choose what to compute is the decoder's
             bidirectional=args.encoder_bidirectional,
             reverse=args.reverse_source,
             **dropouts(args),
         )
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, args.decoder_embed_dim + context_size)
+        computation = computation_target(args, network, target)
         head = build_head(args, prior, task.panel, reader.output_size)
         warm_up_lexicon(args, head)
         decoder = AttentionDecoder(
@@ -137,6 +140,7 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             args.context_every_step,
             task.cfg.max_target_positions,
             args.bf16_products,
+            computation,
         )
         encoder = LSTMTranslationEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)

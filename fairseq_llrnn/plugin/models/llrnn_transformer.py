@@ -24,6 +24,7 @@ from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
@@ -83,12 +84,12 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
 
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> HiddenStates:
         read = self.body.embed_tokens
         if isinstance(read, PaddedFeatureEmbedding):
             read.table = SearchMemory(self, incremental_state).keep("input rows", self.head.embedding_rows)
         hidden, extra = self.body.extract_features(previous, encoder_out, incremental_state)
-        return hidden, extra["attn"][0]
+        return HiddenStates(hidden, extra["attn"][0])
 
     def max_positions(self) -> int:
         return self.body.max_positions()

@@ -4,7 +4,8 @@ Sizes: B batch, T time, N hypotheses, L source length, V words, S signatures, J 
 hidden width, E encoder width. In a search, element 0 of the decoder's output holds aᵀφ of all classes, (N, 1, S + J),
 which fairseq may divide by a temperature; else the hidden states, (B, T, H), so that nothing as wide as the classes is
 made before it is known what is asked. The second element is a dictionary, because fairseq reads "attn" there, and holds
-the head's record: "batch" (head.Batch or SplitBatch), or in a search "step" (head.Step).
+the head's record: "batch" (head.Batch or SplitBatch), or in a search "step" (head.Step); beside a batch "terms", what
+the network says of each position for the criterion.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.records import Batch, State, Step
 from fairseq_llrnn.head.split import SplitBatch
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
+from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.search_memory import HEAD, LONGEST, IncrementalState, SearchMemory
 from fairseq_llrnn.plugin.models.target_probs import TargetProbs
 
@@ -43,14 +45,11 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> HiddenStates:
         """Hidden states of every position, or of the last one where `incremental_state` is given.
 
         Args:
             previous: the tokens before each position, (B, T), that the network has rows for.
-
-        Returns:
-            (B, T, H) or (B, 1, H), and the attention on the source, (B, T, L) or (B, 1, L), if there is any.
         """
         raise NotImplementedError
 
@@ -76,11 +75,12 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """Hidden states (B, T, H) of a batch, with what experts add to them, and the record that belongs to them."""
         condition = self.head.condition(prev_output_tokens, _source(encoder_out))
         with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
-            hidden, attention = self.hidden(condition.readable, encoder_out, None)
-        hidden = hidden.to(torch.bfloat16) if self._reduced else hidden
+            states = self.hidden(condition.readable, encoder_out, None)
+        hidden = states.hidden.to(torch.bfloat16) if self._reduced else states.hidden
         # here, inside `forward`, so that torch's DistributedDataParallel sees the head's parameters used
         batch = self.head.batch(hidden, condition, self._source_states(encoder_out))
-        return batch.hidden, {"attn": None if attention is None else [attention], "batch": batch}
+        attention = None if states.attention is None else [states.attention]
+        return batch.hidden, {"attn": attention, "batch": batch, "terms": states.terms}
 
     def _search_step(
         self, tokens: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState
@@ -98,9 +98,10 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             )
         state = self.head.advance(state, unread).limited(memory.get(LONGEST))
         memory.set(HEAD, state)
-        hidden, attention = self.hidden(self.head.readable(tokens, state), encoder_out, incremental_state)
-        step = self.head.step(hidden[:, -1], state)
-        return step.scores.unsqueeze(1), {"attn": None if attention is None else [attention], "step": step}
+        states = self.hidden(self.head.readable(tokens, state), encoder_out, incremental_state)
+        step = self.head.step(states.hidden[:, -1], state)
+        attention = None if states.attention is None else [states.attention]
+        return step.scores.unsqueeze(1), {"attn": attention, "step": step}
 
     def _source_states(self, encoder_out: EncoderOut | None) -> Tensor | None:
         """The encoder's states (B, L, E), where the head looks at them."""

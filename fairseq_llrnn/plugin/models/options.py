@@ -15,6 +15,7 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.output.log_linear import FORMULAS
+from fairseq_llrnn.plugin.models.computation_options import metadata
 from fairseq_llrnn.prior.prior import Prior
 
 OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
@@ -37,7 +38,11 @@ class RecurrentDecoderConfig(FairseqDataclass):
     """Options of a recurrent decoder."""
 
     cell: ChoiceEnum(sorted(CELLS)) = field(  # type: ignore[valid-type]
-        default="lstm", metadata={"help": "kind of recurrent cell; rnn: Elman's, with tanh"}
+        default="lstm",
+        metadata={
+            "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step "
+            "how many of their dimensions they compute"
+        },
     )
     decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
     decoder_hidden_size: int = field(default=256, metadata={"help": "width of the recurrent layers"})
@@ -67,6 +72,11 @@ class RecurrentDecoderConfig(FairseqDataclass):
         default="signature", metadata=OUTPUT_FORMULA
     )
     bf16_products: bool = field(default=False, metadata=BF16_PRODUCTS)
+    vc_target: Optional[float] = field(default=None, metadata=metadata("vc_target"))
+    vc_penalty: Optional[float] = field(default=None, metadata=metadata("vc_penalty"))
+    vc_sharpness: Optional[float] = field(default=None, metadata=metadata("vc_sharpness"))
+    vc_sharpen_updates: Optional[int] = field(default=None, metadata=metadata("vc_sharpen_updates"))
+    vc_guide: Optional[str] = field(default=None, metadata=metadata("vc_guide"))
 
 
 def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:

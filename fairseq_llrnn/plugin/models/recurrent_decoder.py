@@ -10,7 +10,9 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+from fairseq_llrnn.plugin.models.hidden_states import HiddenStates, computation_terms
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.search_memory import NETWORK, IncrementalState, SearchMemory
 
@@ -27,34 +29,42 @@ class RecurrentDecoder(LogLinearDecoder):
         head: LogLinearHead,
         context_window: int,
         bf16_products: bool,
+        computation: ComputationTarget | None = None,
     ) -> None:
-        """head: with embeddings. context_window: W, or 0 for the whole prefix."""
+        """Keep the parts.
+
+        Args:
+            head: with embeddings. context_window: W, or 0 for the whole prefix.
+            computation: how much a network of variable computation should compute.
+        """
         super().__init__(dictionary, head, bf16_products)
+        self.computation = computation
         self.network = network
         self.context_window = context_window
 
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> HiddenStates:
         memory = SearchMemory(self, incremental_state)
         table = memory.keep("input rows", self.head.embedding_rows)
         if incremental_state is None:
-            return self._hidden_of_sequence(previous, table), None
+            return self._hidden_of_sequence(previous, table)
         if self.context_window:
-            return self._hidden_of_windows(previous[:, -self.context_window :].unsqueeze(1), table), None
+            return HiddenStates(self._hidden_of_windows(previous[:, -self.context_window :].unsqueeze(1), table))
         before = memory.get(NETWORK)
         unread = previous if before is None else previous[:, -1:]
         hidden, after = self.network(self.head.embed(unread, table), before)
         memory.set(NETWORK, after)
-        return hidden[:, -1:], None
+        return HiddenStates(hidden[:, -1:])
 
-    def _hidden_of_sequence(self, tokens: Tensor, table: Tensor) -> Tensor:
+    def _hidden_of_sequence(self, tokens: Tensor, table: Tensor) -> HiddenStates:
         if not self.context_window:
-            hidden: Tensor = self.network(self.head.embed(tokens, table))[0]
-            return hidden
+            run = self.network.run(self.head.embed(tokens, table))
+            terms = computation_terms(run, len(self.network.layers), self.computation, tokens)
+            return HiddenStates(run.hidden, terms=terms)
         width = self.context_window
         padded = torch.nn.functional.pad(tokens, (width - 1, 0), value=self.dictionary.pad())
-        return self._hidden_of_windows(padded.unfold(1, width, 1), table)
+        return HiddenStates(self._hidden_of_windows(padded.unfold(1, width, 1), table))
 
     def _hidden_of_windows(self, windows: Tensor, table: Tensor) -> Tensor:
         """Every position sees its last W words: (B, T, ≤ W) tokens -> (B, T, H). Missing words are zero vectors."""

@@ -29,6 +29,8 @@ from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.report_groups import EVIDENCE, word_kinds
 
+MEAN, ROOT = "mean_of_", "root_of_"  # how the log shows a sum over the positions
+
 
 @dataclass
 class LogLinearCriterionConfig(FairseqDataclass):
@@ -138,6 +140,12 @@ class LogLinearCriterion(FairseqCriterion):
         if self.adaptor_penalty:
             norm = head.adaptor_norm(batch, self.adaptor_norm)
             loss = loss + self.adaptor_penalty * norm.masked_fill(~mask, 0.0)
+        of_network = dict[str, Tensor]()
+        for term in extra.get("terms", ()):
+            values = term.values.masked_fill(~mask, 0)
+            if term.in_loss:
+                loss = loss + values
+            of_network[f"{ROOT if term.squares else MEAN}{term.name}"] = values.detach().sum()
         sentences = int(mask.any(1).sum()) if self.leaves_out else target.size(0)
         sample_size = sentences if self.sentence_avg else tokens
         logging_output: dict[str, Any] = {
@@ -146,6 +154,7 @@ class LogLinearCriterion(FairseqCriterion):
             "ntokens": tokens,
             "nsentences": sentences,
             "sample_size": sample_size,
+            **of_network,
         }
         if not model.training:
             with torch.no_grad():
@@ -184,6 +193,13 @@ class LogLinearCriterion(FairseqCriterion):
         if "adaptor_norm" in total:
             norm = total["adaptor_norm"] / (total["ntokens"] or 1)
             metrics.log_scalar("adaptor_norm", norm, total["ntokens"], round=3)
+        for key in [k for k in total if k.startswith(MEAN)]:
+            metrics.log_scalar(key.removeprefix(MEAN), total[key] / (total["ntokens"] or 1), total["ntokens"], round=4)
+        for key in [k for k in total if k.startswith(ROOT)]:
+            # the mean over batches is one of squares; a name with _ is not shown
+            metrics.log_scalar(f"_{key}", total[key] / (total["ntokens"] or 1), total["ntokens"])
+            name = key.removeprefix(ROOT)
+            metrics.log_derived(name, lambda meters, of=f"_{key}": round(math.sqrt(meters[of].avg), 1))
         for key in [k for k in total if k.startswith("count_") and total[k] > 0]:
             name = key.removeprefix("count_")
             metrics.log_scalar(f"nats_{name}", total[f"nll_of_{name}"] / total[key], total[key], priority=20, round=3)

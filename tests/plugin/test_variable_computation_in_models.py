@@ -1,0 +1,121 @@
+"""--cell vcgru and vcrnn in models: searches, the penalty in the loss, what the log says, resuming, refusals."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from dynamic_prior import LINES
+from shell import Result, Shell, assert_says
+from tiny_world import Setting, World, batch, build, randomise, read_checkpoint
+from translation_world import TranslationWorld, assert_steps_agree, pairs
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.networks.encoder import RecurrentEncoder
+from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+
+VARIABLE = ["--cell", "vcgru", "--vc-sharpness", "5", "--vc-sharpen-updates", "0"]
+
+
+def made(args: list[object]) -> Setting:
+    setting = build(args)
+    randomise(setting.model, scale=0.3)
+    setting.model.eval()
+    return setting
+
+
+@pytest.mark.parametrize("cell", ["vcgru", "vcrnn"])
+@pytest.mark.parametrize("attention", ["general", "none"])
+def test_steps_of_a_search_equal_the_whole_sequence(translation: TranslationWorld, cell: str, attention: str) -> None:
+    options = ["--cell", cell, "--vc-sharpness", "5", "--vc-sharpen-updates", "0", "--attention", attention]
+    setting = made([*translation.train_args("llrnn_lstm"), *options])
+    with torch.no_grad():
+        assert_steps_agree(setting, pairs(setting.task, LINES))
+
+
+def test_the_encoder_computes_everything(translation: TranslationWorld) -> None:
+    encoder = build([*translation.train_args("llrnn_lstm"), *VARIABLE]).model.encoder.network
+    assert isinstance(encoder, RecurrentEncoder)
+    assert all(isinstance(layer, torch.nn.GRU) for directions in encoder.layers for layer in directions)
+
+
+def test_the_loss_holds_the_penalty_and_the_log_what_was_computed(world: World) -> None:
+    options = [*VARIABLE, "--vc-target", "0.2", "--vc-penalty", "3", "--vc-guide", "le la"]
+    setting = made([*world.train_args(), *options])
+    plain = made([*world.train_args(), *VARIABLE, "--vc-penalty", "0"])
+    sample = batch(setting.task.dictionary, LINES)
+    loss, size, log = setting.criterion(setting.model.train(), sample)
+    without, _, _ = plain.criterion(plain.model.train(), sample)
+
+    previous, target = sample["net_input"]["src_tokens"], sample["target"]
+    decoder = setting.model.decoder
+    run = decoder.network.run(decoder.head.embed(previous))
+    mask = target.ne(setting.task.dictionary.pad())
+    boundary = torch.isin(previous, torch.tensor([setting.task.dictionary.index(w) for w in ("le", "la")]))
+    assert boundary.any() and not boundary[mask].all()
+    distance = (run.shares - torch.where(boundary, 1.0, 0.2).unsqueeze(-1)).abs().mean(-1)
+    torch.testing.assert_close(loss - without, 3 * distance[mask].sum())
+    assert log["nll_loss"] == pytest.approx(without.item())
+    assert log["mean_of_computation"] == pytest.approx(run.shares[mask].mean(-1).sum().item(), rel=1e-5)
+    assert log["mean_of_computation_penalty"] == pytest.approx(3 * distance[mask].sum().item(), rel=1e-5)
+    # two layers of width 16; an Elman network of two layers with d² = multiplications / 4 computes as much
+    assert log["root_of_rnn_dimension"] == pytest.approx(run.multiplications[mask].sum().item() / 4)
+    loss.backward()
+    for layer in decoder.network.layers:
+        assert layer.from_state.grad.abs().sum() > 0
+
+
+def test_training_resumes_with_the_same_sharpness_and_scores_with_it(
+    shell: Shell, world: World, tmp_path: Path
+) -> None:
+    """Straight or stopped and resumed: the same weights, λ of the updates done; then score, generate, explain."""
+    options = ["--cell", "vcgru", "--vc-sharpness", "4", "--vc-sharpen-updates", "1000", "--vc-target", "0.3"]
+
+    def train(place: str, epochs: int) -> Result:
+        return shell.run(
+            "fairseq-train", *world.train_args(save_dir=tmp_path / place), *options, "--max-epoch", epochs
+        )
+
+    said = train("straight", 2).json_lines("valid")[-1]
+    train("stopped", 1)
+    train("stopped", 2)
+    straight, resumed = (read_checkpoint(tmp_path / name / "checkpoint_last.pt") for name in ("straight", "stopped"))
+    for name, value in straight["model"].items():
+        assert torch.equal(value, resumed["model"][name]), name
+    updates = straight["model"]["decoder.network.layers.0.updates"].item()
+    assert 0 < updates < 1000  # the checkpoint is used with the λ of here, not with the last one
+
+    assert 0 < said["valid_computation"] < 1
+    # 16 dimensions, two layers: between nothing and all of a GRU's six matrices and the scheduler
+    assert 0 < said["valid_rnn_dimension"] < math.sqrt((6 * 16**2 + 32) / 2) + 0.1
+
+    checkpoint = tmp_path / "straight" / "checkpoint_last.pt"
+    scored = load_text_scorer(str(checkpoint), 4000).score(world.text("valid"))
+    bits = (scored.known_bits + scored.end_bits) / (scored.words + scored.sentences)
+    assert bits == pytest.approx(said["valid_nll_loss"], abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--vc-target", "1.5"], r"--vc-target 1\.5: expected a share from 0 to 1"),
+        (["--vc-target", "nan"], r"--vc-target nan: expected a share from 0 to 1"),
+        (["--vc-penalty", "-1"], r"--vc-penalty -1\.0: expected a finite number of at least 0"),
+        (["--vc-penalty", "inf"], r"--vc-penalty inf: expected a finite number of at least 0"),
+        (["--vc-sharpness", "0"], r"--vc-sharpness 0\.0: expected a finite number above 0"),
+        (["--vc-sharpen-updates", "-5"], r"--vc-sharpen-updates -5: expected 0 or a number of updates"),
+        (["--vc-guide", "le zzz"], r"--vc-guide: expected words of the dictionary, found 'zzz'"),
+        (["--context-window", "4"], r"--context-window 4: not supported with --cell vcgru"),
+        (["--cell", "lstm", "--vc-target", "0.3"], r"--vc-target 0\.3: expected --cell vcgru or vcrnn, found lstm"),
+        (["--cell", "gru", "--vc-guide", "le"], r"--vc-guide le: expected --cell vcgru or vcrnn, found gru"),
+    ],
+)
+def test_what_is_refused(world: World, options: list[str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        build([*world.train_args(), "--cell", "vcgru", *options])
+
+
+def test_a_command_refuses_in_one_line(shell: Shell, world: World, translation: TranslationWorld) -> None:
+    for args in (world.train_args(), translation.train_args("llrnn_lstm")):
+        said = shell.run("fairseq-train", *args, "--vc-sharpness", "2", code=None)
+        assert_says(said, "--vc-sharpness 2.0: expected --cell vcgru or vcrnn, found lstm")
