@@ -104,7 +104,7 @@ def main() -> int:
     parser.add_argument("inputs", nargs="+", type=Path, metavar="DIR|FILE", help="a folder with epochs, or files")
     parser.add_argument("--last", type=int, default=5, metavar="N", help="epochs of the folder (default: 5)")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # inputs may come after options
     try:
         check_place(str(args.out), f"--out {args.out}")
         if args.last < 1:

@@ -130,7 +130,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="models or groups (default: all)")
     parser.add_argument("--ud", type=Path, default=Path("UD"), help="the folder given to prepare.py")
     parser.add_argument("--out", type=Path, default=Path("OUT"), help="what prepare.py wrote")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # names may come after options
     try:
         chosen = choose(args.names)
         if args.action == "list":

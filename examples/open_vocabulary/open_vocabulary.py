@@ -1,6 +1,6 @@
 """Bits per character of an open vocabulary against a softmax with <unk>, pieces of words, and characters.
 
-    open_vocabulary.py --text FOLDER --out OUT [--conllu FILE … | --lexicon FILE …] [SYSTEM …]
+    open_vocabulary.py [SYSTEM …] --text FOLDER --out OUT [--conllu FILE … | --lexicon FILE …]
 
 FOLDER holds train.txt, valid.txt, test1.txt and test2.txt, a sentence a line, words between blanks (as
 examples/french_morphology/prepare.py writes them). What is finished is skipped: a system is when OUT/SYSTEM/result.json
@@ -98,7 +98,7 @@ def main() -> int:
     parser.add_argument("--conllu", nargs="+", default=[], help="treebank of the training text: features of words")
     parser.add_argument("--lexicon", nargs="+", default=[], help="lexicon (TSV): features of words")
     parser.add_argument("--commands", action="store_true", help="print the commands and run nothing")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # systems may come after options
     names = args.systems or list(SYSTEMS)
     if unknown := set(names) - set(SYSTEMS):
         parser.error(f"unknown systems {', '.join(sorted(unknown))}; there are {', '.join(SYSTEMS)}")

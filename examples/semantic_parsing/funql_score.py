@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--gold", type=Path, required=True)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     parser.add_argument("outputs", nargs="+", metavar="NAME=FILE")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # outputs may come after options
     gold, names = read_pairs(args.gold), read_names(NAMES)
     systems: dict[str, list[dict[str, float]]] = {}
     for output in args.outputs:

@@ -175,7 +175,7 @@ def main() -> int:
     parser.add_argument("--ud", type=Path, default=Path("UD"), help="the folder given to small_texts.py")
     parser.add_argument("--out", type=Path, required=True, help="what small_texts.py wrote")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # arms may come after options
     try:
         arms = list(chosen(args.arms))
         for seed in args.seeds if args.action == "train" else ():

@@ -63,7 +63,7 @@ def dispatch(argv: Sequence[str]) -> int:
         print(f"llrnn {__version__}")
         return 0
     command = load(argv[0])
-    return command.run(parser_of(command).parse_args(argv[1:]))
+    return command.run(parser_of(command).parse_intermixed_args(argv[1:]))  # words and sentences may follow options
 
 
 def parser_of(command: Command) -> "Parser":

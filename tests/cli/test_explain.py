@@ -55,6 +55,10 @@ def objects(done: Done) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 
+def test_sentences_may_follow_options(explain: Explain) -> None:
+    assert objects(explain("le chat", "--json", "la mer")) == objects(explain("le chat", "la mer", "--json"))
+
+
 # ---- the figures ----------------------------------------------------------------------------------------------------
 
 

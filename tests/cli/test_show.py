@@ -143,6 +143,11 @@ def test_several_words_in_the_order_given(prior: Path, llrnn: Llrnn) -> None:
     assert known[0]["features"]["TOPFORM:le"] == 1.0
 
 
+def test_words_may_follow_options(prior: Path, llrnn: Llrnn) -> None:
+    shown = llrnn("show", prior, "--json", "la", "le")
+    assert (shown.code, shown.err) == (0, "") and shown.out == llrnn("show", prior, "la", "le", "--json").out
+
+
 def test_a_word_alone_in_its_signature(prior: Path, llrnn: Llrnn) -> None:
     text = llrnn("show", prior, "le").out
     assert ", its own alone\n" in text
