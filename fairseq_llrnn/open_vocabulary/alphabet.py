@@ -43,6 +43,11 @@ class Alphabet:
         """A"""
         return len(self.characters) + FIRST
 
+    @property
+    def num_unknown(self) -> int:
+        """Characters that the model does not know."""
+        return self.num_characters - len(self.characters)
+
     @cached_property
     def _symbol_of(self) -> np.ndarray:
         """(0x110000,) the symbol of every code point"""

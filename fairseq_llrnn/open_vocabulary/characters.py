@@ -173,27 +173,33 @@ class CharacterNGrams:
         Args:
             tails: column j is the number of the gram of length j that ends each context (column 0: zeros), −1: none.
         """
+        result, _ = self._next(tails, of_class)
+        result[:, BEGIN] = 0.0
+        return result
+
+    def next_of_all(self, tails: np.ndarray) -> np.ndarray:
+        """P(symbol | context) of all classes together: (m, n) -> (m, A); at BEGIN, of all unknown characters."""
+        _, result = self._next(tails, self.num_classes)
+        result[:, BEGIN] *= self.alphabet.num_unknown  # each of them has what nothing was counted for
+        return result
+
+    def _next(self, tails: np.ndarray, of_class: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of every symbol, by a class and by all of them: (m, A) each; at BEGIN, of one unknown character."""
         many, size = len(tails), self.alphabet.size
         own = np.full((many * size, 1), np.exp(self.alphabet.log_uniform))
         symbols = np.tile(np.arange(size), many)
-        pool, alone = own, self._alone(of_class)
+        pool, alone = own, self._models_of_one[of_class]
         for j, level in enumerate(self.levels):
             context = np.repeat(tails[:, j], size)
             gram = find(level.keys, _extend(context, symbols, size))
             own, pool = alone._deepen(j, context, gram, own, pool)
-        result = own.reshape(many, size)
-        result[:, BEGIN] = 0.0
-        return result
-
-    def _alone(self, of_class: int) -> CharacterNGrams:
-        """The same model with one class only, among the same grams."""
-        return self._models_of_one[of_class]
+        return own.reshape(many, size), pool.reshape(many, size)
 
     @cached_property
     def _models_of_one(self) -> tuple[CharacterNGrams, ...]:
-        """With the discounts of all classes."""
+        """The same grams with one class only, or none, and the discounts of all classes."""
         models = []
-        for o in range(self.num_classes):
+        for o in range(self.num_classes + 1):
             levels, sums = [], []
             for level, whole in zip(self.levels, self._sums, strict=True):
                 entries = level.entry_keys % self.num_classes == o

@@ -2,7 +2,8 @@
 
 Sizes: V words, O open classes. Ids from V on are strings (features/open_words.py); a word of the dictionary has such an
 id as well, its *alias*, by which training reads and scores it as if the dictionary lacked it. Probabilities are of
-strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for an alias, the sum leaves itself out.
+strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for an alias, the sum leaves itself out. Where a
+network spells words as well, an alias is asked of the distributions without its part (rare_words.py).
 
 Ids live as long as the process.
 """
@@ -15,6 +16,8 @@ import numpy as np
 
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.open_vocabulary.rare_words import fold_of
+from fairseq_llrnn.open_vocabulary.spelled_strings import SpelledStrings
 from fairseq_llrnn.open_vocabulary.spelling import draw_unknown, spell
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
@@ -25,6 +28,7 @@ class OpenTable:
     def __init__(self, vocabulary: OpenVocabulary, words: OpenWords) -> None:
         self.vocabulary, self.words = vocabulary, words
         self._rows = np.zeros((0, len(vocabulary.names)), dtype=np.float32)  # by id − V; NaN: not asked yet
+        self.spelled = None if vocabulary.rare is None else SpelledStrings(vocabulary, words)
         self._spelt: dict[int, int] = {}  # open class -> id of its string
 
     def __deepcopy__(self, memo: object) -> OpenTable:
@@ -46,7 +50,17 @@ class OpenTable:
     def _ask(self, strings: Sequence[str]) -> np.ndarray:
         log_probs = self.vocabulary.strings.log_probs(strings)
         alias = (np.array([string in self.words.known_index for string in strings]) & is_word(strings))[:, None]
-        outside = np.logaddexp(self.vocabulary.log_outside, np.where(alias, log_probs, -np.inf))
+        log_outside = np.broadcast_to(self.vocabulary.log_outside, log_probs.shape)
+        rare = self.vocabulary.rare
+        if rare is not None and alias.any():
+            log_outside = log_outside.copy()
+            folds = np.array([fold_of(string) for string in strings])
+            for fold in np.unique(folds[alias[:, 0]]).tolist():
+                these = np.flatnonzero(alias[:, 0] & (folds == fold))
+                model = rare.without(self.vocabulary.strings, fold)
+                log_probs[these] = model.log_probs([strings[i] for i in these.tolist()])
+                log_outside[these] = rare.log_outside[fold]
+        outside = np.logaddexp(log_outside, np.where(alias, log_probs, -np.inf))
         return log_probs - outside
 
     def read_as(self, ids: np.ndarray) -> np.ndarray:

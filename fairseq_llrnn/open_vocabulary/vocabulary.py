@@ -22,9 +22,12 @@ from fairseq_llrnn.features.signatures import Signatures
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers
+from fairseq_llrnn.open_vocabulary.rare_words import RareWords, read_rare_words
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 
-KIND = "characters"
+KIND = "characters"  # spelled by character n-grams
+NEURAL = "neural"  # by a network of characters as well (neural_speller.py)
+KINDS = (KIND, NEURAL)
 MOST_SYMBOLS = 2**20  # so that keys of grams stay within 64 bits
 
 
@@ -38,6 +41,12 @@ class OpenVocabulary:
     strings: StringDistributions
     log_outside: np.ndarray  # (O,) float64, log(1 − Σ_{v ∈ V} P_o(v))
     word_shares: np.ndarray  # (V,) float64, the share of a word's tokens that training reads as unknown; 0 for most
+    rare: RareWords | None = None  # where a network spells words as well
+
+    @property
+    def kind(self) -> str:
+        """Of KINDS."""
+        return KIND if self.rare is None else NEURAL
 
     def readable(self, words: Signatures) -> Signatures:
         """ψ of V words, and behind them of the O classes, in so far as ψ has their features."""
@@ -56,7 +65,7 @@ class OpenVocabulary:
 
     def description(self) -> dict[str, Any]:
         """For the prior's JSON."""
-        return {"kind": KIND, "classes": list(self.names), "order": len(self.strings.characters.levels)}
+        return {"kind": self.kind, "classes": list(self.names), "order": len(self.strings.characters.levels)}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """For the prior's arrays."""
@@ -76,7 +85,7 @@ class OpenVocabulary:
             parts = [getattr(level, name) for level in characters.levels]
             arrays[f"{name}"] = np.concatenate(parts)
             arrays[f"{name}_sizes"] = np.array([len(part) for part in parts], dtype=np.int64)
-        return arrays
+        return arrays if self.rare is None else arrays | self.rare.arrays()
 
 
 def read_open_vocabulary(
@@ -91,7 +100,7 @@ def read_open_vocabulary(
         ValueError, KeyError, TypeError: for what is none; it is untrusted input.
     """
     classes, order = description["classes"], description["order"]
-    if description["kind"] != KIND or not isinstance(order, int) or not 0 < order <= 64:
+    if description["kind"] not in KINDS or not isinstance(order, int) or not 0 < order <= 64:
         raise ValueError(f"the open vocabulary is of an unknown kind, {description['kind']!r}")
     if not (isinstance(classes, list) and classes and all(isinstance(name, str) for name in classes)):
         raise ValueError("the open vocabulary names no classes")
@@ -123,7 +132,11 @@ def read_open_vocabulary(
     model = _read_characters(Alphabet(characters), many, order, integers)
     strings = StringDistributions(model, GeometricNumbers(*parts), geometric)
     table = FeatureTable(tuple(names), offsets, indices, values)
-    return OpenVocabulary(tuple(classes), table, log_shares, strings, log_outside, word_shares)
+    rare = None
+    if description["kind"] == NEURAL:
+        kept = {f"rare_{name}": integers(f"rare_{name}") for name in ("letters", "lengths", "classes")}
+        rare = read_rare_words({**kept, "rare_log_outside": numbers("rare_log_outside")}, many, model.alphabet)
+    return OpenVocabulary(tuple(classes), table, log_shares, strings, log_outside, word_shares, rare)
 
 
 def _read_characters(alphabet: Alphabet, num_classes: int, order: int, integers: Any) -> CharacterNGrams:

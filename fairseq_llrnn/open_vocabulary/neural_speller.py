@@ -1,0 +1,158 @@
+"""A network of characters that spells words outside the dictionary, given the state of the model and the open class.
+
+Sizes: m strings, P positions of their characters and ends, A symbols, O open classes, K kinds of spelling that they
+share, H hidden width, E and D the widths of the speller's embeddings and of its LSTM. h is the hidden state that has to
+predict the word.
+
+    s_0          =  tanh(W₀ h + c₀)                                    what the LSTM begins with
+    s_i          =  LSTM(s_{i−1}, row of the character before)
+    z_i(k)       =  tanh(W₁ s_i + row of kind k)                       (E,)
+    N(c | i, k)  ∝  b(c | i) exp(u_cᵀ z_i(k) + d_c)
+    N(w | h, o)  =  Σ_k q_o(k) Π_i N(w_i | i, k)
+    P(w | h, o)  =  (1 − g_o) P_o(w | w ∉ V) + g_o N(w | h, o)
+
+So each character has a log-linear layer, whose background b is the n-grams of all classes together, and P_o are the
+n-grams of one class, with its numbers. A class is a mixture of a few kinds, because a step for each of fifty classes
+would cost more than the rest of the model. Before training u and d are zero and g_o is a half: the speller begins as
+n-grams, and whatever the network learns, no string costs more than −log(1 − g_o) above them.
+
+All strings outside the dictionary V add up to one. P_o(w | w ∉ V) does (vocabulary.py). N(· | k) allows no end behind
+nothing and behind a word of V, so that a string in which it ends is neither; and it is a distribution over symbols
+after any beginning, so what is left to show is that it ends. z is inside (−1, 1)ᴱ, so all scores are inside ±B, with
+B = max_c ‖u_c‖₁ + |d_c|. n-grams have finitely many contexts, in each of which an end has a positive probability, at
+least β. Behind a beginning longer than all words of V, N(end) ≥ β e^{−2B} =: ε, so at most (1 − ε)ⁿ is left after n
+characters more, which goes to zero.
+
+Sources: Luong & Manning 2016, §4.3 (a word is spelled from the state that predicts it); Mielke & Eisner 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from fairseq_llrnn.open_vocabulary.spelled_strings import Spelled, starts_of
+
+KINDS = 8  # K, if there are so many classes
+CELLS = 1 << 22  # positions × kinds × symbols that are computed at once, where no gradient is kept
+
+
+@dataclass(frozen=True)
+class SpellerSizes:
+    """How large a speller is."""
+
+    embed_size: int = 32  # E
+    hidden_size: int = 128  # D
+    dropout: float = 0.3  # on what the LSTM reads and says
+
+
+class NeuralSpeller(nn.Module):
+    """P(w | h, o) of strings outside the dictionary (module docstring)."""
+
+    def __init__(self, num_classes: int, num_symbols: int, hidden_size: int, sizes: SpellerSizes) -> None:
+        """num_classes: O. num_symbols: A. hidden_size: H."""
+        super().__init__()
+        self.num_classes, self.num_symbols, self.hidden_size = num_classes, num_symbols, hidden_size
+        self.characters = nn.Embedding(num_symbols + 1, sizes.embed_size)
+        self.start = nn.Linear(hidden_size, 2 * sizes.hidden_size)
+        self.lstm = nn.LSTM(sizes.embed_size, sizes.hidden_size, batch_first=True)
+        self.inner = nn.Linear(sizes.hidden_size, sizes.embed_size)
+        self.num_kinds = min(KINDS, num_classes)
+        self.kinds = nn.Embedding(self.num_kinds, sizes.embed_size)
+        self.shares = nn.Parameter(torch.randn(num_classes, self.num_kinds))  # q before softmax
+        self.output = nn.Linear(sizes.embed_size, num_symbols)  # u and d
+        self.gate = nn.Parameter(torch.zeros(num_classes))  # logit of g
+        self.dropout = nn.Dropout(sizes.dropout)
+        nn.init.zeros_(self.output.weight)
+        nn.init.zeros_(self.output.bias)
+
+    def untouched(self) -> Tensor:
+        """0, of which every parameter is a part: so that all have a gradient where there is nothing to spell."""
+        return torch.stack([parameter.sum() for parameter in self.parameters()]).sum() * 0.0
+
+    def log_probs(self, hidden: Tensor, spelled: Spelled, log_ngrams: Tensor) -> Tensor:
+        """log P(w | h, o) of strings: (m, O) float32 or better.
+
+        Args:
+            hidden: the state that predicts each string, (m, H). log_ngrams: log P_o(w | w ∉ V), (m, O).
+        """
+        return self.mixed(self.log_neural(hidden, spelled), log_ngrams)
+
+    def mixed(self, log_neural: Tensor, log_ngrams: Tensor) -> Tensor:
+        """log of the mixture of both, (m, O) each."""
+        gate = self.gate.to(log_neural.dtype)
+        counted = functional.logsigmoid(-gate) + log_ngrams.to(log_neural)
+        return torch.logaddexp(counted, functional.logsigmoid(gate) + log_neural)
+
+    def log_neural(self, hidden: Tensor, spelled: Spelled) -> Tensor:
+        """log N(w | h, o): (m, O) float32 or better."""
+        by_kind = self.log_by_kind(hidden, spelled)
+        return (by_kind.unsqueeze(1) + self.log_shares.to(by_kind)).logsumexp(-1)
+
+    @property
+    def log_shares(self) -> Tensor:
+        """log q_o(k): (O, K)."""
+        return functional.log_softmax(self.shares.to(_wide(self.shares)), dim=-1)
+
+    def log_by_kind(self, hidden: Tensor, spelled: Spelled) -> Tensor:
+        """log Π_i N(w_i | i, k): (m, K) float32 or better."""
+        at_once = max(1, CELLS // (self.num_kinds * self.num_symbols))
+        if torch.is_grad_enabled() or len(spelled.read) <= at_once:
+            return self._log_by_kind(hidden, spelled)
+        ends, parts, first = starts_of(spelled.lengths), [], 0
+        while first < len(hidden):
+            room = int((ends <= ends[first] + at_once).sum()) - 1
+            rows = slice(first, max(room, first + 1))
+            parts.append(self._log_by_kind(hidden[rows], spelled.of(rows)))
+            first = rows.stop
+        return torch.cat(parts)
+
+    def _log_by_kind(self, hidden: Tensor, spelled: Spelled) -> Tensor:
+        device = self.gate.device
+        read, write, lengths = spelled.read.to(device), spelled.write.to(device), spelled.lengths
+        inside = (torch.arange(int(lengths.max())) < lengths.unsqueeze(1)).to(device)  # shape: (m, longest)
+        padded = self.dropout(self.characters(read.new_zeros(inside.shape).masked_scatter(inside, read)))
+        rows = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
+        states, _ = pad_packed_sequence(self.lstm(rows, self.begin(hidden))[0], batch_first=True)
+        inner = torch.tanh(self.inner(self.dropout(states[inside])).unsqueeze(1) + self.kinds.weight)  # (P, K, E)
+        log_base = spelled.log_base.to(device)
+        bias = self.output.bias + log_base.to(self.output.bias)  # shape: (P, A)
+        scores = torch.baddbmm(bias.unsqueeze(1), inner, self.output.weight.T.expand(len(inner), -1, -1))
+        weight = self.output.weight[write].unsqueeze(2)  # shape: (P, E, 1)
+        chosen = (inner @ weight).squeeze(2) + bias.gather(1, write.unsqueeze(1))  # shape: (P, K)
+        steps = chosen.to(_wide(chosen)) - scores.to(_wide(scores)).logsumexp(-1)
+        string = torch.arange(len(lengths)).repeat_interleave(lengths).to(device)
+        total = steps.new_zeros(len(lengths), self.num_kinds).index_add(0, string, steps)
+        return total + spelled.log_unknown.to(total).unsqueeze(1)
+
+    # ---- step by step, for searches ---------------------------------------------------------------------------------
+
+    def begin(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """The LSTM's state before a string: hidden (m, H) -> (1, m, D), twice."""
+        both = self.start(hidden.to(self.start.weight.dtype)).tanh().unsqueeze(0)
+        first, second = both.chunk(2, dim=-1)
+        return first.contiguous(), second.contiguous()
+
+    def step(
+        self, symbols: Tensor, state: tuple[Tensor, Tensor], of_kind: Tensor, log_base: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """log N(· | k) of the next symbol, and the state behind the one that was read.
+
+        Args:
+            symbols: read, (m,). state: (1, m, D), twice. of_kind: (m,). log_base: (m, A).
+
+        Returns:
+            (m, A) float32 or better, and the state.
+        """
+        states, state = self.lstm(self.characters(symbols).unsqueeze(1), state)
+        inner = torch.tanh(self.inner(states[:, 0]) + self.kinds(of_kind))
+        scores = self.output(inner) + log_base.to(inner)
+        return functional.log_softmax(scores.to(_wide(scores)), dim=-1), state
+
+
+def _wide(values: Tensor) -> torch.dtype:
+    return torch.promote_types(values.dtype, torch.float32)

@@ -1,0 +1,174 @@
+"""Strings as a network of characters reads and writes them, with what character n-grams say at every place.
+
+Sizes: m strings, P positions of all of them together (a string of n characters has n + 1, the last one is its end), A
+symbols (alphabet.py). Symbol BEGIN, which nobody writes, stands for all unknown characters together; they are read as
+symbol A.
+
+At each position there is b(c | what stands before), the n-grams of all classes together (characters.py), but no end:
+
+    behind nothing, since no string is empty;
+    behind a word of the dictionary, since an open class has no such string.
+
+An alias (a word of the dictionary, as if that lacked it) may end, and its n-grams are those without it (rare_words.py).
+What n-grams say depends on the last symbols alone, so there are no more different rows than grams, and all are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.alignment.translation_table import is_word
+from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
+from fairseq_llrnn.open_vocabulary.characters import CELLS, CharacterNGrams
+from fairseq_llrnn.open_vocabulary.rare_words import FOLDS, fold_of
+from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
+
+WHOLE = FOLDS  # the n-grams of all rare words, behind those without a part of them
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """Some strings, one behind the other (module docstring)."""
+
+    lengths: Tensor  # (m,) int64, positions of each; Σ = P
+    read: Tensor  # (P,) int64, the symbol before each position: BEGIN first, A for an unknown character
+    write: Tensor  # (P,) int64, the symbol there: END last, BEGIN for an unknown character
+    log_base: Tensor  # (P, A) float32, log b; −inf where no end may be
+    log_unknown: Tensor  # (m,) float32, log of the probability of its unknown characters among all of them
+
+    def of(self, strings: slice) -> Spelled:
+        """Some neighbours among them."""
+        ends = starts_of(self.lengths)
+        first, last = int(ends[strings.start]), int(ends[strings.stop])
+        rows = slice(first, last)
+        lengths, unknown = self.lengths[strings], self.log_unknown[strings]
+        return Spelled(lengths, self.read[rows], self.write[rows], self.log_base[rows], unknown)
+
+
+def starts_of(lengths: Tensor) -> Tensor:
+    """Where each string begins, and the last one ends: (m + 1,)."""
+    return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+
+
+@dataclass(frozen=True)
+class _String:
+    read: np.ndarray  # (n + 1,)
+    write: np.ndarray  # (n + 1,)
+    rows: np.ndarray  # (n + 1,) int64, places of its log b among all rows
+    no_end: np.ndarray  # (n + 1,) bool
+    unknown: int  # unknown characters
+
+
+class SpelledStrings:
+    """What was asked of strings so far."""
+
+    def __init__(self, vocabulary: OpenVocabulary, words: OpenWords) -> None:
+        if vocabulary.rare is None:
+            raise ValueError("the open vocabulary is not spelled by a network")
+        self.vocabulary, self.words, self.rare = vocabulary, words, vocabulary.rare
+        self.alphabet = vocabulary.strings.characters.alphabet
+        symbols = list(words.known_index)
+        self.known = frozenset(s for s, is_one in zip(symbols, is_word(symbols), strict=True) if is_one)
+        self._rows = np.zeros((0, self.alphabet.size), dtype=np.float32)
+        self._places: dict[int, int] = {}  # key of a context -> its row
+        self._strings: dict[int, _String] = {}  # by id
+
+    def of(self, ids: np.ndarray) -> Spelled:
+        """Those with some ids beyond the dictionary, (m,): words of the dictionary among them are aliases."""
+        new = [i for i in dict.fromkeys(ids.tolist()) if i not in self._strings]
+        strings = [self.words.symbols[i] for i in new]
+        self._strings.update(zip(new, self._look(strings, [s in self.known for s in strings]), strict=True))
+        return self._together([self._strings[i] for i in ids.tolist()])
+
+    def of_strings(self, strings: Sequence[str]) -> Spelled:
+        """Those outside the dictionary that get no ids."""
+        return self._together(self._look(strings, [False] * len(strings)))
+
+    def model(self, fold: int) -> CharacterNGrams:
+        """The n-grams without a part of the rare words, or with all (WHOLE)."""
+        strings = self.vocabulary.strings
+        return (strings if fold == WHOLE else self.rare.without(strings, fold)).characters
+
+    def log_base(self, tails: np.ndarray, fold: int = WHOLE) -> np.ndarray:
+        """log b in some contexts (m, n), an end always allowed: (m, A) float32."""
+        rows = self._rows_of(tails, fold)  # which may make room for more
+        return self._rows[rows]
+
+    # ---- one string, one context ------------------------------------------------------------------------------------
+
+    def _look(self, strings: Sequence[str], alias: Sequence[bool]) -> list[_String]:
+        if not strings:
+            return []
+        rows = self.alphabet.rows(strings)
+        ends = np.cumsum(np.array([len(string) for string in strings]) + 2)
+        symbols = np.split(rows.symbols, ends[:-1])
+        places = [np.zeros(len(string) + 1, dtype=np.int64) for string in strings]
+        folds = np.array([fold_of(s) if is_alias else WHOLE for s, is_alias in zip(strings, alias, strict=True)])
+        for fold in np.unique(folds).tolist():
+            these, model = np.flatnonzero(folds == fold), self.model(fold)
+            tails = model.beginnings(len(these))
+            depth = 0
+            while len(these):
+                found = self._rows_of(tails, fold)
+                for i, place in zip(these.tolist(), found.tolist(), strict=True):
+                    places[i][depth] = place
+                depth += 1
+                longer = np.array([len(strings[i]) >= depth for i in these.tolist()])
+                these, tails = these[longer], tails[longer]
+                tails = model.tails_after(tails, np.array([symbols[i][depth] for i in these.tolist()], dtype=np.int64))
+        looked = []
+        for string, of_string, place, is_alias in zip(strings, symbols, places, alias, strict=True):
+            no_end = [n == 0 or string[:n] in self.known for n in range(len(string) + 1)]
+            no_end[-1] = no_end[-1] and not is_alias
+            unknown = of_string == OTHER
+            read, write = np.where(unknown, self.alphabet.size, of_string), np.where(unknown, BEGIN, of_string)
+            looked.append(_String(read[:-1], write[1:], place, np.array(no_end), int(unknown.sum())))
+        return looked
+
+    def _rows_of(self, tails: np.ndarray, fold: int) -> np.ndarray:
+        """The places of the rows of some contexts (m, n): the longest gram of a context, and its length, tell it."""
+        depth = tails.shape[1] - 1 - (tails[:, ::-1] >= 0).argmax(1)
+        gram = tails[np.arange(len(tails)), depth]
+        keys = ((gram * tails.shape[1] + depth) * (FOLDS + 1) + fold).tolist()
+        first = {key: i for i, key in enumerate(keys) if key not in self._places}
+        if first:
+            missing = tails[list(first.values())]
+            at_once = max(1, CELLS // self.alphabet.size)
+            model = self.model(fold)
+            with np.errstate(divide="ignore"):
+                parts = [
+                    np.log(model.next_of_all(missing[start : start + at_once])).astype(np.float32)
+                    for start in range(0, len(missing), at_once)
+                ]
+            have = len(self._places)
+            self._places.update((key, have + i) for i, key in enumerate(first))
+            self._reserve(len(self._places))
+            self._rows[have : len(self._places)] = np.concatenate(parts)
+        return np.array([self._places[key] for key in keys], dtype=np.int64)
+
+    def _reserve(self, many: int) -> None:
+        if many > len(self._rows):
+            grown = np.empty((max(many, 2 * len(self._rows)), self.alphabet.size), dtype=np.float32)
+            grown[: len(self._rows)] = self._rows
+            self._rows = grown
+
+    def _together(self, strings: Sequence[_String]) -> Spelled:
+        def joined(name: str) -> np.ndarray:
+            return np.concatenate([getattr(string, name) for string in strings])
+
+        log_base = self._rows[joined("rows")]
+        log_base[joined("no_end"), END] = -np.inf
+        unknown = np.array([string.unknown for string in strings], dtype=np.float32)
+        return Spelled(
+            torch.tensor([len(string.read) for string in strings]),
+            torch.from_numpy(joined("read")),
+            torch.from_numpy(joined("write")),
+            torch.from_numpy(log_base),
+            torch.from_numpy(-unknown * np.float32(np.log(max(1, self.alphabet.num_unknown)))),
+        )

@@ -1,0 +1,230 @@
+"""A network that spells words: every string by the definition, all of them together one, values and gradients."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.open_vocabulary import neural_speller
+from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER, Alphabet
+from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
+from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller, SpellerSizes
+from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
+from fairseq_llrnn.open_vocabulary.rare_words import FOLDS, RareWords, fold_of, read_rare_words
+from fairseq_llrnn.open_vocabulary.strings import StringDistributions
+from fairseq_llrnn.open_vocabulary.table import OpenTable
+from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
+
+RARE = "aab ab abba b ba bbab aa".split()
+KNOWN = ["<s>", "<pad>", "</s>", "<unk>", "a", "b", "ab", "ba", "abba"]
+WORDS = set(KNOWN[4:])
+CLASSES, H = 3, 4
+ALPHABET = Alphabet(np.array([ord("a"), ord("b")]), num_characters=3)
+
+
+def tiny(num_characters: int = 3) -> OpenTable:
+    """Three open classes over all strings of a, b and one other character."""
+    alphabet = replace(ALPHABET, num_characters=num_characters)
+    classes = np.array([0, 1, 0, 1, 2, 0, 2])
+    characters = CharacterNGrams.train(RARE, classes, CLASSES, 3, alphabet)
+    strings = StringDistributions(characters, GeometricNumbers.train([]), np.zeros(CLASSES))
+    known = KNOWN[4:]
+    rare = RareWords.of(RARE, classes, strings, known)
+    features = FeatureTable.from_rows([{"f": 1.0}] * CLASSES)
+    outside = strings.log_outside(known)
+    vocabulary = OpenVocabulary(
+        ("x", "y", "z"), features, np.log(np.full(CLASSES, 1 / 3)), strings, outside, np.zeros(9), rare
+    )
+    return OpenTable(vocabulary, OpenWords(KNOWN))
+
+
+def speller(random: bool = True) -> NeuralSpeller:
+    torch.manual_seed(3)
+    made = NeuralSpeller(CLASSES, 4, H, SpellerSizes(3, 5, 0.3)).double().eval()
+    if random:
+        for parameter in made.parameters():
+            torch.nn.init.normal_(parameter)
+    return made
+
+
+def by_definition(model: NeuralSpeller, table: OpenTable, hidden: Tensor, string: str, alias: bool = False) -> Tensor:
+    """log N of one string and all classes, and of what begins so and does not end there: (2, CLASSES)."""
+    spelled = table.spelled
+    assert spelled is not None
+    ngrams = spelled.model(fold_of(string) if alias else FOLDS)
+    alphabet = ngrams.alphabet
+    tails, before = ngrams.beginnings(1), BEGIN
+    state = model.begin(hidden.unsqueeze(0))
+    total = beginning = torch.zeros(CLASSES, dtype=torch.float64)  # of as many kinds
+    for place in range(len(string) + 1):
+        base = torch.from_numpy(ngrams.next_of_all(tails)[0]).clone()
+        if place == 0 or (string[:place] in WORDS and not (alias and place == len(string))):
+            base[END] = 0.0
+        out, state = model.lstm(model.characters(torch.tensor([[before]])), state)
+        z = torch.tanh(model.inner(out[0, 0]) + model.kinds.weight)  # shape: (K, E)
+        weights = base * torch.exp(z @ model.output.weight.T + model.output.bias)
+        odds = weights / weights.sum(1, keepdim=True)
+        beginning = total + torch.log1p(-odds[:, END])
+        if place == len(string):
+            total = total + odds[:, END].log()
+            break
+        symbol = int(alphabet.rows([string]).symbols[place + 1])
+        known = symbol != OTHER
+        total = total + odds[:, symbol if known else BEGIN].log() - (0 if known else math.log(alphabet.num_unknown))
+        tails, before = ngrams.tails_after(tails, np.array([symbol])), symbol if known else alphabet.size
+    shares = model.shares.softmax(1)
+    return torch.stack([shares @ total.exp(), shares @ beginning.exp()]).log()
+
+
+STRINGS = ["aab", "c", "acb", "bb", "abbab", "caca", "aaaaaaaa"]
+
+
+def asked(table: OpenTable, strings: list[str]) -> np.ndarray:
+    return np.array([table.words.open(string) for string in strings])
+
+
+@pytest.mark.parametrize("strings", [STRINGS, ["ab", "b", "aab", "abba"]])
+def test_strings_and_aliases_equal_the_definition(strings: list[str]) -> None:
+    table, model = tiny(), speller()
+    hidden = torch.randn(len(strings), H, dtype=torch.float64, requires_grad=True)
+    found = model.log_neural(hidden, table.spelled.of(asked(table, strings)))
+    expected = torch.stack(
+        [by_definition(model, table, h, w, w in WORDS)[0] for h, w in zip(hidden, strings, strict=True)]
+    )
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)  # log b is kept in float32
+    leaves = [hidden, *(p for p in model.parameters() if p is not model.gate)]
+    weights = torch.randn(found.shape, dtype=torch.float64)
+    for ours, theirs in zip(
+        torch.autograd.grad((found * weights).sum(), leaves),
+        torch.autograd.grad((expected * weights).sum(), leaves),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_one_by_one_is_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, model = tiny(), speller()
+    hidden = torch.randn(len(STRINGS), H, dtype=torch.float64)
+    together = model.log_neural(hidden, table.spelled.of(asked(table, STRINGS)))
+    alone = [model.log_neural(h[None], table.spelled.of_strings([w])) for h, w in zip(hidden, STRINGS, strict=True)]
+    torch.testing.assert_close(together, torch.cat(alone))
+    monkeypatch.setattr(neural_speller, "CELLS", 60)
+    with torch.no_grad():
+        torch.testing.assert_close(model.log_neural(hidden, table.spelled.of(asked(table, STRINGS))), together)
+
+
+@pytest.mark.parametrize("num_characters", [2, 3, 5])
+def test_all_strings_outside_the_dictionary_add_up_to_one(num_characters: int) -> None:
+    """What ends within six characters, and what has not ended by then, which is bounded, are one together."""
+    table, model = tiny(num_characters), speller()
+    hidden = torch.randn(H, dtype=torch.float64)
+    letters = "abcde"[:num_characters]
+    longest = 6 if num_characters < 4 else 4
+    strings = ["".join(t) for k in range(1, longest + 1) for t in itertools.product(letters, repeat=k)]
+    outside = [string for string in strings if string not in WORDS]
+    with torch.no_grad():
+        log_neural = model.log_neural(hidden.expand(len(outside), -1), table.spelled.of_strings(outside))
+        ended = log_neural.exp().sum(0)
+        inside = model.log_neural(hidden.expand(5, -1), table.spelled.of_strings(sorted(WORDS)))
+        assert inside.isneginf().all(), "no word of the dictionary is a string of an open class"
+        whole = [string for string in strings if len(string) == longest]
+        left = torch.stack([by_definition(model, table, hidden, w)[1] for w in whole]).exp()
+        ends = torch.stack([by_definition(model, table, hidden, w)[0] for w in whole if w not in WORDS]).exp().sum(0)
+        torch.testing.assert_close(ended + left.sum(0), torch.ones(CLASSES).double(), rtol=1e-5, atol=1e-6)
+        # behind all words of the dictionary an end has at least ε
+        bound = float((model.output.weight.abs().sum(1) + model.output.bias.abs()).max())
+        least = min(float(np.exp(row[END])) for row in table.spelled._rows[: len(table.spelled._places)])
+        assert (ends / (ends + left.sum(0)) >= least * math.exp(-2 * bound)).all()
+        # with the n-grams of each class
+        log_ngrams = torch.from_numpy(table.vocabulary.strings.log_probs(outside) - table.vocabulary.log_outside)
+        mixed = model.mixed(log_neural, log_ngrams).exp().sum(0)
+        gate = model.gate.sigmoid()
+        torch.testing.assert_close(mixed, (1 - gate) * log_ngrams.exp().sum(0) + gate * ended)
+
+
+def test_an_untrained_speller_is_n_grams() -> None:
+    """Of all classes together in N, and nothing costs more than one bit above those of a class."""
+    table, model = tiny(), speller(random=False)
+    hidden = torch.randn(len(STRINGS), H, dtype=torch.float64)
+    found = model.log_neural(hidden, table.spelled.of(asked(table, STRINGS)))
+    torch.testing.assert_close(found, found[:1, :1].new_tensor(found[:, :1].tolist()).expand(-1, CLASSES))
+    log_ngrams = torch.from_numpy(table.log_probs(asked(table, STRINGS))).double()
+    mixed = model.log_probs(hidden, table.spelled.of(asked(table, STRINGS)), log_ngrams)
+    assert (mixed >= log_ngrams - math.log(2) - 1e-9).all()
+    torch.testing.assert_close(mixed, torch.logaddexp(found, log_ngrams) - math.log(2))
+
+
+def test_aliases_are_asked_of_models_without_them() -> None:
+    table = tiny()
+    ids = table.aliases(np.array([KNOWN.index("abba"), KNOWN.index("b")]))
+    for word, found in zip(("abba", "b"), table.log_probs(ids), strict=True):
+        kept = [i for i, rare in enumerate(RARE) if fold_of(rare) != fold_of(word)]
+        assert word not in [RARE[i] for i in kept]
+        whole = table.vocabulary.strings.characters
+        classes = table.vocabulary.rare.classes[kept]
+        model = CharacterNGrams.train([RARE[i] for i in kept], classes, CLASSES, 3, whole.alphabet)
+        others = np.exp(model.log_probs(sorted(WORDS - {word}))).sum(0)
+        expected = model.log_probs([word])[0] - np.log(1.0 - others)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_every_parameter_has_a_gradient_where_nothing_is_spelled() -> None:
+    model = speller()
+    nothing = model.untouched()
+    assert float(nothing.detach()) == 0.0
+    assert all((g == 0).all() for g in torch.autograd.grad(nothing, list(model.parameters())))
+
+
+def test_steps_of_a_search_are_those_of_the_batch() -> None:
+    table, model = tiny(), speller()
+    spelled, hidden = table.spelled, torch.randn(H, dtype=torch.float64)
+    ngrams, string = spelled.model(FOLDS), "aab"
+    symbols = [BEGIN, *ngrams.alphabet.rows([string]).symbols[1:].tolist()]
+    for kind in range(model.num_kinds):
+        state, tails, total = model.begin(hidden[None]), ngrams.beginnings(1), 0.0
+        for place in range(len(string) + 1):
+            base = torch.from_numpy(spelled.log_base(tails)).clone()
+            if place == 0 or string[:place] in WORDS:
+                base[0, END] = -math.inf
+            odds, state = model.step(torch.tensor([symbols[place]]), state, torch.tensor([kind]), base)
+            total += float(odds.detach()[0, symbols[place + 1]])
+            tails = ngrams.tails_after(tails, np.array([symbols[place + 1]]))
+        expected = model.log_by_kind(hidden[None], spelled.of_strings([string]))[0, kind]
+        assert total == pytest.approx(float(expected.detach()), rel=1e-6)
+
+
+def kept(change: str = "", value: object = None) -> dict[str, np.ndarray]:
+    arrays = tiny().vocabulary.rare.arrays()
+    if change:
+        arrays[change] = np.array(value, dtype=arrays[change].dtype)
+    return arrays
+
+
+def test_rare_words_are_kept() -> None:
+    rare = read_rare_words(kept(), CLASSES, ALPHABET)
+    assert rare.words == tuple(RARE)
+    np.testing.assert_array_equal(rare.log_outside, tiny().vocabulary.rare.log_outside)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("rare_letters", [ord("a")] * 17 + [ord("z")], "point outside their tables"),
+        ("rare_letters", [ord("a")] * 3, "do not add up to the whole"),
+        ("rare_lengths", [3, 2, 4, 1, 2, 4, 0], "do not add up to the whole"),
+        ("rare_classes", [0, 1, 0, 1, 2, 0, 3], "point outside their tables"),
+        ("rare_classes", [0, 1], "do not add up to the whole"),
+        ("rare_log_outside", [0.1] * (FOLDS * CLASSES), "the shares of the rare words are none"),
+        ("rare_log_outside", [-0.1] * FOLDS, "the shares of the rare words are none"),
+        ("rare_letters", [ord("a")] * 18, "some of them are there twice"),
+    ],
+)
+def test_damaged_rare_words_are_refused(name: str, value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_rare_words(kept(name, value), CLASSES, ALPHABET)
