@@ -6,6 +6,8 @@ Sizes: B batch (in a search, N hypotheses), T time, L source length, S signature
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -40,7 +42,7 @@ def widened(
     if of_open is not None and opened is not None:
         own = of_open[0][:, : rows.own[0].size(1)]
         of_open = experts.widen_other_rows(own, opened.rows.compose), of_open[1]
-    return Rows(signatures, rows.own, of_open, slots, rows.own_slots)
+    return replace(rows, signatures=signatures, open_classes=of_open, slots=slots)
 
 
 def rows_of_slots(

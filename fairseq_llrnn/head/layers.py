@@ -24,7 +24,8 @@ from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
 from fairseq_llrnn.head.records import Rows
 from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, ShownWords, refuse_forbidden
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
-from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
+from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
+from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings, new_speller
 from fairseq_llrnn.output.class_sampling import ClassSampler
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
@@ -52,6 +53,7 @@ class HeadLayers(nn.Module):
         experts: Panel | None = None,
         learn_temperature: bool = False,
         sampled_classes: int = 0,
+        speller: SpellerSizes | None = None,
         formula: str = "signature",
     ) -> None:
         """
@@ -64,6 +66,8 @@ class HeadLayers(nn.Module):
             learn_temperature: the network chooses how far a background of n-grams or an automaton counts
                 (output/learned_temperature.py).
             sampled_classes: train with about so many signatures, drawn from the background; 0: with all of them.
+            speller: the sizes of the network that spells words, where the prior has an open vocabulary with one; None:
+                those of `SpellerSizes()`.
             formula: "signature", or "plain", which computes every word: slow, to check.
 
         Raises:
@@ -85,10 +89,11 @@ class HeadLayers(nn.Module):
         self.opened: OpenMixture | None = None
         self.strings: OpenStrings | None = None
         table = open_table(prior)
+        self.speller = new_speller(table, hidden_size, speller)
         if table is not None:
             self._refuse_plain("a prior that has an open vocabulary")
             self.opened = OpenMixture(table.vocabulary, int(self.output.class_of[self.unk]))
-            self.strings = OpenStrings(self.opened, table, self.num_words, self.unk)
+            self.strings = OpenStrings(self.opened, table, self.num_words, self.unk, self.speller)
         self.experts: ExpertFeatures | None = None
         if experts is not None:
             self._refuse_plain("--expert")
@@ -259,7 +264,10 @@ class HeadLayers(nn.Module):
 
     def _static_rows(self) -> Rows:
         """Those that are the same in all sentences."""
-        return rows_of_classes(self.output, self.opened, self.sampler if self.training else None)
+        rows = rows_of_classes(self.output, self.opened, self.sampler if self.training else None)
+        if self.speller is None or not self.training:
+            return rows
+        return replace(rows, speller_zero=self.speller.untouched())
 
     def _rows(
         self,

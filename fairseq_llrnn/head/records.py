@@ -48,6 +48,7 @@ class Rows:
     slots: RowPair | None = None  # (B, J₁, H'), (B, J₁), of every sentence
     own_slots: RowPair | None = None
     sampled: SampledOutput | None = None  # in training with samples; `signatures` are then not to be used
+    speller_zero: Tensor | None = None  # 0, in training: a part of each loss, so that each uses the speller
 
 
 @dataclass(frozen=True)

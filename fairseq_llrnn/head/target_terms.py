@@ -44,7 +44,9 @@ def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch
             log_weights = batch.positions.log_weights(batch.log_mass).expand(*targets.shape, -1).flatten(0, 1)
         flat = output.target_log_prob(*each, rows, share, log_weights, batch.rows.signatures, slots)
     if strings is not None and opened is not None:
-        flat = strings.spelled(flat, opened, targets.flatten(), classes)
+        if batch.rows.speller_zero is not None:
+            flat = flat + batch.rows.speller_zero.to(flat.dtype)
+        flat = strings.spelled(flat, opened, targets.flatten(), classes, batch.hidden.flatten(0, 1))
     return flat.view(targets.shape)
 
 

@@ -1,6 +1,6 @@
 """Strings outside the dictionary, whose ids begin at V: how a head with an open vocabulary reads and scores them.
 
-Sizes: V words, O open classes, N targets.
+Sizes: V words, O open classes, N targets, H hidden width.
 """
 
 from __future__ import annotations
@@ -8,16 +8,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture, log_spelling
+from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller, SpellerSizes
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 
 
 class OpenStrings:
     """The open classes of a head, and the strings that were met."""
 
-    def __init__(self, mixture: OpenMixture, table: OpenTable, num_words: int, unk: int) -> None:
-        """num_words: V. unk: the token that stands for strings outside the dictionary."""
-        self.mixture, self.table, self.num_words, self.unk = mixture, table, num_words, unk
+    def __init__(
+        self, mixture: OpenMixture, table: OpenTable, num_words: int, unk: int, speller: NeuralSpeller | None = None
+    ) -> None:
+        """num_words: V. unk: the token that stands for strings outside the dictionary. speller: where there is one."""
+        self.mixture, self.table, self.num_words, self.unk, self.speller = mixture, table, num_words, unk, speller
 
     def known(self, tokens: Tensor) -> Tensor:
         """The tokens with <unk> for strings outside the dictionary."""
@@ -37,15 +41,37 @@ class OpenStrings:
         words = torch.from_numpy(self.table.words_of(strings[outside].cpu().numpy())).to(known)
         return known.masked_scatter(outside, torch.where(words < 0, self.unk, words))
 
-    def spelled(self, log_prob: Tensor, scores: Tensor, targets: Tensor, classes: Tensor) -> Tensor:
+    def spelled(self, log_prob: Tensor, scores: Tensor, targets: Tensor, classes: Tensor, hidden: Tensor) -> Tensor:
         """log p of the targets (N,), where that of <unk> stands for strings outside the dictionary that are no slots.
 
         Args:
-            scores: of the open classes, (N, O). classes: of the targets, (N,).
+            scores: of the open classes, (N, O). classes: of the targets, (N,). hidden: what predicts them, (N, H or
+                more).
         """
         outside = (targets >= self.num_words) & (classes == self.mixture.of_class)
         places = outside.nonzero().squeeze(1)
         if len(places) == 0:
             return log_prob
-        log_strings = torch.from_numpy(self.table.log_probs(targets[places].cpu().numpy())).to(scores.device)
+        ids = targets[places].cpu().numpy()
+        log_strings = torch.from_numpy(self.table.log_probs(ids)).to(scores.device)
+        if self.speller is not None and self.table.spelled is not None:
+            states = hidden[places, : self.speller.hidden_size]
+            log_strings = self.speller.log_probs(states, self.table.spelled.of(ids), log_strings)
         return log_prob.index_add(0, places, log_spelling(scores[places], log_strings).to(log_prob.dtype))
+
+
+def new_speller(table: OpenTable | None, hidden_size: int, sizes: SpellerSizes | None) -> NeuralSpeller | None:
+    """The network that spells the words of a table; None where there is none. sizes: None for those of SpellerSizes().
+
+    Raises:
+        OptionError: sizes without such a table.
+    """
+    if table is not None and table.spelled is not None:
+        num_symbols = table.spelled.alphabet.size
+        return NeuralSpeller(len(table.vocabulary.names), num_symbols, hidden_size, sizes or SpellerSizes())
+    if sizes is not None:
+        raise OptionError(
+            "--speller-hidden-size: expected a prior whose open vocabulary is spelled by a network, found another; "
+            "build it with `llrnn prior --open-vocabulary neural`, or leave the speller's sizes and dropout out"
+        )
+    return None

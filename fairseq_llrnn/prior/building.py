@@ -100,9 +100,9 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     if options.background_options.copy_source_words:
         prior = prior.with_part(CopiedWordsPart(), source)
     if options.open_vocabulary is not None:
-        floor, types = options.open_vocabulary.floor, options.open_vocabulary.types
+        opened = options.open_vocabulary
         known = united(lexicon, morphemes.features or {})
-        prior = add_open_vocabulary(prior, words, all_counts, known, floor, types)
+        prior = add_open_vocabulary(prior, words, all_counts, known, opened.floor, opened.types, opened.neural)
     prior, more = _with_source(prior, words, options)
     notes.update(more)
     return Built(prior if evidence is None else add_evidence(prior, evidence, source), words, counts, notes, completed)

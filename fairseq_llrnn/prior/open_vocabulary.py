@@ -26,6 +26,7 @@ from fairseq_llrnn.open_vocabulary.alphabet import is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, open_classes
 from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
+from fairseq_llrnn.open_vocabulary.rare_words import RareWords
 from fairseq_llrnn.open_vocabulary.strings import GEOMETRIC_SHARE, StringDistributions
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
@@ -43,13 +44,14 @@ def add_open_vocabulary(
     lexicon: Lexicon,
     floor: int = FLOOR,
     least_types: int = LEAST_TYPES,
+    neural: bool = False,
 ) -> Prior:
     """The prior with open classes.
 
     Args:
         words: its dictionary. counts: how often each word of the text occurs, in the dictionary or not.
         lexicon: features of words outside the dictionary. floor: words at most so frequent are rare.
-        least_types: rare words that make a class of their own.
+        least_types: rare words that make a class of their own. neural: whether a network spells words as well.
 
     Raises:
         DataError: the text has no rare word.
@@ -79,7 +81,13 @@ def add_open_vocabulary(
         if word in index:
             word_shares[index[word]] = share
     vocabulary = OpenVocabulary(
-        classes.names, features, np.log(masses / masses.sum()), strings, strings.log_outside(list(index)), word_shares
+        classes.names,
+        features,
+        np.log(masses / masses.sum()),
+        strings,
+        strings.log_outside(list(index)),
+        word_shares,
+        RareWords.of(rare, classes.class_of, strings, list(index)) if neural else None,
     )
     same = prior.input is prior.output
     signatures = replace(prior.output, features=output)

@@ -112,6 +112,7 @@ class OpenOptions:
 
     floor: int = FLOOR  # words that occur at most so often are rare
     types: int = LEAST_TYPES  # rare words with equal features that make a class of their own
+    neural: bool = False  # whether a network of characters, which a head trains, spells words as well
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import argparse
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
-from fairseq_llrnn.open_vocabulary.vocabulary import KIND
+from fairseq_llrnn.open_vocabulary.vocabulary import KINDS, NEURAL
 from fairseq_llrnn.prior.open_vocabulary import FLOOR
 from fairseq_llrnn.prior.options import OpenOptions
 
@@ -14,9 +14,11 @@ NAMES = ("open_vocabulary", "open_floor", "open_types")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("open vocabulary: words outside the dictionary")
     group.add_argument(
-        "--open-vocabulary", choices=(KIND,),
+        "--open-vocabulary", choices=KINDS,
         help="every string has a probability: <unk> becomes classes of unknown words, learned from the rare words of "
-        "--count-text (or of --dict), each with features and a distribution over all strings of characters",
+        "--count-text (or of --dict), each with features and a distribution over all strings: of "
+        "character n-grams (`characters`), and of a network that knows the context as well, and is trained with the "
+        "model (`neural`)",
     )  # fmt: skip
     group.add_argument(
         "--open-floor", type=int, metavar="N",
@@ -41,4 +43,5 @@ def open_options(args: argparse.Namespace) -> OpenOptions | None:
     if args.open_vocabulary is None:
         return None
     floor = FLOOR if args.open_floor is None else args.open_floor
-    return OpenOptions(floor, LEAST_TYPES if args.open_types is None else args.open_types)
+    types = LEAST_TYPES if args.open_types is None else args.open_types
+    return OpenOptions(floor, types, args.open_vocabulary == NEURAL)

@@ -31,10 +31,14 @@ from fairseq_llrnn.plugin.models.options import (
     LEARN_TEMPERATURE,
     LEXICAL_WARMUP,
     OUTPUT_FORMULA,
+    SPELLER_DROPOUT,
+    SPELLER_EMBED_DIM,
+    SPELLER_HIDDEN_SIZE,
     check_dropouts,
     check_same_features,
     check_sizes,
     prior_of,
+    speller_sizes,
     warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
@@ -138,6 +142,9 @@ class LLRNNTransformerModel(TransformerModel):
         parser.add_argument(
             "--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"]
         )
+        parser.add_argument("--speller-embed-dim", type=int, metavar="N", help=SPELLER_EMBED_DIM["help"])
+        parser.add_argument("--speller-hidden-size", type=int, metavar="N", help=SPELLER_HIDDEN_SIZE["help"])
+        parser.add_argument("--speller-dropout", type=float, metavar="P", help=SPELLER_DROPOUT["help"])
         parser.add_argument("--output-formula", choices=FORMULAS, default="signature", help=OUTPUT_FORMULA["help"])
 
     @classmethod
@@ -183,6 +190,7 @@ class LLRNNTransformerModel(TransformerModel):
             source_size=cfg.encoder.embed_dim,
             experts=task.panel,
             learn_temperature=getattr(args, "learn_background_temperature", False),
+            speller=speller_sizes(args),
             formula=args.output_formula,
         )
         warm_up_lexicon(args, head)

@@ -14,6 +14,7 @@ from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
 from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.models.computation_options import metadata
 from fairseq_llrnn.prior.prior import Prior
@@ -31,6 +32,12 @@ BF16_PRODUCTS = {
     "help": "train with bfloat16 products, also on a CPU (where fairseq's --bf16 does not run); weights, sums over "
     "the vocabulary and evaluation stay in float32"
 }
+SPELLER_EMBED_DIM = {
+    "help": "width of the characters and classes of the network that spells unknown words, with a prior of "
+    f"--open-vocabulary neural (default: {SpellerSizes.embed_size})"
+}
+SPELLER_HIDDEN_SIZE = {"help": f"width of its LSTM (default: {SpellerSizes.hidden_size})"}
+SPELLER_DROPOUT = {"help": f"dropout on the input and output of its LSTM (default: {SpellerSizes.dropout})"}
 
 
 @dataclass
@@ -68,6 +75,9 @@ class RecurrentDecoderConfig(FairseqDataclass):
         },
     )
     learn_background_temperature: bool = field(default=False, metadata=LEARN_TEMPERATURE)
+    speller_embed_dim: Optional[int] = field(default=None, metadata=SPELLER_EMBED_DIM)
+    speller_hidden_size: Optional[int] = field(default=None, metadata=SPELLER_HIDDEN_SIZE)
+    speller_dropout: Optional[float] = field(default=None, metadata=SPELLER_DROPOUT)
     output_formula: ChoiceEnum(FORMULAS) = field(  # type: ignore[valid-type]
         default="signature", metadata=OUTPUT_FORMULA
     )
@@ -120,11 +130,30 @@ def build_head(
         source_size=source_size,
         experts=experts,
         learn_temperature=getattr(args, "learn_background_temperature", False),
+        speller=speller_sizes(args),
         formula=args.output_formula,
     )
     if getattr(args, "start_at_background", False):
         torch.nn.init.zeros_(head.output.weight)
     return head
+
+
+def speller_sizes(args: Namespace | FairseqDataclass) -> SpellerSizes | None:
+    """What is said of the network that spells unknown words; None for nothing, as in old checkpoints.
+
+    Raises:
+        OptionError: a size below 1, or a dropout that is no probability below 1.
+    """
+    given = {name: getattr(args, f"speller_{name}", None) for name in ("embed_dim", "hidden_size", "dropout")}
+    if all(value is None for value in given.values()):
+        return None
+    check_sizes(args, *(f"speller_{name}" for name in ("embed_dim", "hidden_size") if given[name] is not None))
+    check_dropouts(args, "speller_dropout")
+    usual = SpellerSizes()
+    own = given["embed_dim"], given["hidden_size"], given["dropout"]
+    both = zip(own, (usual.embed_size, usual.hidden_size, usual.dropout), strict=True)
+    embed_size, hidden_size, dropout = (mine if mine is not None else default for mine, default in both)
+    return SpellerSizes(int(embed_size), int(hidden_size), float(dropout))
 
 
 def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> None:
