@@ -3,6 +3,7 @@
 All have the same network and recipe, and give a probability to the same lines of text, whatever their units are:
 
     open        words; every string outside the dictionary by open classes              (llrnn prior --open-vocabulary)
+    neural      the same, whose open words are spelled by a network as well (--open-vocabulary neural)
     unk         a softmax over words that occur twice at least; others are <unk>, spelled by the same character model
     pieces      a softmax over pieces of words (BPE), with bytes for characters that have none
     characters  a softmax over characters
@@ -50,10 +51,12 @@ class System:
 
 SYSTEMS = {
     "open": System("open", "words, open classes", 512, 1024),
+    "neural": System("neural", "words, open classes, spelled by a network as well", 512, 1024),
     "unk": System("unk", "words, <unk>, the same character model", 512, 1024),
     "pieces": System("pieces", "pieces (BPE)", 1024, 1536),
     "characters": System("characters", "characters", 4096, 6144),
 }
+OPEN = {"open": "characters", "neural": "neural"}  # how the systems with an open vocabulary spell
 
 
 def prepare(name: str, text: Path, place: Path, sizes: Sizes) -> None:
@@ -87,10 +90,10 @@ def commands(name: str, place: Path, lexicon: Sequence[str], user_dir: str, size
     """
     data = place / "data-bin"
     known = ["--dict", str(place / "dict.txt"), "--out", str(data / "prior")]
-    if name == "open":
+    if name in OPEN:
         prior = [
             *("llrnn", "prior", *known, *lexicon, "--count-text", str(place / "train.txt"), "--shapes", "--suffixes"),
-            *("--top-words", str(sizes.top_words), "--open-vocabulary", "characters"),
+            *("--top-words", str(sizes.top_words), "--open-vocabulary", OPEN[name]),
             *("--open-types", str(sizes.open_types)),
         ]
     else:
@@ -114,5 +117,5 @@ def commands(name: str, place: Path, lexicon: Sequence[str], user_dir: str, size
 
 def score_command(name: str, place: Path) -> list[str]:
     """`llrnn score` of a text in the system's units, which comes on stdin."""
-    spelt = ["--open"] if name == "open" else []
+    spelt = ["--open"] if name in OPEN else []
     return ["llrnn", "score", "--path", str(place / "model" / "checkpoint_best.pt"), "--json", *spelt]

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples sh
 
 from example_parts.text_units import lines_of
 from example_parts.unit_bits import whole_bits
-from open_systems import SYSTEMS, Sizes, commands, prepare, score_command
+from open_systems import OPEN, SYSTEMS, Sizes, commands, prepare, score_command
 
 import fairseq_llrnn
 from fairseq_llrnn.errors import DataError, LLRNNError
@@ -48,7 +48,8 @@ def measure(name: str, text: Path, out: Path, execute: Run) -> dict[str, dict[st
     for test in TESTS:
         plain = lines_of(text / f"{test}.txt")
         facts = json.loads(execute(score_command(name, place), (place / f"{test}.txt").read_text(encoding="utf-8")))
-        result[test] = whole_bits(name, facts, plain, place, out / "open" / "data-bin" / "prior")
+        units = "open" if name in OPEN else name
+        result[test] = whole_bits(units, facts, plain, place, out / "open" / "data-bin" / "prior")
     return result
 
 
@@ -59,7 +60,7 @@ def table(results: dict[str, dict[str, dict[str, float]]]) -> str:
         figures = " | ".join(f"{result[test]['bits_per_character']:.4f}" for test in TESTS)
         lines.append(f"| {SYSTEMS[name].what} | {figures} |")
     lines += ["", "Bits per character for known words / that an unknown word comes / its spelling / line ends:"]
-    for name in ("open", "unk"):
+    for name in (*OPEN, "unk"):
         for test in TESTS if name in results else ():
             parts = results[name][test]
             shares = (parts[f"{part}_bits"] / parts["characters"] for part in ("known", "unknown", "spelling", "end"))
