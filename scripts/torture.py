@@ -26,6 +26,7 @@ from evidence_world import EvidenceWorld, make_evidence_world  # noqa: E402
 from fuzz_targets import Target  # noqa: E402
 from fuzzing import Outcome, again, fuzz, grouped, reader_targets  # noqa: E402
 from hostile_checkpoints import checkpoint_targets  # noqa: E402
+from hostile_models import make_model_prior, model_prior_target  # noqa: E402
 from hostile_priors import make_priors, prior_targets  # noqa: E402
 from kills import Stopper, Trial, priors, rescorings, trainings  # noqa: E402
 from races import race  # noqa: E402
@@ -89,7 +90,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def targets_of(folder: Path, worlds: Worlds | None) -> dict[str, Target]:
-    """All of them; those of checkpoints, for which a model is trained, only with `worlds`."""
+    """All of them; those that hold a model, for which one is trained, only with `worlds`."""
     (folder / "priors").mkdir()
     targets = {**reader_targets(), **prior_targets(make_priors(folder / "priors"))}
     if worlds is not None:
@@ -97,7 +98,9 @@ def targets_of(folder: Path, worlds: Worlds | None) -> dict[str, Target]:
 
         model = folder / "model"
         worlds.shell.run("fairseq-train", *worlds.world.train_args(save_dir=model), "--max-update", 3)
-        targets |= checkpoint_targets(model / "checkpoint_last.pt", worlds.world.data)
+        checkpoint = model / "checkpoint_last.pt"
+        prior = make_model_prior(worlds.world, checkpoint, worlds.shell, folder / "model-prior")
+        targets |= model_prior_target(prior) | checkpoint_targets(checkpoint, worlds.world.data)
     return targets
 
 
@@ -161,7 +164,7 @@ def run_races(how_many: int, worlds: Worlds) -> int:
 
 def make_again(args: argparse.Namespace, folder: Path) -> int:
     name, number = args.again[0], int(args.again[1])
-    targets = targets_of(folder, Worlds(folder) if name.startswith("checkpoint") else None)
+    targets = targets_of(folder, Worlds(folder) if name.startswith("checkpoint") or name == "prior: model" else None)
     if name not in targets:
         print(f"--again {name}: expected one of {', '.join(targets)}", file=sys.stderr)
         return 2

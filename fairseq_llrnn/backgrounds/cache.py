@@ -21,6 +21,22 @@ from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
 
 NO_WORD = -1  # a place of the cache that is empty yet
+LARGEST = 100_000  # words of a cache: every hypothesis carries so many ids
+
+
+def check_cache(size: int, weight: float, decay: float, learned: bool) -> None:
+    """Raise ValueError for numbers out of range.
+
+    Args:
+        size: L. weight, decay: λ and δ, or where they begin if they are `learned` (δ < 1 then).
+    """
+    if not 1 <= size <= LARGEST:
+        raise ValueError(f"cache of {size} words: expected 1 to {LARGEST:,}")
+    if not 0.0 < weight < 1.0:
+        raise ValueError(f"cache weight {weight}: expected a number between 0 and 1")
+    if not 0.0 < decay <= 1.0 or (learned and decay == 1.0):
+        below = "below 1 where it is learned" if learned else "at most 1"
+        raise ValueError(f"cache decay {decay}: expected a number above 0 and {below}")
 
 
 class Cache(ExplicitBackground):
@@ -43,19 +59,12 @@ class Cache(ExplicitBackground):
         """class_of, log_weights: (V,) as in StaticBackground, log b₀.
 
         Args:
-            size: L > 0. weight, decay: λ and δ, or where they begin if they are `learned` (δ < 1 then).
+            size: L. weight, decay, learned: as in check_cache.
 
         Raises:
             ValueError: one of them is out of range.
         """
-        if size < 1:
-            raise ValueError(f"cache of {size} words: expected at least 1")
-        if not 0.0 < weight < 1.0:
-            raise ValueError(f"cache weight {weight}: expected a number between 0 and 1")
-        if not 0.0 < decay <= 1.0 or (learned and decay == 1.0):
-            raise ValueError(
-                f"cache decay {decay}: expected a number above 0 and at most 1 (below 1 where it is learned)"
-            )
+        check_cache(size, weight, decay, learned)
         super().__init__(class_of, num_classes, log_weights)
         self.size = size
         exact = log_weights.double()

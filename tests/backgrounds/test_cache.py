@@ -92,7 +92,8 @@ def test_parameters_are_there_where_they_are_learned() -> None:
 @pytest.mark.parametrize(
     ("size", "weight", "decay", "learned", "message"),
     [
-        (0, 0.1, 0.9, False, "cache of 0 words"),
+        (0, 0.1, 0.9, False, "cache of 0 words: expected 1 to 100,000"),
+        (2**32, 0.1, 0.9, False, "cache of 4294967296 words: expected 1 to 100,000"),
         (5, 0.0, 0.9, False, "cache weight 0.0: expected a number between 0 and 1"),
         (5, 1.0, 0.9, False, "cache weight 1.0"),
         (5, 0.1, 0.0, False, "cache decay 0.0: expected a number above 0 and at most 1"),

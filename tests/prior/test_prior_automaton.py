@@ -101,6 +101,13 @@ def test_an_unsound_automaton_is_refused(tmp_path: Path) -> None:
         Prior.load(tmp_path / "prior")
 
 
+def test_a_state_that_allows_nothing_is_refused(tmp_path: Path) -> None:
+    dead = Automaton.from_states([{LE: (0.0, 1), END: (0.0, 0)}, {}], len(SYMBOLS))
+    prior(dead).save(tmp_path / "prior")
+    with pytest.raises(PriorError, match="the automaton allows no word in state 1"):
+        Prior.load(tmp_path / "prior")
+
+
 def weights(automaton: Automaton, log_weights: np.ndarray) -> torch.Tensor:
     """b(q, x) of all states: (Q, V)."""
     class_of = torch.arange(len(log_weights))

@@ -19,45 +19,52 @@ from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.plugin.compat.loading import Places
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
+Damage = Callable[[Path, random.Random], bytes]  # of a sound checkpoint
 SENTENCES = ("le chat voit la mer", "", "inconnu bien")
 
 
 def checkpoint_targets(checkpoint: Path, data: Path) -> dict[str, Target]:
     """Of a language model: its bytes, its options, its weights."""
-    raw, state = checkpoint.read_bytes(), read_checkpoint(checkpoint)
 
-    def target(write: Callable[[Path, random.Random], None]) -> Target:
+    def target(damage: Damage) -> Target:
         def run(place: Path, rng: random.Random) -> str:
             place.mkdir()
             path = place / "checkpoint_best.pt"
-            write(path, rng)
+            path.write_bytes(damage(checkpoint, rng))
             return use(path, data)
 
         return run
 
-    def in_bytes(path: Path, rng: random.Random) -> None:
-        path.write_bytes(mutate(raw, rng))
-
-    def in_options(path: Path, rng: random.Random) -> None:
-        options = json.loads(json.dumps(state["cfg"], default=str))
-        _save({**state, "cfg": mutate_json(options, rng)}, path)
-
-    def in_weights(path: Path, rng: random.Random) -> None:
-        if rng.random() < 0.1:  # no weights, or another table
-            changed = mutate_json({name: None for name in state}, rng)
-            _save({**state, **changed} if isinstance(changed, dict) else changed, path)
-            return
-        arrays = mutate_arrays({name: np.asarray(value) for name, value in state["model"].items()}, rng)
-        _save({**state, "model": {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()}}, path)
-
-    ways = {"bytes": in_bytes, "options": in_options, "weights": in_weights}
-    return {f"checkpoint: {name}": target(write) for name, write in ways.items()}
+    return {f"checkpoint: {name}": target(damage) for name, damage in DAMAGES.items()}
 
 
-def _save(state: Any, path: Path) -> None:
+def in_bytes(checkpoint: Path, rng: random.Random) -> bytes:
+    return mutate(checkpoint.read_bytes(), rng)
+
+
+def in_options(checkpoint: Path, rng: random.Random) -> bytes:
+    state = read_checkpoint(checkpoint)
+    options = json.loads(json.dumps(state["cfg"], default=str))
+    return _packed({**state, "cfg": mutate_json(options, rng)})
+
+
+def in_weights(checkpoint: Path, rng: random.Random) -> bytes:
+    state = read_checkpoint(checkpoint)
+    if rng.random() < 0.1:  # no weights, or another table
+        changed = mutate_json({name: None for name in state}, rng)
+        return _packed({**state, **changed} if isinstance(changed, dict) else changed)
+    arrays = mutate_arrays({name: np.asarray(value) for name, value in state["model"].items()}, rng)
+    weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+    return _packed({**state, "model": weights})
+
+
+DAMAGES: dict[str, Damage] = {"bytes": in_bytes, "options": in_options, "weights": in_weights}
+
+
+def _packed(state: Any) -> bytes:
     packed = io.BytesIO()
     torch.save(state, packed)
-    path.write_bytes(packed.getvalue())
+    return packed.getvalue()
 
 
 def use(path: Path, data: Path) -> str:

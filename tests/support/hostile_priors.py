@@ -25,6 +25,7 @@ from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.building import build
+from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.options import (
     BackgroundOptions,
     EvidenceOptions,
@@ -82,9 +83,13 @@ def make_priors(folder: Path) -> dict[str, Path]:
 def damage(prior: Path, place: Path, rng: random.Random) -> None:
     """A damaged copy of a prior, most often with hashes that fit."""
     shutil.copytree(prior, place)
-    files = sorted(path for path in place.rglob("*") if path.is_file())
+    damage_in_place(place, rng)
+
+
+def damage_in_place(place: Path, rng: random.Random) -> None:
+    """Damage the prior of a folder."""
     if rng.random() < 0.1:
-        path = rng.choice(files)
+        path = rng.choice(sorted(path for path in place.rglob("*") if path.is_file()))
         path.write_bytes(mutate(path.read_bytes(), rng))
         return
     description = json.loads((place / "prior.json").read_text(encoding="utf-8"))
@@ -103,15 +108,18 @@ def damage(prior: Path, place: Path, rng: random.Random) -> None:
     (place / "prior.json").write_text(json.dumps(description), encoding="utf-8")
 
 
-def use(place: Path) -> str:
+def use(place: Path, load_model: LoadModel | None = None) -> str:
     """Read a prior and compute with it, on random sentences.
+
+    Args:
+        load_model: as Prior.load.
 
     Returns: "accepted", or "refused" where its user would get a message.
 
     Raises: whatever is no LLRNNError; WrongProbabilitiesError.
     """
     try:
-        prior = Prior.load(place)
+        prior = Prior.load(place, load_model)
         _compute(prior)
     except LLRNNError as error:
         check_said(str(error))

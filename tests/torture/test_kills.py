@@ -6,6 +6,7 @@ import pytest
 from evidence_world import EvidenceWorld
 from fuzzing import fuzz
 from hostile_checkpoints import checkpoint_targets
+from hostile_models import make_model_prior, model_prior_target
 from kills import Stopper, Subject, priors, rescorings, trainings
 from races import race
 from shell import Shell
@@ -40,8 +41,12 @@ def test_two_writers_leave_one_prior(translation: TranslationWorld, tmp_path: Pa
     assert race(translation, tmp_path / "race") == ""
 
 
-def test_a_damaged_checkpoint_is_used_or_refused(shell: Shell, world: World, tmp_path: Path) -> None:
+def test_a_damaged_model_is_used_or_refused(shell: Shell, world: World, tmp_path: Path) -> None:
+    """A checkpoint, or a prior with one inside."""
     shell.run("fairseq-train", *world.train_args(save_dir=tmp_path / "model"), "--max-update", 1)
-    for name, target in checkpoint_targets(tmp_path / "model" / "checkpoint_last.pt", world.data).items():
+    checkpoint = tmp_path / "model" / "checkpoint_last.pt"
+    prior = make_model_prior(world, checkpoint, shell, tmp_path / "prior")
+    for name, target in {**checkpoint_targets(checkpoint, world.data), **model_prior_target(prior)}.items():
         found = fuzz(target, name, 20, 1, tmp_path)
-        assert not found.faults
+        assert not found.faults and found.counts["refused"], name
+    assert found.counts["accepted"]

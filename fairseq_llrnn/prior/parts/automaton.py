@@ -86,6 +86,9 @@ class AutomatonPart(Part):
         automaton = Automaton(num_symbols=size, memory=memory, **found)
         part = cls(automaton, made_from, weight, temperature, on_zero, root)
         automaton.check(part.root_of(saved.prior.log_weights))
+        dead = (automaton.fail == NOTHING) & (np.diff(automaton.offsets) == 0)
+        if dead.any():  # who reads an automaton trims it; here, all weights of a position would be zero
+            raise ValueError(f"the automaton allows no word in state {int(dead.argmax())}")
         return part
 
     def root_of(self, log_weights: np.ndarray) -> np.ndarray:

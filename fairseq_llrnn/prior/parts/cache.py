@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.cache import Cache
+from fairseq_llrnn.backgrounds.cache import Cache, check_cache
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 WEIGHT, DECAY = 0.9, 1.0  # nearly all of it is what came before: a mixture says how much that counts
@@ -44,13 +44,7 @@ class CachePart(Part):
 
     def check(self) -> None:
         """Raise ValueError for numbers out of range."""
-        if self.size < 1:
-            raise ValueError(f"cache of {self.size} words: expected at least 1")
-        if not 0.0 < self.weight < 1.0:
-            raise ValueError(f"cache weight {self.weight}: expected a number between 0 and 1")
-        if not 0.0 < self.decay <= 1.0 or (self.learned and self.decay == 1.0):
-            below = "below 1 where it is learned" if self.learned else "at most 1"
-            raise ValueError(f"cache decay {self.decay}: expected a number above 0 and {below}")
+        check_cache(self.size, self.weight, self.decay, self.learned)
 
     def background(self, below: Background, context: BuildContext) -> Background:
         own = (self.size, self.weight, self.decay, self.learned)
