@@ -1,4 +1,4 @@
-"""Priors with a frozen model inside, damaged in themselves or in the model's files, and used where they are accepted."""
+"""Priors with a frozen model inside, damaged in themselves or in the model's files; used where accepted."""
 
 from __future__ import annotations
 

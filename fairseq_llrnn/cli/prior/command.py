@@ -122,9 +122,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="unigram (default); uniform; a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
         "n-grams of order N estimated from --count-text; automaton:FILE, a grammar, regular expression or "
         "weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint of "
-        "a trained language model; cache:N, the last N words. Several are combined as in `automaton:FILE times "
-        "ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, `ngram:3 plus model:FILE with weights "
-        "learned` (or `with weights per position`: the network chooses), `ngram:3 at temperature 2`, with parentheses",
+        "a trained language model; cache:N, the last N words (up to 100,000). Several are combined as in "
+        "`automaton:FILE times ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, "
+        "`ngram:3 plus model:FILE with weights learned` (or `with weights per position`: the network chooses), "
+        "`ngram:3 at temperature 2`, with parentheses",
     )  # fmt: skip
     background.add_argument("--smoothing", choices=SMOOTHINGS, help="unigram mass of unseen words (default: absolute)")
     background.add_argument("--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)")
