@@ -4,12 +4,11 @@ Sizes: B batch, T time, N hypotheses, V words, H hidden width, D embedding width
 head.py computes with them.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
@@ -17,26 +16,27 @@ from fairseq_llrnn.evidence.slots import SlotRows
 from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
-from fairseq_llrnn.head import target_terms, text
+from fairseq_llrnn.head import target_terms
 from fairseq_llrnn.head.class_rows import rows_of_classes, rows_of_slots, widened
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
 from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
+from fairseq_llrnn.head.input import HeadInput
 from fairseq_llrnn.head.records import Rows
 from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, ShownWords, refuse_forbidden
+from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
 from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings, new_speller
 from fairseq_llrnn.output.class_sampling import ClassSampler
 from fairseq_llrnn.output.context_classes import strings_in
-from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.learned_temperature import LearnedTemperature
 from fairseq_llrnn.output.log_linear import LogLinearOutput
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
-from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 from fairseq_llrnn.prior.prior import Prior
 
 
-class HeadLayers(nn.Module):
+class HeadLayers(HeadInput):
     """The layers of a LogLinearHead, its embedding, and the check of weights that are loaded."""
 
     prior_fingerprint: Tensor
@@ -49,6 +49,7 @@ class HeadLayers(nn.Module):
         *,
         embed_size: int | None = None,
         tie_embedding: bool = False,
+        characters: CharacterOptions | None = None,
         source_size: int | None = None,
         experts: Panel | None = None,
         learn_temperature: bool = False,
@@ -59,8 +60,9 @@ class HeadLayers(nn.Module):
         """
         Args:
             hidden_size: H, the width of the network's hidden states.
-            embed_size: D, for `embed`; None: the network embeds tokens itself.
+            embed_size: D, for `embed` by features ψ; None: the network embeds tokens itself, or characters do.
             tie_embedding: whether `embed` and the output share their weights per feature; D must be H then.
+            characters: `embed` reads words by their characters (characters/embedding.py), too, if embed_size is given.
             source_size: E, the width of an encoder's states, for networks that read a source; None: a language model.
             experts: opened with this prior (experts/panel.py).
             learn_temperature: the network chooses how far a background of n-grams or an automaton counts
@@ -80,6 +82,7 @@ class HeadLayers(nn.Module):
         class_of = torch.from_numpy(prior.output.class_of.copy())
         self.output = LogLinearOutput(prior.output.features, class_of, hidden_size, formula)
         self.embedding = None if embed_size is None else self._new_embedding(embed_size, tie_embedding)
+        self.characters = None if characters is None else self._new_characters(characters, embed_size)
         self.background = prior.background(has_source=source_size is not None)
         self.background.gates(hidden_size)
         self.slot_rows: SlotRows | None = None
@@ -107,23 +110,6 @@ class HeadLayers(nn.Module):
         self.register_buffer("prior_fingerprint", fingerprint_of(prior))
 
     # ---- parts --------------------------------------------------------------------------------------------------
-
-    def _new_embedding(self, size: int, tied: bool) -> FeatureEmbedding:
-        """ψ-embeddings of V words, and of the open classes, if there are any."""
-        prior = self.prior
-        if tied and size != self.hidden_size:
-            raise OptionError(
-                f"tie_embedding: expected embed_size {self.hidden_size}, which is hidden_size, found {size}"
-            )
-        if tied and prior.input.features.names != prior.output.features.names:
-            raise OptionError(
-                "tie_embedding: expected the same features in input and output, but the prior was built with other "
-                "input features; build it without them, or do not tie"
-            )
-        opened = prior.find(OpenVocabularyPart)
-        read = prior.input if opened is None else opened.vocabulary.readable(prior.input)
-        class_of = torch.from_numpy(read.class_of.copy())
-        return FeatureEmbedding(read.features, class_of, size, self.output.weight if tied else None)
 
     def _new_temperature(self) -> LearnedTemperature:
         if not self.background.sparse or self.slot_rows is not None:
@@ -154,54 +140,6 @@ class HeadLayers(nn.Module):
             log_mass[self.opened.of_class] = NEGATIVE_INFINITY  # it is summed apart
         self.sampler = ClassSampler(log_mass, expected).to(self.output.weight.device)
 
-    @property
-    def reads_open_words(self) -> bool:
-        """Whether unknown words are read by their open class: where tokens are embedded by their features."""
-        return self.opened is not None and self.embedding is not None
-
-    # ---- input ----------------------------------------------------------------------------------------------------
-
-    def encode(self, lines: Sequence[str]) -> Tensor:
-        """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, T), where the head is.
-
-        Words outside the dictionary are `<unk>`; with an open vocabulary or evidence they get numbers of their own.
-        """
-        words = self.prior.session.target
-        opens = self.strings is not None or self.slot_rows is not None
-        return text.encode(lines, words, words.index if opens else None).to(self.output.weight.device)
-
-    def encode_source(self, lines: Sequence[str]) -> Tensor:
-        """As `encode`, sentences of the source language: (B, L). Words outside its dictionary may be evidence."""
-        table = None if self.slot_rows is None else evidence_table(self.prior)
-        tokens = text.encode(lines, self.prior.session.source, None if table is None else table.source_index)
-        return tokens.to(self.output.weight.device)
-
-    def decode(self, tokens: Tensor) -> list[str]:
-        """The sentences that tokens (B, T) spell, up to `</s>`; one at the beginning of a row is left out."""
-        return text.decode(tokens, self.prior.session.target)
-
-    def previous(self, targets: Tensor) -> Tensor:
-        """The tokens before each target, which a network reads: `</s>`, then all but the last; (B, T) -> (B, T)."""
-        return torch.cat([torch.full_like(targets[:, :1], self.eos), targets[:, :-1]], dim=1)
-
-    def embedding_rows(self) -> Tensor:
-        """The embeddings of all input signatures, to hand to `embed` several times: (R, D)."""
-        return self._embedding().table()
-
-    def embed(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
-        """ψ-embeddings: tokens (…,) -> (…, D). Strings outside the dictionary are read as `<unk>`.
-
-        Args:
-            rows: of `embedding_rows`, where they are used more than once.
-        """
-        open_words = self.num_words if self.opened is None else self._embedding().class_of.numel()
-        return self._embedding()(tokens.masked_fill(tokens >= open_words, self.unk), rows)
-
-    def _embedding(self) -> FeatureEmbedding:
-        if self.embedding is None:
-            raise OptionError("LogLinearHead.embed: expected a head made with embed_size, found one without; give it")
-        return self.embedding
-
     # ---- checks ---------------------------------------------------------------------------------------------------
 
     def refuse_forbidden(
@@ -231,6 +169,13 @@ class HeadLayers(nn.Module):
                 "--learn-background-temperature: expected this option, with which the checkpoint was trained; give it"
             )
 
+        trained = f"{prefix}characters.network.embedding.weight" in state_dict
+        if trained != (self.characters is not None):
+            raise OptionError(
+                f"--input-characters: expected {'cnn' if trained else 'none'}, with which the checkpoint was trained; "
+                "give it, with the same sizes"
+            )
+
     def check_prior(self) -> None:
         """Refuse weights that something else than `load_state_dict` has put here, if they are of another prior.
 
@@ -248,16 +193,6 @@ class HeadLayers(nn.Module):
     def _word_of(self, token: int) -> str:
         symbols = self.prior.session.target.symbols
         return symbols[token] if token < len(symbols) else UNK
-
-    def _known(self, tokens: Tensor) -> Tensor:
-        """Tokens as the background knows them: one with slots knows strings outside the dictionary itself."""
-        return tokens if self.strings is None or self.slot_rows is not None else self.strings.known(tokens)
-
-    def _readable(self, tokens: Tensor, known: Tensor, background: Background, states: Tensor | None) -> Tensor:
-        read = background.readable(known, states)
-        if self.strings is not None and self.slot_rows is None and self.reads_open_words:
-            return self.strings.read_as(tokens, read)
-        return read
 
     def _with_experts(self, background: Background, source: Tensor | None) -> Background:
         return background if self.experts is None else self.experts.bind(background, source)
