@@ -89,6 +89,26 @@ class Highway(nn.Module):
         return gate * torch.relu(self.change(y)) + (1.0 - gate) * y
 
 
+class Filters(nn.Module):
+    """All filters of one width, as one product with every window of every word (eq. 2.1, 2.2)."""
+
+    def __init__(self, embed_dim: int, width: int, count: int) -> None:
+        super().__init__()
+        self.width = width
+        self.linear = nn.Linear(width * embed_dim, count)  # a filter's d weights of its first column come first
+
+    def forward(self, columns: Tensor, lengths: Tensor) -> Tensor:
+        """The maxima of each word: columns (N, P, d), zeros behind each word's length (N,); P ≥ w -> (N, n)."""
+        windows = (lengths - self.width + 1).clamp_min(1)  # shape: (N,), how many each word has
+        word = torch.repeat_interleave(windows)  # shape: (M,), of each window
+        place = torch.arange(len(word), device=word.device) - (windows.cumsum(0) - windows)[word]
+        first = word * columns.size(1) + place
+        index = first.unsqueeze(1) + torch.arange(self.width, device=word.device)  # shape: (M, w)
+        maps = self.linear(functional.embedding(index, columns.flatten(0, 1)).flatten(1))  # shape: (M, n)
+        # tanh rises, so the maximum is taken first
+        return torch.tanh(torch.segment_reduce(maps, "max", lengths=windows, unsafe=True))
+
+
 class CharacterNetwork(nn.Module):
     """Words as rows of symbols -> one vector each (module docstring)."""
 
@@ -96,7 +116,8 @@ class CharacterNetwork(nn.Module):
         super().__init__()
         size = options.num_filters
         self.embedding = nn.Embedding(num_symbols, options.embed_dim)
-        self.convolutions = nn.ModuleList(nn.Conv1d(options.embed_dim, n, w) for w, n in options.filters)
+        self.filters = nn.ModuleList(Filters(options.embed_dim, w, n) for w, n in options.filters)
+        self.widest = max(w for w, _ in options.filters)
         plain = [nn.Sequential(nn.Linear(size, size), nn.ReLU())] if options.mlp else []
         self.layers = nn.Sequential(*plain, *(Highway(size) for _ in range(options.highway_layers)))
         self.projection = nn.Identity() if options.size is None else nn.Linear(size, options.size)
@@ -109,18 +130,6 @@ class CharacterNetwork(nn.Module):
     def before_layers(self, symbols: Tensor, lengths: Tensor) -> Tensor:
         """y, before the highway: (N, h)."""
         inside = torch.arange(symbols.size(1), device=symbols.device) < lengths.unsqueeze(1)  # shape: (N, P)
-        columns = (self.embedding(symbols) * inside.unsqueeze(2)).transpose(1, 2)  # shape: (N, d, P)
-        missing = max(layer.kernel_size[0] for layer in self.convolutions) - columns.size(2)  # type: ignore[index]
-        columns = functional.pad(columns, (0, max(0, missing)))
-        return torch.cat([_maxima(layer(columns), layer, lengths) for layer in self.convolutions], dim=1)
-
-
-def _maxima(maps: Tensor, layer: nn.Module, lengths: Tensor) -> Tensor:
-    """max over the windows of each word (eq. 2.2): maps (N, n, windows), before tanh -> (N, n).
-
-    tanh rises, so the maximum is taken first, of fewer numbers.
-    """
-    assert isinstance(layer, nn.Conv1d)
-    windows = (lengths - layer.kernel_size[0] + 1).clamp_min(1)  # shape: (N,)
-    beyond = torch.arange(maps.size(2), device=maps.device) >= windows.unsqueeze(1)  # shape: (N, windows)
-    return torch.tanh(maps.masked_fill(beyond.unsqueeze(1), -torch.inf).amax(2))
+        columns = self.embedding(symbols) * inside.unsqueeze(2)  # shape: (N, P, d)
+        columns = functional.pad(columns, (0, 0, 0, max(0, self.widest - symbols.size(1))))
+        return torch.cat([filters(columns, lengths) for filters in self.filters], dim=1)

@@ -10,6 +10,7 @@ from fairseq_llrnn.networks.characters import (
     SMALL,
     CharacterNetwork,
     CharacterOptions,
+    Filters,
     Highway,
     parse_filters,
     written,
@@ -34,17 +35,17 @@ def by_loops(model: CharacterNetwork, word: list[int]) -> Tensor:
     """Equations 2.1 to 2.4, one number at a time."""
     columns = [model.embedding.weight[symbol] for symbol in word]
     found = []
-    for layer in model.convolutions:
-        filters, biases = layer.weight, layer.bias
-        assert isinstance(filters, Tensor) and isinstance(biases, Tensor)
-        width = filters.size(2)
+    for layer in model.filters:
+        assert isinstance(layer, Filters)
+        width, biases = layer.width, layer.linear.bias
+        filters = layer.linear.weight.view(len(biases), width, 3)
         reach = columns + [torch.zeros(3).double()] * (width - len(columns))
         for i in range(len(filters)):
             values = []
             for start in range(len(reach) - width + 1):
                 total = biases[i]
                 for j in range(width):
-                    total = total + (reach[start + j] * filters[i, :, j]).sum()
+                    total = total + (reach[start + j] * filters[i, j]).sum()
                 values.append(torch.tanh(total))
             found.append(torch.stack(values).max())
     y = torch.stack(found)

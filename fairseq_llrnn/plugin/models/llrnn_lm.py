@@ -3,11 +3,13 @@
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, field
 
-from fairseq.models import FairseqLanguageModel, register_model
+from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.networks.characters import LARGE, SMALL, written
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.plugin.models.character_options import CNN
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import (
     RecurrentDecoderConfig,
@@ -50,7 +52,7 @@ class LLRNNLanguageModel(FairseqLanguageModel):
         check_decoder(args, prior)
         if args.context_window < 0:
             raise OptionError(f"--context-window {args.context_window}: expected 0 (no limit) or a number of words")
-        network = build_network(args, args.decoder_embed_dim)
+        network = build_network(args)
         computation = computation_target(args, network, task.dictionary)
         if computation is not None and args.context_window:
             raise OptionError(
@@ -60,3 +62,31 @@ class LLRNNLanguageModel(FairseqLanguageModel):
         head = build_head(args, prior, task.panel)
         window, reduced = args.context_window, args.bf16_products
         return cls(RecurrentDecoder(task.dictionary, network, head, window, reduced, computation))
+
+
+@register_model_architecture("llrnn_lm", "llrnn_lm_char_small")
+def char_small(args: Namespace) -> None:
+    """Words by their characters, two layers of 300: LSTM-Char-Small (Jernite 2018, Table 2.2)."""
+    _by_characters(args, written(SMALL), "1", 300)
+
+
+@register_model_architecture("llrnn_lm", "llrnn_lm_char_large")
+def char_large(args: Namespace) -> None:
+    """Words by their characters, two layers of 650: LSTM-Char-Large (Jernite 2018, Table 2.2)."""
+    _by_characters(args, written(LARGE), "2", 650)
+
+
+def _by_characters(args: Namespace, filters: str, highway_layers: str, hidden_size: int) -> None:
+    """Dropout of the thesis (§2.3): none on what the characters say, a half elsewhere."""
+    values = {
+        "input_characters": CNN,
+        "character_embed_dim": 15,
+        "character_filters": filters,
+        "highway_layers": highway_layers,
+        "decoder_hidden_size": hidden_size,
+        "decoder_layers": 2,
+        "dropout": 0.5,
+        "dropout_in": 0.0,
+    }
+    for name, value in values.items():
+        setattr(args, name, getattr(args, name, value))

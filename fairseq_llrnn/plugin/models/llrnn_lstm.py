@@ -127,7 +127,7 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             **dropouts(args),
         )
         context_size = reader.output_size if args.context_every_step else 0
-        network = build_network(args, args.decoder_embed_dim + context_size)
+        network = build_network(args, context_size)
         computation = computation_target(args, network, target)
         head = build_head(args, prior, task.panel, reader.output_size)
         warm_up_lexicon(args, head)

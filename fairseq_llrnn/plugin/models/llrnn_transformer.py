@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
+from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import (
     DEFAULT_MAX_SOURCE_POSITIONS,
@@ -20,10 +21,12 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.plugin.models.character_options import ADD, ONLY, CharacterConfig, character_options
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.options import (
@@ -100,12 +103,12 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
 
 
 class PaddedFeatureEmbedding(nn.Module):
-    """ψ-embeddings where fairseq's decoder expects a table of words; padding is the zero vector.
+    """The head's embeddings where fairseq's decoder expects a table of words; padding is the zero vector.
 
     `table` is what it reads: the composed rows, which the decoder above puts there for every forward pass.
     """
 
-    table: Tensor
+    table: Tensor | None
 
     def __init__(self, head: LogLinearHead, embedding_dim: int, padding_idx: int) -> None:
         super().__init__()
@@ -137,11 +140,10 @@ class LLRNNTransformerModel(TransformerModel):
             "--tie-features", action="store_true",
             help="one table of feature weights for input (ψ) and output (φ); needs --feature-input",
         )  # fmt: skip
+        gen_parser_from_dataclass(parser, CharacterConfig())
         parser.add_argument("--bf16-products", action="store_true", help=BF16_PRODUCTS["help"])
         parser.add_argument("--learn-background-temperature", action="store_true", help=LEARN_TEMPERATURE["help"])
-        parser.add_argument(
-            "--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"]
-        )
+        parser.add_argument("--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"])
         parser.add_argument("--speller-embed-dim", type=int, metavar="N", help=SPELLER_EMBED_DIM["help"])
         parser.add_argument("--speller-hidden-size", type=int, metavar="N", help=SPELLER_HIDDEN_SIZE["help"])
         parser.add_argument("--speller-dropout", type=float, metavar="P", help=SPELLER_DROPOUT["help"])
@@ -176,10 +178,12 @@ class LLRNNTransformerModel(TransformerModel):
             )
         if args.tie_features:
             check_same_features(prior)
-        if args.feature_input and args.decoder_embed_path:
+        characters = _characters(args, cfg.decoder.embed_dim)
+        composed = args.feature_input or characters is not None
+        if composed and args.decoder_embed_path:
             raise OptionError(
-                "--decoder-embed-path: expected a decoder that reads a table of words; "
-                "leave out one of --decoder-embed-path and --feature-input"
+                "--decoder-embed-path: expected a decoder that reads a table of words; leave out one of "
+                f"--decoder-embed-path and {'--feature-input' if args.feature_input else '--input-characters'}"
             )
         source, target = task.source_dictionary, task.target_dictionary
         head = LogLinearHead(
@@ -187,6 +191,7 @@ class LLRNNTransformerModel(TransformerModel):
             cfg.decoder.output_dim,
             embed_size=cfg.decoder.embed_dim if args.feature_input else None,
             tie_embedding=args.tie_features,
+            characters=characters,
             source_size=cfg.encoder.embed_dim,
             experts=task.panel,
             learn_temperature=getattr(args, "learn_background_temperature", False),
@@ -195,7 +200,7 @@ class LLRNNTransformerModel(TransformerModel):
         )
         warm_up_lexicon(args, head)
         read: nn.Module
-        if args.feature_input:
+        if composed:
             read = PaddedFeatureEmbedding(head, cfg.decoder.embed_dim, target.pad())
         else:
             read = cls.build_embedding(args, target, cfg.decoder.embed_dim, cfg.decoder.embed_path)
@@ -234,6 +239,22 @@ def _check(args: Namespace) -> None:
             )
         check_dropouts(args, f"{side}_layerdrop")
     check_dropouts(args, "dropout", "attention_dropout", "activation_dropout", "relu_dropout")
+
+
+def _characters(args: Namespace, size: int) -> CharacterOptions | None:
+    """The network over the target's characters. Raises OptionError where --feature-input says otherwise."""
+    options = character_options(args, size)
+    if options is None:
+        return None
+    add = getattr(args, "character_mode", ONLY) == ADD
+    if add != args.feature_input:
+        raise OptionError(
+            "--character-mode add: expected --feature-input beside it, found none; give it, so that features are read"
+            if add
+            else "--feature-input: expected --character-mode add beside --input-characters, which reads characters "
+            "only; give it, or leave --feature-input out"
+        )
+    return options
 
 
 def _configuration(args: Namespace) -> TransformerConfig:

@@ -16,6 +16,12 @@ from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
 from fairseq_llrnn.output.log_linear import FORMULAS
+from fairseq_llrnn.plugin.models.character_options import (
+    CharacterConfig,
+    character_options,
+    check_tied,
+    reads_features,
+)
 from fairseq_llrnn.plugin.models.computation_options import metadata
 from fairseq_llrnn.prior.prior import Prior
 
@@ -41,7 +47,7 @@ SPELLER_DROPOUT = {"help": f"dropout on the input and output of its LSTM (defaul
 
 
 @dataclass
-class RecurrentDecoderConfig(FairseqDataclass):
+class RecurrentDecoderConfig(CharacterConfig):
     """Options of a recurrent decoder."""
 
     cell: ChoiceEnum(sorted(CELLS)) = field(  # type: ignore[valid-type]
@@ -107,7 +113,10 @@ def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:
     return {**filled, "variational": args.variational_dropout}
 
 
-def build_network(args: Namespace | RecurrentDecoderConfig, input_size: int) -> RecurrentNetwork:
+def build_network(args: Namespace | RecurrentDecoderConfig, beside: int = 0) -> RecurrentNetwork:
+    """The network of a recurrent decoder. beside: the width of what it reads beside each word."""
+    characters = None if reads_features(args) else character_options(args, None)
+    input_size = beside + (args.decoder_embed_dim if characters is None else characters.output_size)
     return RecurrentNetwork(
         input_size,
         args.decoder_hidden_size,
@@ -125,8 +134,9 @@ def build_head(
     head = LogLinearHead(
         prior,
         args.decoder_hidden_size,
-        embed_size=args.decoder_embed_dim,
+        embed_size=args.decoder_embed_dim if reads_features(args) else None,
         tie_embedding=args.tie_features,
+        characters=character_options(args, None),
         source_size=source_size,
         experts=experts,
         learn_temperature=getattr(args, "learn_background_temperature", False),
@@ -197,6 +207,7 @@ def check_decoder(args: Namespace | RecurrentDecoderConfig, prior: Prior) -> Non
     """Raise OptionError for values out of range and options that exclude each other."""
     check_sizes(args, "decoder_embed_dim", "decoder_hidden_size", "decoder_layers")
     check_dropouts(args, "dropout", "dropout_in", "dropout_between", "dropout_out")
+    check_tied(args)
     if not args.tie_features:
         return
     if getattr(args, "start_at_background", False):

@@ -20,7 +20,7 @@ WINDOWS = 2048  # that are read together where no gradient is kept
 
 
 class RecurrentDecoder(LogLinearDecoder):
-    """ψ-embedding -> recurrent network -> log-linear output over signatures."""
+    """Words by their features or characters -> recurrent network -> log-linear output over signatures."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class RecurrentDecoder(LogLinearDecoder):
         memory.set(NETWORK, after)
         return HiddenStates(hidden[:, -1:])
 
-    def _hidden_of_sequence(self, tokens: Tensor, table: Tensor) -> HiddenStates:
+    def _hidden_of_sequence(self, tokens: Tensor, table: Tensor | None) -> HiddenStates:
         if not self.context_window:
             run = self.network.run(self.head.embed(tokens, table))
             terms = computation_terms(run, len(self.network.layers), self.computation, tokens)
@@ -66,7 +66,7 @@ class RecurrentDecoder(LogLinearDecoder):
         padded = torch.nn.functional.pad(tokens, (width - 1, 0), value=self.dictionary.pad())
         return HiddenStates(self._hidden_of_windows(padded.unfold(1, width, 1), table))
 
-    def _hidden_of_windows(self, windows: Tensor, table: Tensor) -> Tensor:
+    def _hidden_of_windows(self, windows: Tensor, table: Tensor | None) -> Tensor:
         """Every position sees its last W words: (B, T, ≤ W) tokens -> (B, T, H). Missing words are zero vectors."""
         batch, time, width = windows.shape
         flat = windows.reshape(batch * time, width)
@@ -75,7 +75,7 @@ class RecurrentDecoder(LogLinearDecoder):
         at_once = max(1, len(flat)) if torch.is_grad_enabled() else WINDOWS
         return torch.cat([self._last_hidden(part, table) for part in flat.split(at_once)]).view(batch, time, -1)
 
-    def _last_hidden(self, windows: Tensor, table: Tensor) -> Tensor:
+    def _last_hidden(self, windows: Tensor, table: Tensor | None) -> Tensor:
         """(N, W) tokens -> (N, H)."""
         embedded = self.head.embed(windows, table) * windows.ne(self.dictionary.pad()).unsqueeze(-1)
         hidden: Tensor = self.network(embedded)[0]

@@ -1,0 +1,219 @@
+"""--input-characters: models that read characters, in this process and through the commands."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from same_training import assert_same_training
+from shell import Shell
+from tiny_world import World, batch, build, randomise, read_checkpoint
+from translation_world import TranslationWorld, assert_steps_agree, pairs
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.prior.parts.open_vocabulary import open_table
+
+SMALL = ["--input-characters", "cnn", "--character-embed-dim", "4", "--character-filters", "1:3,3:5"]
+ADDED = [*SMALL, "--character-mode", "add"]
+LINES = ["le chat voit la mer", "une pomme verte"]
+
+MODELS: dict[str, list[str]] = {
+    "only": SMALL,
+    "added": ADDED,
+    "tied": [*ADDED, "--tie-features"],
+    "two layers": [*SMALL, "--highway-layers", "2"],
+    "a plain layer": [*SMALL, "--highway-layers", "mlp"],
+    "a window": [*SMALL, "--context-window", "2"],
+}
+TRANSLATORS: dict[str, list[str]] = {
+    "recurrent": ["llrnn_lstm", *SMALL],
+    "recurrent, tied": ["llrnn_lstm", *ADDED, "--decoder-embed-dim", "16", "--tie-features"],
+    "with the summary": ["llrnn_lstm", *SMALL, "--context-every-step"],
+    "transformer": ["llrnn_transformer", *SMALL],
+    "transformer, added": ["llrnn_transformer", *ADDED, "--feature-input"],
+}
+
+
+def trains_everything(setting: Any, sample: dict[str, Any]) -> None:
+    loss, _, _ = setting.criterion(setting.model.train(), sample)
+    loss.backward()
+    idle = {n for n, p in setting.model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0}
+    assert all(name.endswith("k_proj.bias") for name in idle)  # which moves all scores of a query alike
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_language_models_train_all_weights_and_search_as_they_score(world: World, name: str) -> None:
+    setting = build([*world.train_args(), *MODELS[name]])
+    randomise(setting.model, 0.3)
+    sample = batch(setting.task.dictionary, LINES)
+    trains_everything(setting, sample)
+    decoder = setting.model.eval().decoder
+    with torch.no_grad():
+        previous = sample["net_input"]["src_tokens"]
+        whole = decoder.get_normalized_probs(decoder(previous), log_probs=True)
+        state: dict[str, Any] = {}
+        for t in range(3):
+            step = decoder.get_normalized_probs(decoder(previous[:, : t + 1], incremental_state=state), log_probs=True)
+            torch.testing.assert_close(step[:, 0], whole[:, t])
+
+
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_translation_models_train_all_weights_and_search_as_they_score(
+    translation: TranslationWorld, name: str
+) -> None:
+    arch, *options = TRANSLATORS[name]
+    setting = build([*translation.train_args(arch), *options])
+    randomise(setting.model, 0.3)
+    sample = pairs(setting.task, LINES)
+    trains_everything(setting, sample)
+    setting.model.eval()
+    assert_steps_agree(setting, sample)
+
+
+def test_added_is_the_sum_of_both(world: World) -> None:
+    head = build([*world.train_args(), *ADDED]).model.decoder.head
+    tokens = torch.arange(4, 9)
+    expected = head.characters(tokens) + head.embedding(tokens)
+    torch.testing.assert_close(head.embed(tokens), expected)
+    assert head.embed_size == head.embedding.weight.size(1) == 16
+    assert build([*world.train_args(), *SMALL]).model.decoder.head.embed_size == 8
+
+
+@pytest.mark.parametrize(
+    ("arch", "parameters"),
+    [("llrnn_lm_char_small", (525, 6, 1, 300, 2)), ("llrnn_lm_char_large", (1100, 7, 2, 650, 2))],
+)
+def test_the_architectures_have_the_sizes_of_the_thesis(world: World, arch: str, parameters: tuple[int, ...]) -> None:
+    args = [*world.task_args(), "--arch", arch, *world.train_args()[world.train_args().index("--criterion") :]]
+    decoder = build(args).model.decoder
+    network = decoder.head.characters.network
+    found = (decoder.head.embed_size, len(network.filters), len(network.layers), decoder.head.hidden_size)
+    assert (*found, len(decoder.network.layers)) == parameters
+    assert network.embedding.embedding_dim == 15
+    assert decoder.network.dropouts == [0.0, 0.5] and decoder.network.dropout_out == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--character-mode", "add"], "--character-mode add: expected --input-characters cnn beside it, found none"),
+        (["--highway-layers", "2"], "--highway-layers 2: expected --input-characters cnn beside it"),
+        ([*SMALL, "--highway-layers", "11"], "--highway-layers 11: expected a number from 0 to 10, or mlp"),
+        ([*SMALL, "--highway-layers", "-1"], "--highway-layers -1: expected a number from 0 to 10, or mlp"),
+        ([*SMALL, "--character-embed-dim", "0"], "--character-embed-dim 0: expected a number of at least 1"),
+        ([*SMALL, "--character-filters", "3"], "--character-filters 3: expected widths and how many filters have them"),
+        ([*SMALL, "--tie-features"], "--tie-features: expected a network that reads features, found"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(world: World, options: list[str], said: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(said)):
+        build([*world.train_args(), *options])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([*SMALL, "--feature-input"], "--feature-input: expected --character-mode add beside --input-characters"),
+        (ADDED, "--character-mode add: expected --feature-input beside it, found none"),
+        ([*SMALL, "--tie-features"], "--tie-features: expected --feature-input"),
+        ([*SMALL, "--decoder-embed-path", "x.vec"], "leave out one of --decoder-embed-path and --input-characters"),
+    ],
+)
+def test_what_a_transformer_does_not_combine(translation: TranslationWorld, options: list[str], said: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(said)):
+        build([*translation.train_args("llrnn_transformer"), *options])
+
+
+# ---- unseen words ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def opened(shell: Shell, world: World) -> Path:
+    """The tiny world's prior with open classes."""
+    place = world.prior("open-characters")
+    shell.run(
+        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv",
+        "--top-words", 20, "--open-vocabulary", "characters", "--open-types", 3, "--out", place,
+    )  # fmt: skip
+    return place
+
+
+@pytest.mark.parametrize("options", [SMALL, ADDED])
+def test_unseen_words_are_read_by_their_characters(world: World, opened: Path, options: list[str]) -> None:
+    setting = build([*world.train_args(opened.name), *options])
+    randomise(setting.model)
+    head, table = setting.model.eval().decoder.head, open_table(setting.task.prior)
+    ids = torch.tensor([[table.words.index(word) for word in ("rosette", "chats", "2016")]])
+    condition = head.condition(ids)
+    torch.testing.assert_close(condition.readable, ids)
+    read = head.embed(ids)
+    expected = head.characters.vectors_of(["rosette", "chats", "2016"])
+    if head.embedding is not None:
+        classes = torch.from_numpy(table.read_as(ids[0].numpy())) + head.num_words
+        expected = expected + head.embedding(classes)
+    torch.testing.assert_close(read[0], expected)
+
+
+# ---- through the commands -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model(shell: Shell, world: World, opened: Path) -> Path:
+    """A checkpoint after two epochs, with an open vocabulary."""
+    place = world.place / "character-model"
+    shell.run("fairseq-train", *world.train_args("open-characters", place), *SMALL, "--dropout", 0.2, "--max-epoch", 2)
+    return place / "checkpoint_last.pt"
+
+
+def test_a_resumed_training_is_an_unbroken_one(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
+    args = [*world.train_args("open-characters", tmp_path), *SMALL, "--dropout", 0.2]
+    shell.run("fairseq-train", *args, "--max-epoch", 1)
+    shell.run("fairseq-train", *args, "--max-epoch", 2)
+    assert_same_training(tmp_path / "checkpoint_last.pt", model)
+
+
+def test_a_model_is_scored_and_searched(shell: Shell, world: World, model: Path) -> None:
+    ends = ["--sample-break-mode", "eos", "--required-batch-size-multiple", 1]
+    args = [*world.task_args("open-characters"), "--path", model]
+    evaluated = shell.run("fairseq-eval-lm", *args, "--gen-subset", "test", *ends)
+    assert "Perplexity" in evaluated.out + evaluated.err
+    shell.run("fairseq-generate", *args, "--gen-subset", "test", *ends, "--beam", 2, "--max-len-b", 8)
+    found = shell.run("fairseq-interactive", *args, "--beam", 2, "--max-len-b", 8, stdin="le xyzzy\n").out
+    assert "\nH-0\t" in found
+    one, other = (
+        json.loads(shell.run("llrnn", "score", "--path", model, "--open", "--json", stdin=f"le {w} voit\n").out)
+        for w in ("rosette", "rosettes")
+    )
+    assert one["known_bits"] != other["known_bits"], "what comes after the unknown word depends on its characters"
+    shell.run("llrnn", "explain", "--path", model, "le rosette voit")
+
+
+def test_bfloat16_products(shell: Shell, world: World, tmp_path: Path) -> None:
+    args = [*world.train_args(save_dir=tmp_path), *ADDED, "--bf16-products", "--max-epoch", 1]
+    done = shell.run("fairseq-train", *args)
+    assert done.json_lines("valid")[-1]["valid_loss"] > 0
+
+
+def test_weights_with_and_without_characters_do_not_mix(
+    shell: Shell, world: World, model: Path, trained: Path, tmp_path: Path
+) -> None:
+    for path, prior, options, said in (
+        (model, "open-characters", [], "--input-characters: expected cnn, with which the checkpoint was trained"),
+        (trained / "checkpoint_last.pt", "prior", SMALL, "--input-characters: expected none, with which the"),
+    ):
+        args = [*world.train_args(prior, tmp_path), *options, "--restore-file", path, "--max-epoch", 3]
+        done = shell.run("fairseq-train", *args, code=1)
+        assert said in done.err and "Traceback" not in done.err
+
+
+def test_an_older_checkpoint_lacks_the_options(shell: Shell, world: World, trained: Path, tmp_path: Path) -> None:
+    state = read_checkpoint(trained / "checkpoint_last.pt")
+    for name in ("input_characters", "character_mode", "character_embed_dim", "character_filters", "highway_layers"):
+        if hasattr(state["cfg"]["model"], name):
+            delattr(state["cfg"]["model"], name)
+        else:
+            state["cfg"]["model"].pop(name, None)
+    torch.save(state, tmp_path / "old.pt")
+    shell.run("llrnn", "explain", "--path", tmp_path / "old.pt", "--data", world.data, "le chat voit")
