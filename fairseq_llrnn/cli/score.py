@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; the text comes on stdin, a sentence a line, words between blanks"
     model = parser.add_argument_group("the model")
     model.add_argument("--path", metavar="FILE", help="checkpoint of a language model")
-    add_places(model)
+    add_places(model, translates=False)
     model.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
     results = parser.add_argument_group("results")
     results.add_argument(

@@ -16,21 +16,22 @@ def fingerprint_of(prior: Prior) -> Tensor:
     return torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.float32)
 
 
-def check_fingerprint(own: Tensor, saved: object, folder: str | None) -> None:
+def check_fingerprint(own: Tensor, saved: object, folder: str | None, called: str = "prior") -> None:
     """Raise PriorError where a checkpoint's is that of another prior. fairseq refuses weights that have none.
 
     Args:
         saved: what the checkpoint holds; None: nothing.
-        folder: where the own prior was read, by --prior or because it is the data directory's.
+        folder: where the own prior was read, by its option or because it is the data directory's.
+        called: the kind of prior, by which its option is called.
 
     Raises:
         DataError: as of `in_hex`.
     """
     if saved is not None and in_hex(saved) != in_hex(own):
         raise PriorError(
-            f"the checkpoint was trained with another prior than {folder or 'the one given'} (fingerprints "
+            f"the checkpoint was trained with another {called} than {folder or 'the one given'} (fingerprints "
             f"{in_hex(saved)[:12]}… and {in_hex(own)[:12]}…); to train anew, say another --save-dir; to use the "
-            "checkpoint, give the prior of its training with --prior"
+            f"checkpoint, give the {called} of its training with --{called.replace(' ', '-')}"
         )
 
 

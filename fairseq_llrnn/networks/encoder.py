@@ -27,6 +27,13 @@ def roll_rows(x: Tensor, shifts: Tensor) -> Tensor:
     return x[torch.arange(x.size(0), device=x.device).unsqueeze(1), index]
 
 
+def _table(num_words: int, size: int, pad: int) -> nn.Embedding:
+    table = nn.Embedding(num_words, size, padding_idx=pad)
+    nn.init.uniform_(table.weight, -0.1, 0.1)
+    nn.init.zeros_(table.weight[pad])
+    return table
+
+
 class RecurrentEncoder(nn.Module):
     """Embedding -> recurrent layers -> one state per source token and a summary of the sentence.
 
@@ -34,6 +41,7 @@ class RecurrentEncoder(nn.Module):
         num_words, pad: of the source dictionary. reverse: the first direction reads the sentence from its end.
         dropout_in, dropout_between, dropout_out: on the input, between layers, on the output. variational: one mask
             per sequence.
+        embedding: tokens (B, L) -> (B, L, D), zero at padding; None: a table with a row per word.
     """
 
     def __init__(
@@ -50,6 +58,7 @@ class RecurrentEncoder(nn.Module):
         dropout_between: float = 0.0,
         dropout_out: float = 0.0,
         variational: bool = False,
+        embedding: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.pad = pad
@@ -58,9 +67,7 @@ class RecurrentEncoder(nn.Module):
         self.dropout_out = dropout_out
         self.variational = variational
         self.output_size = hidden_size * (2 if bidirectional else 1)
-        self.embedding = nn.Embedding(num_words, embed_size, padding_idx=pad)
-        nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
-        nn.init.zeros_(self.embedding.weight[pad])
+        self.embedding = _table(num_words, embed_size, pad) if embedding is None else embedding
         # One module per direction and layer: over padded batches each is a fused kernel, which packed sequences are not
         # on a CPU.
         directions = 2 if bidirectional else 1

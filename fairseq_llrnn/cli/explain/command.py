@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 
-    loaded = load_explainer(args.path, Places(args.data, args.prior, args.expert))
+    loaded = load_explainer(args.path, Places(args.data, args.prior, args.expert, source_prior=args.source_prior))
     source = _source(args, loaded)
     offered = "" if source is None or loaded.task.prior.find(EvidencePart) is None else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import PARTS, add_places
+from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.shards import file_digest
@@ -26,15 +26,16 @@ def add_models(group: "argparse._ArgumentGroup") -> None:
     for prefix, what in MODELS.values():
         group.add_argument(f"--{prefix}path", required=not prefix, metavar="FILE", help=f"checkpoint of a {what}")
     for prefix, _ in MODELS.values():
-        add_places(group, prefix, f" of --{prefix}path")
+        add_places(group, prefix, f" of --{prefix}path", translates=prefix != MODELS["lm"][0])
 
 
 def check_models(args: argparse.Namespace) -> None:
     """Raise OptionError for a place of a model that is not there."""
     for prefix, _ in MODELS.values():
-        for part in PARTS:
+        for part in (*PARTS, TRANSLATES):
             if _given(args, prefix, "path") is None and _given(args, prefix, part) is not None:
-                raise OptionError(f"--{prefix}{part}: belongs to --{prefix}path, which is missing; give both or none")
+                option = f"--{prefix}{part.replace('_', '-')}"
+                raise OptionError(f"{option}: belongs to --{prefix}path, which is missing; give both or none")
 
 
 def chosen(args: argparse.Namespace) -> dict[str, str]:
@@ -55,7 +56,7 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
     for name, path in chosen(args).items():
         prefix, _ = MODELS[name]
         data, prior, expert = (_given(args, prefix, part) for part in PARTS)
-        places = Places(data, prior, expert, prefix)
+        places = Places(data, prior, expert, prefix, _given(args, prefix, TRANSLATES))
         scorer = load_scorer(path, args.max_tokens, places)
         said = f"--{prefix}path {path}"
         if name == "lm" and scorer.languages is not None:
@@ -109,5 +110,5 @@ def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[st
 
 
 def _given(args: argparse.Namespace, prefix: str, part: str) -> str | None:
-    value: str | None = getattr(args, f"{prefix}{part}".replace("-", "_"))
+    value: str | None = getattr(args, f"{prefix}{part}".replace("-", "_"), None)
     return value

@@ -55,9 +55,7 @@ def refuse_other_words(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
     return wrapper
 
 
-def _read(
-    filename: str, arg_overrides: dict[str, Any] | None, task: FairseqTask, suffix: str
-) -> dict[str, Any] | None:
+def _read(filename: str, arg_overrides: dict[str, Any] | None, task: FairseqTask, suffix: str) -> dict[str, Any] | None:
     """The checkpoint that fairseq would read, once it was looked at; None where there is none, which fairseq says."""
     path, state = read_if_there(filename, arg_overrides, suffix)
     if state is None:
@@ -66,6 +64,8 @@ def _read(
     if len(files) == len(dictionaries):  # else another kind of task: whether its model will do, fairseq says
         for file, dictionary in zip(files, dictionaries, strict=True):
             _compare(path, file, dictionary.symbols)
+    if (take_source_prior := getattr(task, "take_source_prior", None)) is not None:
+        take_source_prior(path, state)
     return state
 
 

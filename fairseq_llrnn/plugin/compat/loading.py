@@ -39,6 +39,7 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
     priors_in,
     say_found,
     search,
+    source_fingerprint_in,
 )
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.prior.prior import JSON_FILE
@@ -51,7 +52,8 @@ class Places:
     data: str | None = None
     prior: str | None = None
     expert: str | None = None  # FILE:Class, several with commas
-    prefix: str = ""  # of the user's options: --{prefix}data, --{prefix}prior, --{prefix}expert
+    prefix: str = ""  # of the user's options: --{prefix}data, --{prefix}prior, --{prefix}expert, --{prefix}source-prior
+    source_prior: str | None = None
 
 
 RECORDED = Places()
@@ -99,9 +101,7 @@ def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
     return names if None not in languages and all(os.path.basename(name) == name for name in names) else ()
 
 
-def take_places(
-    path: str, task: Any, places: Places, state: Mapping[str, Any] | None = None
-) -> tuple[Path, ...]:
+def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] | None = None) -> tuple[Path, ...]:
     """Put `places` into `task`, the options of a checkpoint's task, and look whether what is needed is there.
 
     What no place is given for is looked for where the training had it, and else near the checkpoint
@@ -157,6 +157,7 @@ def take_places(
                 f"{_looked(other_priors)}; give its folder with {prior_option} DIR"
             )
         say_found(path, "prior", was, Path(str(prior)))
+    take_source_prior(path, task, places, state, folder)
     if places.data is not None or folder != data_folder(recorded):
         task.data = places.data or folder
     if prior is not None and (task.prior is not None or prior != prior_folder(None, str(task.data))):
@@ -164,6 +165,61 @@ def take_places(
     if places.expert is not None:
         task.expert = places.expert
     return tuple(Path(folder, name) for name in names)
+
+
+def take_source_prior(path: str, task: Any, places: Places, state: Mapping[str, Any] | None, data: str) -> None:
+    """Put the place of the source's prior into the options of a checkpoint's task, if its encoder reads by one.
+
+    Args:
+        state: of `read_checkpoint`. data: the folder of its data, as it is now.
+
+    Raises:
+        OptionError: it is nowhere; or one is given for a model that reads none.
+    """
+    option = f"--{places.prefix}source-prior"
+    recorded = getattr(task, "source_prior", None)
+    if recorded is None:
+        if places.source_prior is not None:
+            raise OptionError(
+                f"{option} {places.source_prior}: expected a model that was trained with a source prior, found {path}, "
+                f"which was not; leave {option} out"
+            )
+    elif places.source_prior is not None:
+        task.source_prior = places.source_prior
+    else:
+        recorded = str(recorded)
+        found = _find_source_prior(path, state, recorded, data)
+        if found.found is None:
+            raise OptionError(
+                f"{path} was trained with the source prior {recorded!r}, but there is none seen from here"
+                f"{_looked(found.in_words(recorded))}; give its folder with {option} DIR"
+            )
+        say_found(path, "source prior", recorded, found.found)
+        task.source_prior = str(found.found)
+
+
+def source_prior_of_model(path: str, state: Mapping[str, Any], data: str) -> str | None:
+    """The source prior that a checkpoint was trained with; None: it was not.
+
+    Raises:
+        OptionError: it is nowhere.
+    """
+    try:
+        task: Any = state["cfg"].task
+        recorded = task.source_prior
+    except (AttributeError, TypeError, OmegaConfBaseException):  # options of another kind, or of before
+        return None
+    if recorded is None or not isinstance(state["model"], Mapping) or source_fingerprint_in(state, path) is None:
+        return None
+    take_source_prior(path, task, RECORDED, state, data)
+    return str(task.source_prior)
+
+
+def _find_source_prior(path: str, state: Mapping[str, Any] | None, recorded: str, data: str) -> Search:
+    if state is None:
+        return search([Path(recorded)], is_prior(None))
+    around = places_of(recorded, _save_dir(state), path)
+    return search(chain(around, priors_in(data_folder(data))), is_prior(source_fingerprint_in(state, path)))
 
 
 def prior_of_model(path: str, data: str) -> str:

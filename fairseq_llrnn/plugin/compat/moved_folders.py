@@ -23,6 +23,7 @@ from typing import Any
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
 from fairseq_llrnn.head.fingerprint import in_hex
+from fairseq_llrnn.head.source_embedding import FINGERPRINT as SOURCE_FINGERPRINT
 from fairseq_llrnn.prior.manifest import FINGERPRINT, JSON_FILE, SOURCE_HASH, read_description
 
 logger = logging.getLogger(__name__)
@@ -97,8 +98,17 @@ def priors_in(folder: str) -> Iterator[Path]:
 
 def fingerprint_in(state: Mapping[str, Any], path: str) -> str | None:
     """That of the prior that a checkpoint's weights were trained with. Raises DataError: no fingerprint."""
+    return _fingerprint(state, path, "head.prior_fingerprint")
+
+
+def source_fingerprint_in(state: Mapping[str, Any], path: str) -> str | None:
+    """As `fingerprint_in`, of the prior of the source's words."""
+    return _fingerprint(state, path, SOURCE_FINGERPRINT)
+
+
+def _fingerprint(state: Mapping[str, Any], path: str, ending: str) -> str | None:
     for name, saved in state["model"].items():
-        if name.endswith("head.prior_fingerprint"):
+        if name.endswith(ending):
             return in_hex(saved, path)
     return None
 

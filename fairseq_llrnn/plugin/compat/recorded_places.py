@@ -36,7 +36,12 @@ def find_what_moved(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
             of_task = None if cfg is None else cfg.get("task")
             if of_task is not None and hasattr(of_task, "prior") and hasattr(of_task, "data"):
                 given = arg_overrides or {}
-                take_places(path, of_task, Places(given.get("data"), given.get("prior")), state)
+                take_places(
+                    path,
+                    of_task,
+                    Places(given.get("data"), given.get("prior"), source_prior=given.get("source_prior")),
+                    state,
+                )
         models, cfg, task = load(filenames[:1], arg_overrides, None, strict, suffix, 1, state)
         if len(filenames) > 1:
             more, cfg, task = load(filenames[1:], arg_overrides, task, strict, suffix, 1, None)

@@ -12,6 +12,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
@@ -29,6 +30,7 @@ from fairseq_llrnn.plugin.models.options import (
     check_sizes,
     dropouts,
     prior_of,
+    source_embedding,
     warm_up_lexicon,
 )
 
@@ -91,6 +93,11 @@ class LSTMTranslationEncoder(FairseqEncoder):
     def max_positions(self) -> int:
         return self.longest
 
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+        """Refuse weights that were trained beside another source prior."""
+        check_source_prior(self.network.embedding, state_dict, f"{name}.")
+        return state_dict
+
 
 @register_model("llrnn_lstm", dataclass=LLRNNLSTMConfig)
 class LLRNNLSTMModel(FairseqEncoderDecoderModel):
@@ -125,6 +132,7 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             bidirectional=args.encoder_bidirectional,
             reverse=args.reverse_source,
             **dropouts(args),
+            embedding=source_embedding(task, args.encoder_embed_dim),
         )
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, context_size)

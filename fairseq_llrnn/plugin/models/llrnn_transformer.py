@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
@@ -41,6 +42,7 @@ from fairseq_llrnn.plugin.models.options import (
     check_same_features,
     check_sizes,
     prior_of,
+    source_embedding,
     speller_sizes,
     warm_up_lexicon,
 )
@@ -74,6 +76,12 @@ class SourceKeepingEncoder(TransformerEncoderBase):
             encoder_out = super().forward(known, src_lengths, return_all_hiddens, token_embeddings)
         encoder_out["src_tokens"] = [src_tokens]
         return encoder_out
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+        """As fairseq's; refuses weights that were trained beside another source prior."""
+        check_source_prior(self.embed_tokens, state_dict, f"{name}.")
+        upgraded: dict[str, Tensor] = super().upgrade_state_dict_named(state_dict, name)
+        return upgraded
 
 
 class TransformerLogLinearDecoder(LogLinearDecoder):
@@ -204,7 +212,15 @@ class LLRNNTransformerModel(TransformerModel):
             read = PaddedFeatureEmbedding(head, cfg.decoder.embed_dim, target.pad())
         else:
             read = cls.build_embedding(args, target, cfg.decoder.embed_dim, cfg.decoder.embed_path)
-        written = cls.build_embedding(args, source, cfg.encoder.embed_dim, cfg.encoder.embed_path)
+        by_features = source_embedding(task, cfg.encoder.embed_dim)
+        if by_features is not None and args.encoder_embed_path:
+            raise OptionError(
+                "--encoder-embed-path: expected an encoder that reads a table of words; leave out one of "
+                "--encoder-embed-path and --source-prior"
+            )
+        written: nn.Module = by_features or cls.build_embedding(
+            args, source, cfg.encoder.embed_dim, cfg.encoder.embed_path
+        )
         body = TransformerDecoderBase(
             cfg, target, read, no_encoder_attn=cfg.no_cross_attention, output_projection=nn.Identity()
         )

@@ -3,9 +3,9 @@
 import logging
 import os
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -20,7 +20,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.table import MAX_SLOTS
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
-from fairseq_llrnn.plugin.compat.loading import data_folder
+from fairseq_llrnn.plugin.compat.loading import data_folder, source_prior_of_model
 from fairseq_llrnn.plugin.compat.open_dictionary import open_source, open_target, open_words
 from fairseq_llrnn.plugin.data.evidence_data import UnknownAliases
 from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
@@ -37,9 +37,11 @@ from fairseq_llrnn.plugin.tasks.base import (
     named_experts,
     named_split,
 )
+from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
+from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +50,14 @@ logger = logging.getLogger(__name__)
 class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
     """Options of fairseq's task, the prior, and what concerns its evidence."""
 
+    source_prior: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "directory that `llrnn prior` wrote for the source's dictionary: the encoder reads words by their "
+            "features (default, where a model is read: that of its training; in training: none, a table with a row per "
+            "word)"
+        },
+    )
     max_slots: int = field(
         default=MAX_SLOTS,
         metadata={"help": "most strings that a source sentence may offer as evidence, in training and search alike"},
@@ -76,6 +86,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
 
     warned = False  # that some targets are empty
     warned_of: set[tuple[str, int]]  # data sets, and which part of them
+    source_prior: Prior | None = None  # by which the encoder of the next model that is built reads
     lexical_warmup: int | None = None  # updates, of the model that was built; None: one that knows nothing of it
 
     @classmethod
@@ -101,6 +112,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         task.prior = load_task_prior(cfg, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
+        task.source_prior = None if cfg.source_prior is None else load_source_prior(cfg.source_prior, task)
         opened = open_table(task.prior)
         if task.prior.find(EvidencePart) is not None:
             table = evidence_table(task.prior, cfg.max_slots)
@@ -173,6 +185,23 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             )
         self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", None)
         return model
+
+    def take_source_prior(self, path: str, state: Mapping[str, Any]) -> None:
+        """Before a checkpoint's model is built: its encoder reads by the source prior of its training.
+
+        One that the command names is taken as it is: weights refuse another one. Models of an ensemble may differ.
+
+        Args:
+            path, state: the checkpoint.
+
+        Raises:
+            OptionError: it is nowhere. PriorError: damaged, or made for another dictionary.
+        """
+        if self.cfg.source_prior is not None:
+            return
+        folder = source_prior_of_model(path, state, self.cfg.data)
+        if self.source_prior is None or self.source_prior.folder != folder:
+            self.source_prior = None if folder is None else load_source_prior(folder, self)
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As every task's of ours; raises OptionError for one that would take slots for words."""

@@ -1,0 +1,89 @@
+"""What an encoder reads of a source sentence: its words by their features, from a prior of the source language.
+
+    read = SourceEmbedding(Prior.load("data-bin/prior.de"), 256)
+    vectors = read(read.encode(["ein Haus steht dort ."]))                   # (B, L) -> (B, L, 256)
+
+Sizes: B batch, L source length, V words, D width. e(x) = Σ_f ψ_f(x) U_f, as a decoder reads the target's words; a prior
+built with --input-top-words all gives every word a row of its own beside those of its features. Padding is the zero
+vector, and strings outside the dictionary are `<unk>`. What else the prior knows, its background and the parts after
+it, is about words to come: nothing asks for it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.features.dictionary import PAD, UNK
+from fairseq_llrnn.head import text
+from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
+from fairseq_llrnn.output.feature_weights import FeatureEmbedding
+from fairseq_llrnn.prior.parts.guesses import GuessesPart
+from fairseq_llrnn.prior.prior import Prior
+
+FINGERPRINT = "source_prior_fingerprint"  # the end of its name in a checkpoint
+OPTION = "--source-prior"
+CALLED = "source prior"
+
+
+class SourceEmbedding(nn.Module):
+    """Ids of source words -> ψ-embeddings, in the place of a table with a row per word (module docstring)."""
+
+    source_prior_fingerprint: Tensor
+
+    def __init__(self, prior: Prior, size: int) -> None:
+        """prior: of the source's dictionary. size: D."""
+        super().__init__()
+        self.prior = prior
+        self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
+        self.embedding_dim, self.padding_idx = size, prior.index(PAD)  # torch's names, which fairseq's encoders ask for
+        class_of = torch.from_numpy(prior.input.class_of.copy())
+        self.features = FeatureEmbedding(prior.input.features, class_of, size)
+        self.register_buffer(FINGERPRINT, fingerprint_of(prior))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, L) -> (B, L, D)"""
+        vectors: Tensor = self.features(tokens.masked_fill(tokens >= self.num_words, self.unk))
+        return vectors * tokens.ne(self.padding_idx).unsqueeze(-1)
+
+    def encode(self, lines: Sequence[str]) -> Tensor:
+        """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, L)."""
+        return text.encode(lines, self.prior.session.target).to(self.features.weight.device)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        check_source_prior(self, state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def unused_parts(prior: Prior) -> list[str]:
+    """What a prior holds that an encoder has no use for."""
+    parts = [name for name, part in zip(prior.names, prior.parts, strict=True) if not isinstance(part, GuessesPart)]
+    return ["its background", *parts]
+
+
+def check_source_prior(embedding: nn.Module, state: Mapping[str, Any], prefix: str) -> None:
+    """Refuse weights of an encoder that were trained beside another source prior, or one beside none.
+
+    Args:
+        embedding: what the encoder reads with. state: of a checkpoint. prefix: of all that belongs to the encoder.
+
+    Raises:
+        PriorError: with what differs.
+    """
+    saved = next((state[name] for name in state if name.startswith(prefix) and name.endswith(FINGERPRINT)), None)
+    if isinstance(embedding, SourceEmbedding):
+        if saved is None:
+            raise PriorError(
+                f"{OPTION}: expected a checkpoint whose encoder reads features, found one that was trained without "
+                f"{OPTION}; leave it out, or, to train anew, say another --save-dir"
+            )
+        check_fingerprint(embedding.source_prior_fingerprint, saved, embedding.prior.folder, CALLED)
+    elif saved is not None:
+        raise PriorError(
+            f"the checkpoint was trained with a prior of the source's words; give it with {OPTION}, or, to train anew, "
+            "say another --save-dir"
+        )

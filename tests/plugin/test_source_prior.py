@@ -1,0 +1,203 @@
+"""--source-prior: the encoder reads the source's words by their features. From the formula to every command."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from dynamic_prior import LINES
+from shell import Shell, assert_says
+from tiny_world import EVERY_SENTENCE, build, randomise, read_checkpoint
+from translation_world import TranslationWorld, assert_resumed_is_never_stopped, assert_steps_agree, pairs
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.head import SourceEmbedding
+from fairseq_llrnn.plugin.compat.loading import Places, take_places
+from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
+from fairseq_llrnn.plugin.compat.moved_folders import source_fingerprint_in
+from fairseq_llrnn.prior.prior import Prior
+
+ARCHITECTURES = {
+    "llrnn_lstm": ["--encoder-bidirectional"],
+    "llrnn_transformer": ["--lr", "0.003"],
+}
+
+
+@pytest.fixture(scope="module")
+def source_prior(shell: Shell, translation: TranslationWorld) -> Path:
+    """Of the source's words, in a folder of its own: suffixes, and an identity for the most frequent ones."""
+    place = translation.place / "source-prior"
+    shell.run(
+        "llrnn", "prior", "--dict", translation.data / "dict.src.txt", "--suffixes", 2, "--shapes", "--top-words", 5,
+        "--out", place,
+    )  # fmt: skip
+    return place
+
+
+@pytest.fixture(scope="module")
+def trained(shell: Shell, translation: TranslationWorld, source_prior: Path) -> dict[str, Path]:
+    """A checkpoint of each architecture, after six epochs that lowered the loss."""
+    found = {}
+    for arch, options in ARCHITECTURES.items():
+        place = translation.place / f"{arch}-with-source-prior"
+        arguments = [*translation.train_args(arch, save_dir=place), *options, "--source-prior", source_prior]
+        training = shell.run("fairseq-train", *arguments, "--max-epoch", 6)
+        losses = [row["train_loss"] for row in training.json_lines("train")]
+        assert losses == sorted(losses, reverse=True) and losses[0] - losses[-1] > 0.3
+        assert "the encoder reads" in training.err + training.out
+        found[arch] = place / "checkpoint_last.pt"
+    return found
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_encoder_reads_the_sum_of_a_words_features(
+    translation: TranslationWorld, source_prior: Path, arch: str
+) -> None:
+    setting = build([*translation.train_args(arch), *ARCHITECTURES[arch], "--source-prior", str(source_prior)])
+    randomise(setting.model, scale=0.3)
+    setting.model.eval().double()
+    encoder = setting.model.encoder
+    read = encoder.network.embedding if arch == "llrnn_lstm" else encoder.embed_tokens
+    assert isinstance(read, SourceEmbedding)
+    prior, weight = Prior.load(source_prior), read.features.weight
+    tokens = torch.tensor([list(range(len(prior.symbols))), [prior.index("<pad>")] * len(prior.symbols)])
+    vectors = read(tokens)
+    expected = torch.zeros_like(vectors)
+    for i in range(len(prior.symbols)):
+        for name, value in prior.input.features.row(int(prior.input.class_of[i])).items():
+            if i != prior.index("<pad>"):
+                expected[0, i] = expected[0, i] + value * weight[prior.input.features.index[name]]
+    torch.testing.assert_close(vectors, expected)
+    upstream = torch.randn_like(vectors)
+    slow, fast = (torch.autograd.grad(x, weight, upstream, retain_graph=True)[0] for x in (expected, vectors))
+    torch.testing.assert_close(slow, fast)
+    beyond = torch.tensor([[len(prior.symbols) + 7]])
+    assert torch.equal(read(beyond)[0, 0], vectors[0, prior.index("<unk>")]), "read as <unk>"
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_searches_equal_the_whole_sequence_and_all_weights_train(
+    translation: TranslationWorld, source_prior: Path, arch: str
+) -> None:
+    setting = build([*translation.train_args(arch), *ARCHITECTURES[arch], "--source-prior", str(source_prior)])
+    randomise(setting.model, scale=0.3)
+    setting.model.eval()
+    sample = pairs(setting.task, LINES)
+    assert_steps_agree(setting, sample)
+    loss, _, _ = setting.criterion(setting.model, sample)
+    loss.backward()
+    (gradient,) = (p.grad for name, p in setting.model.named_parameters() if name.endswith("features.weight"))
+    assert gradient.abs().sum() > 0
+
+
+def test_in_python(source_prior: Path) -> None:
+    read = SourceEmbedding(Prior.load(source_prior), 7)
+    tokens = read.encode(["el niavuo", "el"])
+    vectors = read(tokens)
+    assert vectors.shape == (2, 3, 7) and not vectors[1, 2].any()
+    other = SourceEmbedding(Prior.load(source_prior), 7)
+    other.load_state_dict(read.state_dict())
+    assert torch.equal(other(tokens), vectors)
+
+
+def test_a_resumed_training_is_one_never_stopped(
+    shell: Shell, translation: TranslationWorld, source_prior: Path, tmp_path: Path
+) -> None:
+    checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, ["--source-prior", str(source_prior)])
+    assert source_fingerprint_in(read_checkpoint(checkpoint), "it") == Prior.load(source_prior).fingerprint
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_commands_need_only_the_checkpoint(
+    shell: Shell, translation: TranslationWorld, trained: dict[str, Path], source_prior: Path, arch: str, tmp_path: Path
+) -> None:
+    common = [*translation.task_args(), "--path", trained[arch], "--num-workers", 0]
+    lines = translation.source("test")
+    whole = [*common, "--gen-subset", "test", "--max-tokens", 400, "--max-len-b", 12, *EVERY_SENTENCE]
+    found = shell.run("fairseq-generate", *whole).out
+    assert found.count("H-") == len(lines)
+    named = shell.run("fairseq-generate", *whole, "--source-prior", source_prior).out
+    assert [line for line in named.splitlines() if line.startswith("H-")] == [
+        line for line in found.splitlines() if line.startswith("H-")
+    ]
+    typed = shell.run("fairseq-interactive", *common, "--max-len-b", 12, stdin=f"{lines[0]}\nzzz el\n")
+    assert "H-0\t" in typed.out and "H-1\t" in typed.out
+    checked = shell.run("fairseq-validate", *common, "--max-tokens", 400, "--log-format", "json", *EVERY_SENTENCE)
+    assert checked.json_lines("valid")[-1]["valid_loss"] > 0
+    target = translation.world.text("test")[0]
+    explain = ["llrnn", "explain", "--path", trained[arch], "--source", lines[0], target]
+    assert shell.run(*explain).out == shell.run(*explain, "--source-prior", source_prior).out != ""
+    nbest = tmp_path / "nbest"
+    nbest.write_text(f"0 ||| {target} ||| lm= -1 ||| -1\n", encoding="utf-8")
+    sources = tmp_path / "sources"
+    sources.write_text(lines[0] + "\n", encoding="utf-8")
+    best = tmp_path / "best"
+    shell.run("llrnn", "rescore", "--path", trained[arch], "--source", sources, "--nbest", nbest, "--out", best)
+    assert best.read_text(encoding="utf-8").strip() == target
+
+
+def test_models_of_an_ensemble_may_read_otherwise(
+    shell: Shell, translation: TranslationWorld, trained: dict[str, Path], tmp_path: Path
+) -> None:
+    shell.run("fairseq-train", *translation.train_args(save_dir=tmp_path), "--max-epoch", 1)
+    paths = f"{tmp_path / 'checkpoint_last.pt'}:{trained['llrnn_lstm']}:{trained['llrnn_transformer']}"
+    typed = shell.run("fairseq-interactive", *translation.task_args(), "--path", paths, "--max-len-b", 9, stdin="el\n")
+    assert "H-0\t" in typed.out
+
+
+def test_a_moved_source_prior_is_found_again(
+    translation: TranslationWorld, trained: dict[str, Path], source_prior: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    data, path = tmp_path / "moved", str(trained["llrnn_lstm"])
+    shutil.copytree(translation.data, data)
+    shutil.copytree(source_prior, data / "of-the-source")
+    state = read_safely(path)
+    task = state["cfg"].task
+    task.source_prior = "gone"
+    take_places(path, task, Places(data=str(data)), state)
+    assert task.source_prior == str(data / "of-the-source")
+    assert f"its source prior is no longer 'gone' seen from here; '{data / 'of-the-source'}' is taken" in caplog.text
+    shutil.rmtree(data / "of-the-source")
+    task.source_prior = "gone"
+    with pytest.raises(OptionError) as caught:
+        take_places(path, task, Places(data=str(data)), state)
+    said = str(caught.value)
+    assert said.startswith(f"{path} was trained with the source prior 'gone', but there is none seen from here (nor")
+    assert "prior (another prior)" in said and said.endswith("; give its folder with --source-prior DIR")
+
+
+def test_weights_know_their_source_prior(
+    translation: TranslationWorld, trained: dict[str, Path], source_prior: Path, shell: Shell, tmp_path: Path
+) -> None:
+    """Weights beside another source prior, beside none, and without one beside one: one line each, in training too."""
+    other = tmp_path / "other"
+    shell.run("llrnn", "prior", "--dict", translation.data / "dict.src.txt", "--top-words", 3, "--out", other)
+    for place, option, said in (
+        (trained["llrnn_lstm"], ["--source-prior", other], "was trained with another source prior than"),
+        (trained["llrnn_lstm"], [], "the checkpoint was trained with a prior of the source's words; give it with "),
+    ):
+        arguments = [*translation.train_args(save_dir=place.parent), *ARCHITECTURES["llrnn_lstm"], *option]
+        assert_says(shell.run("fairseq-train", *arguments, "--max-epoch", 7, code=None), said)
+    plain = tmp_path / "plain"
+    shell.run("fairseq-train", *translation.train_args(save_dir=plain), "--max-epoch", 1)
+    arguments = [*translation.train_args(save_dir=plain), "--source-prior", source_prior, "--max-epoch", 2]
+    said = "found one that was trained without --source-prior; leave it out"
+    assert_says(shell.run("fairseq-train", *arguments, code=None), said)
+
+
+def test_bad_options(translation: TranslationWorld, source_prior: Path, shell: Shell, trained: dict[str, Path]) -> None:
+    for arch, options, message in (
+        ("llrnn_lstm", ["--source-prior", translation.data / "prior"], "it was made for another dictionary than"),
+        ("llrnn_lstm", ["--source-prior", translation.place / "nowhere"], "nowhere"),
+        ("llrnn_transformer", ["--source-prior", source_prior, "--encoder-embed-path", "vectors"],
+         "leave out one of --encoder-embed-path and --source-prior"),
+        ("llrnn_transformer", ["--source-prior", source_prior, "--share-all-embeddings"],
+         "--share-all-embeddings: not supported by llrnn_transformer"),
+    ):  # fmt: skip
+        assert_says(shell.run("fairseq-train", *translation.train_args(arch), *options, code=None), message)
+    state = read_safely(str(trained["llrnn_lstm"]))
+    state["cfg"].task.source_prior = None
+    with pytest.raises(OptionError, match="--source-prior x: expected a model that was trained with a source prior"):
+        take_places("it", state["cfg"].task, Places(source_prior="x"), state)
