@@ -3,11 +3,13 @@
 import re
 from functools import lru_cache
 
+from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.files.text_lines import shown
 
 # One Key=Value[,Value…]. Keys and values are ASCII in treebanks; lexicons by others are less tidy, so only
 # what would make the result ambiguous is refused.
 ONE_FEATURE = re.compile(r"([^\s=|,:]+)=([^\s=|,]+(?:,[^\s=|,]+)*)")
+FINITE_GROUPS = ("Mood", "Tense", "Person")
 
 
 def pos_feature(upos: str) -> str:
@@ -36,3 +38,14 @@ def feats_features(feats: str) -> tuple[str, ...]:
         key, values = match.groups()
         names += [f"{key}:{value}" for value in values.split(",")]
     return tuple(names)
+
+
+def with_finite(names: tuple[str, ...]) -> tuple[str, ...]:
+    """With `VerbForm:Fin`, for a verb that has a mood, a tense or a person and says nothing of its form.
+
+    Treebanks say so of every finite verb, most other schemas do not.
+    """
+    groups = {feature_group(name) for name in names}
+    is_verb = pos_feature("VERB") in names or pos_feature("AUX") in names
+    is_finite = is_verb and "VerbForm" not in groups and not groups.isdisjoint(FINITE_GROUPS)
+    return (*names, "VerbForm:Fin") if is_finite else names

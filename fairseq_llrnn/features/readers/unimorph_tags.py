@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.features.readers.ud import with_finite
 
 PERSONS = {"1": "1", "2": "2", "3": "3"}
 NUMBERS = {"S": "Sing", "P": "Plur", "D": "Dual"}
@@ -138,7 +138,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
 }
 
 OWN_GROUP = "UniMorph"
-FINITE_GROUPS = ("Mood", "Tense", "Person")  # of a verb that says nothing of its form
 TAG = re.compile(r"(?:[^;()]|\([^()]*\)|[()])+")  # a semicolon within NOM(1;SG), of UniMorph 4, ends no tag
 ALTERNATIVES = re.compile(r"[+/]")
 
@@ -152,10 +151,7 @@ def tags_features(tags: str) -> tuple[str, ...]:
     has no name here stays as `UniMorph:TAG`.
     """
     names = tuple(dict.fromkeys(name for tag in TAG.findall(tags) for name in _one_tag(tag.strip())))
-    groups = {feature_group(name) for name in names}
-    is_verb = "POS:VERB" in names or "POS:AUX" in names
-    is_finite = is_verb and "VerbForm" not in groups and not groups.isdisjoint(FINITE_GROUPS)
-    return (*names, "VerbForm:Fin") if is_finite else names
+    return with_finite(names)
 
 
 def _one_tag(tag: str) -> Iterator[str]:

@@ -1,0 +1,104 @@
+"""Languages that some package knows: their codes (ISO 639), and their names in English."""
+
+import difflib
+
+from fairseq_llrnn.errors import OptionError
+
+# the code by which a language is called here, others for it or for a part of it; its name
+TABLE = """
+ar/ara Arabic
+ast Asturian
+bg/bul Bulgarian
+bn/ben Bengali
+ca/cat Catalan
+cs/ces/cze Czech
+cy/cym/wel Welsh
+da/dan Danish
+de/deu/ger German
+el/ell/gre Greek
+en/eng English
+enm Middle English
+eo/epo Esperanto
+es/spa Spanish
+et/est Estonian
+fa/fas/per Persian
+fi/fin Finnish
+fr/fra/fre French
+ga/gle Irish
+gd/gla Scottish Gaelic
+gl/glg Galician
+grc Ancient Greek
+gv/glv Manx
+he/heb Hebrew
+hi/hin Hindi
+hu/hun Hungarian
+hy/hye/arm Armenian
+id/ind Indonesian
+is/isl/ice Icelandic
+it/ita Italian
+ja/jpn Japanese
+ka/kat/geo Georgian
+ko/kor Korean
+la/lat Latin
+lb/ltz Luxembourgish
+lt/lit Lithuanian
+lv/lav Latvian
+mk/mkd/mac Macedonian
+ml/mal Malayalam
+ms/msa/may Malay
+nb/nob/no/nor Norwegian
+nl/nld/dut Dutch
+nn/nno Norwegian Nynorsk
+pl/pol Polish
+pt/por Portuguese
+ro/ron/rum Romanian
+ru/rus Russian
+se/sme Northern Sami
+sh/hbs/hr/hrv/sr/srp/bs/bos Serbo-Croatian
+sk/slk/slo Slovak
+sl/slv Slovenian
+sq/sqi/alb Albanian
+sv/swe Swedish
+sw/swa Swahili
+ta/tam Tamil
+tl/tgl/fil Tagalog
+tr/tur Turkish
+uk/ukr Ukrainian
+ur/urd Urdu
+vi/vie Vietnamese
+zh/zho/chi Chinese
+"""
+NAMES: dict[str, str] = {}  # by code
+CODES: dict[str, str] = {}  # by all that a language may be called
+for _line in TABLE.strip().splitlines():
+    _codes, _, _name = _line.partition(" ")
+    _code = _codes.partition("/")[0]
+    NAMES[_code] = _name
+    CODES.update(dict.fromkeys((*_codes.split("/"), _name.lower()), _code))
+
+
+def language_code(text: str, option: str = "") -> str:
+    """The code of a language that is given as `hu`, `hun`, `Hungarian` or `hu_HU`.
+
+    Args:
+        option: what the user wrote, for the error (default: --language and the text).
+
+    Raises:
+        OptionError: none of them; it lists the known ones.
+    """
+    asked = " ".join(text.lower().split())
+    for form in (asked, asked.replace("-", "_").partition("_")[0]):
+        if form in CODES:
+            return CODES[form]
+    near = difflib.get_close_matches(asked, CODES, n=1, cutoff=0.75)
+    advice = f" (did you mean {CODES[near[0]]}, {NAMES[CODES[near[0]]]}?)" if near else ""
+    said = option or f"--language {text}"
+    raise OptionError(
+        f"{said}: expected a language that some package knows, found another{advice}; for others there are --conllu, "
+        f"--unimorph and --apertium; known are {known()}"
+    )
+
+
+def known() -> str:
+    """`ar Arabic, ast Asturian, …`"""
+    return ", ".join(f"{code} {name}" for code, name in NAMES.items())
