@@ -72,13 +72,18 @@ def complete_analyses(
     return complete(analyses, words, counts, ~words.specials, options.guess, all_counts)
 
 
-def with_values(lexicon: Lexicon, options: PriorOptions) -> Lexicon:
-    """A lexicon's features and those of --values, which are never guessed; the lexicon itself stays as it is."""
+def with_values(lexicon: Lexicon, options: PriorOptions, pooled: Lexicon) -> Lexicon:
+    """A lexicon's features and those that are never guessed; the lexicon itself stays as it is.
+
+    Args:
+        pooled: those that words share, such as a lemma. The others are of --values.
+    """
     paths = as_paths(options.values)
-    if not paths:
+    if not paths and not len(pooled):
         return lexicon
     united = Lexicon()
     united.update(lexicon)
+    united.update(pooled)
     for path in paths:
         united.update(read_values(path, lowercase=not options.keep_case, language=language_of(options.lower)))
     return united

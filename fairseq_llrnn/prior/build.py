@@ -26,9 +26,10 @@ from fairseq_llrnn.features.spelling import iter_suffix_features, shape_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.ngrams.unigram import unigram_weights
+from fairseq_llrnn.prior.language_weights import LANGUAGE, language_weights
 from fairseq_llrnn.prior.prior import Prior
 
-BACKGROUNDS = ("unigram", "uniform", "ngram:FILE", "ngram:N", "automaton:FILE", "model:FILE", "cache:N")
+BACKGROUNDS = tuple("unigram uniform language:CODE ngram:FILE ngram:N automaton:FILE model:FILE cache:N".split())
 
 
 class Smoothing(Protocol):
@@ -182,7 +183,7 @@ def _signatures(
 
 
 def static_weights(words: WordList, counts: np.ndarray, background: str, smoothing: Smoothing) -> np.ndarray:
-    """log b(x) of `unigram`, `uniform` or a TSV file, for every word: (V,), whose exponentials sum to one.
+    """log b(x) of `unigram`, `uniform`, `language:CODE` or a TSV file, for every word: (V,), with a sum of one.
 
     Raises:
         OptionError: another background. DataError: as the reader of the file does.
@@ -192,6 +193,9 @@ def static_weights(words: WordList, counts: np.ndarray, background: str, smoothi
         weights = allowed / allowed.sum()
     elif background == "unigram":
         weights = unigram_weights(counts, allowed, smoothing.smoothing, smoothing.pseudo_count)
+    elif background.startswith(f"{LANGUAGE}:"):
+        unigram = unigram_weights(counts, allowed, smoothing.smoothing, smoothing.pseudo_count)
+        weights = language_weights(words, unigram, allowed, background.partition(":")[2])
     elif not Path(background).exists():
         raise OptionError(
             f"--background {background}: expected {', '.join(BACKGROUNDS)} or the path of a TSV file with "

@@ -18,6 +18,8 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.rules import KINDS, EvidenceRules
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
+from fairseq_llrnn.features.languages import language_code
+from fairseq_llrnn.features.languages.gathering import Gathered
 from fairseq_llrnn.features.lexicon import Lexicon, united
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_words import count_words
@@ -28,6 +30,7 @@ from fairseq_llrnn.prior.case_check import notes_of_case
 from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.guessing import Completed
+from fairseq_llrnn.prior.languages import gathered_for, part_of, with_codes
 from fairseq_llrnn.prior.leaves import EXAMPLES, STATIC, TRANSLATIONS, Leaves, is_order, kind_of, read_background
 from fairseq_llrnn.prior.morphemes import check_options, morphemes_of, segmenter
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
@@ -49,6 +52,7 @@ class Built:
     counts: np.ndarray  # (V,)
     notes: Counter[str]
     completed: Completed  # what the lexicon covers, and what was guessed
+    gathered: Gathered  # what packages know of the language
 
 
 def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
@@ -66,7 +70,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     check_options(options)
     words = _words(dictionary)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
-    background, patterns = read_background(options.background), _patterns(options)
+    background, patterns = with_codes(read_background(options.background), options.language), _patterns(options)
     evidence = None if options.evidence is None else _rules(options.evidence, patterns)
     if options.background_options.copy_source_words:
         _check_copies(options, background)
@@ -76,9 +80,11 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         )
     source = _source_symbols(options, path)
     text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
+    gathered = gathered_for(options, words, counts, all_counts, None if text is None else text.words())
     analyses = read_analyses(options, words, text)
+    analyses.update(gathered.analyses)
     completed = complete_analyses(analyses, options, words, counts, all_counts, text)
-    lexicon = with_values(completed.lexicon, options)
+    lexicon = with_values(completed.lexicon, options, gathered.pooled)
     morphemes = morphemes_of(options, words, counts, all_counts)
     settings = _settings(options, background)
     for_source = evidence is not None and "patterns" in evidence.kinds
@@ -90,6 +96,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     notes.update(notes_of_case(words, counts, analyses, options) if text is None else ())
     entries = len(lexicon) - completed.added
     prior = replace(prior, settings={**prior.settings, "background": options.background, "lexicon_entries": entries})
+    if (part := part_of(gathered, background, words, counts)) is not None:
+        prior = prior.with_part(part)
     if completed.guessed.any():
         guessed = np.flatnonzero(completed.guessed)
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
@@ -105,7 +113,9 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         prior = add_open_vocabulary(prior, words, all_counts, known, opened.floor, opened.types, opened.neural)
     prior, more = _with_source(prior, words, options)
     notes.update(more)
-    return Built(prior if evidence is None else add_evidence(prior, evidence, source), words, counts, notes, completed)
+    return Built(
+        prior if evidence is None else add_evidence(prior, evidence, source), words, counts, notes, completed, gathered
+    )
 
 
 def _with_source(prior: Prior, words: WordList, options: PriorOptions) -> tuple[Prior, Counter[str]]:
@@ -206,7 +216,9 @@ def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> Pi
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
     convention.check_dictionary(str(path or "the dictionary"), words)
     of_words = [
-        name for name in ("conllu", "lexicon", "unimorph", "apertium", "values", "suffixes") if getattr(options, name)
+        name
+        for name in ("conllu", "lexicon", "unimorph", "language", "apertium", "values", "suffixes")
+        if getattr(options, name)
     ]
     if of_words and not texts:
         raise OptionError(
@@ -240,6 +252,9 @@ def _sources(options: PriorOptions, background: Expression) -> list[str]:
             continue
         with open(path, "rb") as stream:
             described.append(f"{option} {Path(path).name} {hashlib.file_digest(stream, 'sha256').hexdigest()[:16]}")
+    if options.language is not None:
+        code = language_code(options.language)
+        described.append(f"--language {code}, lemmas that {options.lemma_floor} words share")
     return described + ([] if options.apertium is None else [f"--apertium {Path(options.apertium).name}"])
 
 

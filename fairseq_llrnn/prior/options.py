@@ -20,6 +20,7 @@ from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords
+from fairseq_llrnn.features.languages.gathering import LEMMA_FLOOR
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.morphemes import MORPHEME_FLOOR
 from fairseq_llrnn.features.user_patterns import UserPatterns
@@ -126,6 +127,8 @@ class PriorOptions:
     conllu: Paths = ()
     lexicon: Lexicon | Mapping[str, Iterable[str]] | Paths = ()
     unimorph: Paths = ()
+    language: str | None = None  # whose packages are asked: a code or a name of features/languages/names.py
+    lemma_floor: int = LEMMA_FLOOR  # of `language`: dictionary words that must share a lemma
     values: Paths = ()
     apertium: str | None = None
     patterns: str | Path | UserPatterns | None = None

@@ -67,7 +67,7 @@ def test_values_do_not_change_the_lexicon_that_they_join(tmp_path: Path) -> None
     values.write_text("halek\tSize:Log\t0.5\n", encoding="utf-8")
     lexicon = Lexicon()
     lexicon.add("halek", ["POS:NOUN"])
-    united = with_values(lexicon, PriorOptions(values=values))
+    united = with_values(lexicon, PriorOptions(values=values), Lexicon())
     assert dict(united.features("halek")) == {"POS:NOUN": 1.0, "Size:Log": 0.5}
     assert dict(lexicon.features("halek")) == {"POS:NOUN": 1.0}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairseq_llrnn.cli.prior import background as prior_background
 from fairseq_llrnn.cli.prior import guessing as prior_guessing
+from fairseq_llrnn.cli.prior import language as prior_language
 from fairseq_llrnn.cli.prior import model as prior_model
 from fairseq_llrnn.cli.prior import morphemes as prior_morphemes
 from fairseq_llrnn.cli.prior import open as prior_open
@@ -59,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lexicons of UniMorph: lemma, form, tags such as N;ACC;PL (TSV, .gz too), as features of the groups that "
         "treebanks have",
     )  # fmt: skip
+    prior_language.add_arguments(sources)
     sources.add_argument(
         "--apertium", metavar="MODE_OR_FILE",
         help="a morphological analyser for the words of --dict, through lt-proc: an installed mode, e.g. fra-cat, or "
@@ -119,8 +121,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     background = parser.add_argument_group("background")
     background.add_argument(
         "--background", metavar="EXPRESSION",
-        help="unigram (default); uniform; a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
-        "n-grams of order N estimated from --count-text; automaton:FILE, a grammar, regular expression or "
+        help="unigram (default); uniform; language or language:CODE, the frequencies of words in the texts of others "
+        "(docs/guides/languages.md); a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, n-grams "
+        "of order N estimated from --count-text; automaton:FILE, a grammar, regular expression or "
         "weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint of "
         "a trained language model; cache:N, the last N words (up to 100,000). Several are combined as in "
         "`automaton:FILE times ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, "
@@ -197,6 +200,8 @@ def options(args: argparse.Namespace) -> PriorOptions:
         conllu=args.conllu,
         lexicon=args.lexicon,
         unimorph=args.unimorph,
+        language=args.language,
+        lemma_floor=prior_language.floor(args),
         values=args.values,
         apertium=args.apertium,
         patterns=args.patterns,
@@ -228,7 +233,14 @@ def _refuse_beside_softmax(args: argparse.Namespace) -> None:
         *("conllu", "lexicon", "unimorph", "values", "apertium", "count_text", "keep_case", "lower", "features"),
         *("input_features", "top_words", "identity_floor", "input_top_words", "patterns", "shapes"),
         *("suffixes", "guess", "background", "smoothing", "pseudo_count", *prior_morphemes.NAMES),
-        *("pieces", *prior_background.NAMES, *prior_model.NAMES, *prior_source.NAMES, *prior_open.NAMES),
+        *(
+            "pieces",
+            *prior_background.NAMES,
+            *prior_model.NAMES,
+            *prior_source.NAMES,
+            *prior_open.NAMES,
+            *prior_language.NAMES,
+        ),
     )
     for name in others:
         if getattr(args, name) not in (None, False, []):
@@ -247,7 +259,7 @@ def _print_table(built: Built, evidence: dict[str, int], out: str, seconds: floa
         print(f"{name:<{width}}  {value:>10,}")
     print(f"{'… their part of the text':<{width}}  {shared.tokens:>10.1%}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
-    for line in prior_guessing.lines(built.completed):
+    for line in (*prior_language.lines(built.gathered), *prior_guessing.lines(built.completed)):
         print(line)
     if evidence:
         print(f"evidence among the source words: {kinds_text(evidence)}")

@@ -5,6 +5,7 @@ from fairseq_llrnn.prior.parts.cache import CachePart
 from fairseq_llrnn.prior.parts.copied_words import CopiedWordsPart
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
+from fairseq_llrnn.prior.parts.languages import LanguagesPart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
@@ -16,6 +17,7 @@ __all__ = [
     "CopiedWordsPart",
     "EvidencePart",
     "GuessesPart",
+    "LanguagesPart",
     "LexicalPart",
     "ModelPart",
     "OpenVocabularyPart",

