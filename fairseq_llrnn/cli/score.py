@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
         return _print(args, merged(args.merge), was_open(args.merge[0]))
     need_fairseq()
+    from fairseq_llrnn.evaluation.text_case import CapitalWords
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
@@ -82,7 +83,14 @@ def run(args: argparse.Namespace) -> int:
         )
     scorer.opened = args.open
     if args.shard is None:
-        return _print(args, scorer.lines(stdin_lines()), args.open)
+        capitals = CapitalWords(scorer.dictionary.symbols)
+        status = _print(args, capitals.watch(scorer.lines(stdin_lines())), args.open)
+        if capitals.count:
+            note(
+                f"{many(capitals.count, 'unknown word')} with capitals, such as {capitals.example!r}, which the model "
+                "knows in lower case only: lower-case the text, as the training text was"
+            )
+        return status
     _write_part(args, scorer)
     return 0
 

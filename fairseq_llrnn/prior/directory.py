@@ -121,7 +121,7 @@ def unsound(directory: Path) -> Iterator[None]:
         raise PriorError(f"{directory}: {error}; {REBUILD}") from None
 
 
-def check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, option: str) -> None:
+def check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, advice: str) -> None:
     """Raise PriorError, with the first difference, unless the symbols of a dictionary are the prior's `own`."""
     if tuple(symbols) == tuple(own):
         return
@@ -132,7 +132,7 @@ def check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, opti
     expected = own[difference] if difference < len(own) else "nothing"
     raise PriorError(
         f"{problem}: sizes {len(own)} and {len(symbols)}, first difference at index {difference} "
-        f"({expected!r} in the prior, {found!r} in the dictionary); {REBUILD} {option}"
+        f"({expected!r} in the prior, {found!r} in the dictionary); {advice}"
     )
 
 

@@ -186,17 +186,21 @@ class Prior:
             counts |= more if name == part.kind else {f"{size} of {name}": number for size, number in more.items()}
         return counts
 
-    def check_dictionary(self, symbols: Sequence[str], where: str) -> None:
-        """Raise PriorError unless the prior was made for exactly these symbols in this order."""
-        problem = f"the prior was made for another dictionary than {where}"
-        check_symbols(symbols, self.symbols, problem, f"--dict {where}")
+    def check_dictionary(self, symbols: Sequence[str], where: str, advice: str | None = None) -> None:
+        """Raise PriorError unless the prior was made for exactly these symbols in this order.
 
-    def check_source_dictionary(self, symbols: Sequence[str], where: str) -> None:
-        """Raise PriorError where the prior knows of other source words than these, in this order."""
+        Args:
+            advice: what helps, where it is not to build the prior again.
+        """
+        problem = f"the prior was made for another dictionary than {where}"
+        check_symbols(symbols, self.symbols, problem, advice or f"{REBUILD} --dict {where}")
+
+    def check_source_dictionary(self, symbols: Sequence[str], where: str, advice: str | None = None) -> None:
+        """The same for the source words that the prior knows, if it knows any."""
         part = next((part for part in self.parts if part.knows_source), None)
         if part is not None:
             problem = f"the prior's {part.called} made for another source dictionary than {where}"
-            check_symbols(symbols, self.source_symbols, problem, part.source_option(where))
+            check_symbols(symbols, self.source_symbols, problem, advice or f"{REBUILD} {part.source_option(where)}")
 
     # ---- on disk ------------------------------------------------------------------------------------------------
 

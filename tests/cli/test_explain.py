@@ -342,7 +342,9 @@ def test_another_prior(explain: Explain, world: World) -> None:
 
 def test_a_prior_for_another_dictionary(explain: Explain, world: World, tmp_path: Path) -> None:
     (tmp_path / "dict.txt").write_text("le 1\n", encoding="utf-8")
-    assert "the prior was made for another dictionary than" in explain("--data", tmp_path, "le").error
+    error = explain("--data", tmp_path, "le").error
+    assert "the prior was made for another dictionary than" in error
+    assert error.endswith("give the data folder and the prior that it was trained with")
 
 
 # ---- checkpoints that cannot be used --------------------------------------------------------------------------------

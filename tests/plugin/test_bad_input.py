@@ -160,10 +160,11 @@ def test_a_prior_for_another_dictionary(
     shell: Shell, world: World, trained: Path, other_dictionary: Path
 ) -> None:
     arguments = [str(other_dictionary), *world.train_args()[1:]]
-    words = ["another dictionary", str(other_dictionary / "dict.txt"), "sizes 56 and", "first difference at", "--dict"]
-    assert_says(shell.run("fairseq-train", *arguments, code=None), *words)
+    words = ["another dictionary", str(other_dictionary / "dict.txt"), "sizes 56 and", "first difference at"]
+    assert_says(shell.run("fairseq-train", *arguments, code=None), *words, "build it again with `llrnn prior` --dict")
     scored = [str(other_dictionary), *world.task_args()[1:], "--path", trained / "checkpoint_best.pt"]
-    assert_says(shell.run("fairseq-eval-lm", *scored, "--gen-subset", "valid", code=None), *words)
+    done = shell.run("fairseq-eval-lm", *scored, "--gen-subset", "valid", code=None)
+    assert_says(done, *words, "that it was trained with")
 
 
 def test_a_damaged_prior(shell: Shell, world: World, tmp_path: Path) -> None:

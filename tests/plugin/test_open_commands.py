@@ -232,6 +232,12 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     assert sum(parts) == pytest.approx(scored["bits"]) and min(parts) > 0
     closed = shell.run("llrnn", "score", "--path", model, "--json", stdin="le chat xyzzy voit Zoé\n")
     assert json.loads(closed.out)["spelling_bits"] == 0 and "scored as <unk>" in closed.err
+    assert "capitals" not in closed.err  # zoé is no word of the dictionary either
+    capitals = shell.run("llrnn", "score", "--path", model, stdin="Le chat xyzzy VOIT Zoé\n").err
+    assert (
+        "note: 2 unknown words with capitals, such as 'Le', which the model knows in lower case only: lower-case the "
+        "text, as the training text was\n"
+    ) in capitals
     table = shell.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
     assert "which one it is" in table and table.splitlines()[-1].startswith("bits per character")
 

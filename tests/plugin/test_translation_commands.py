@@ -203,6 +203,7 @@ def test_the_prior_must_be_of_the_target(shell: Shell, translation: TranslationW
     swapped = [*arguments, "--source-lang", "tgt", "--target-lang", "src"]
     result = shell.run("fairseq-train", *swapped, code=None)
     assert result.code != 0 and "the prior was made for another dictionary" in result.err + result.out
+    assert "build it again with `llrnn prior` --dict" in result.err
     of_stock = [w if w != "llrnn_translation" else "translation" for w in arguments]
     stock = shell.run("fairseq-train", *of_stock, code=None)
     assert stock.code != 0

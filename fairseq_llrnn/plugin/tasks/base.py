@@ -82,8 +82,23 @@ def load_task_prior(cfg: Any, dictionary: Dictionary, dictionary_file: str) -> P
     if cfg.prior is None and model is not None and not os.path.isfile(os.path.join(folder, JSON_FILE)):
         folder = prior_of_model(model, data)
     loaded = Prior.load(folder, load_general_model)
-    loaded.check_dictionary(dictionary.symbols, os.path.join(data_folder(data), dictionary_file))
+    where = os.path.join(data_folder(data), dictionary_file)
+    loaded.check_dictionary(dictionary.symbols, where, dictionary_advice(cfg))
     return loaded
+
+
+def dictionary_advice(cfg: Any) -> str | None:
+    """What helps where a dictionary is not the prior's and the model is trained already; None in training.
+
+    Args:
+        cfg: the task's options.
+    """
+    if not in_safe_loading() and _model_path(cfg) is None:
+        return None
+    return (
+        "a model goes with the dictionary and the prior of its training: give the data folder and the prior that it "
+        "was trained with"
+    )
 
 
 def _model_path(cfg: Any) -> str | None:

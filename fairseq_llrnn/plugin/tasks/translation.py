@@ -33,6 +33,7 @@ from fairseq_llrnn.plugin.tasks.base import (
     PriorConfig,
     PriorTask,
     criterion_name,
+    dictionary_advice,
     load_task_prior,
     named_experts,
     named_split,
@@ -111,7 +112,7 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         check_folders(cfg.data, [f"dict.{language}.txt" for language in (cfg.source_lang, cfg.target_lang)])
         task.prior = load_task_prior(cfg, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
-        task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file)
+        task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file, dictionary_advice(cfg))
         task.source_prior = None if cfg.source_prior is None else load_source_prior(cfg.source_prior, task)
         opened = open_table(task.prior)
         if task.prior.find(EvidencePart) is not None:
