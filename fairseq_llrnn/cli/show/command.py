@@ -1,4 +1,4 @@
-"""`llrnn show`: what a prior knows, as a whole or about single words. Needs neither model nor fairseq."""
+"""`llrnn show`: what a prior knows, as a whole or about single words. Only --neighbours needs a model."""
 
 import argparse
 import difflib
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fairseq_llrnn.cli.show import background as show_background
+from fairseq_llrnn.cli.show import neighbours as show_neighbours
 from fairseq_llrnn.cli.show.source import source_word, source_word_text
 from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, note, percent, printable, probability
 from fairseq_llrnn.errors import OptionError
@@ -28,6 +29,7 @@ HELP = "look into a prior: its features, signatures and background, or what it k
 EXAMPLES = (
     "llrnn show data-bin/prior",
     "llrnn show data-bin/prior le la --json",
+    "llrnn show --neighbours le --path checkpoints/checkpoint_best.pt",
 )
 
 LARGEST_SHOWN = 8
@@ -36,18 +38,23 @@ MEMBERS_SHOWN = 8
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_argument_group("what is shown")
-    asked.add_argument("prior", metavar="PRIOR", help="directory that `llrnn prior` wrote")
+    asked.add_argument("prior", nargs="?", metavar="PRIOR", help="directory that `llrnn prior` wrote")
     asked.add_argument("words", nargs="*", metavar="WORD", help="words to look up (default: a summary of the prior)")
     asked.add_argument(
         "--source", action="append", default=[], metavar="WORD",
         help="a word of the source language: its translations, best first (the prior needs --lexical-translation), and "
         "what it is evidence of (--evidence)",
     )  # fmt: skip
+    show_neighbours.add_arguments(parser)
     results = parser.add_argument_group("results")
     results.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.neighbours or args.path:
+        return show_neighbours.run(args)
+    if args.prior is None:
+        raise OptionError("expected PRIOR, the folder of a prior, or --neighbours WORD with --path FILE, found neither")
     view = PriorView.of(Prior.load(args.prior))
     if args.words or args.source:
         # all of them before the first is printed: an error must not come after half an answer

@@ -68,8 +68,9 @@ class LanguageModelExplainer(Explainer):
 
     @torch.inference_mode()
     def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
-        tokens = known_words(encode(self.task.dictionary, words), self.task.dictionary)
-        previous = tokens.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
+        read = encode(self.task.dictionary, words)
+        tokens = known_words(read, self.task.dictionary)
+        previous = read.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
         _, extra = self.model.decoder.extract_features(previous)
         return self.model.decoder.head.explain_batch(extra["batch"], tokens, top)
 

@@ -1,0 +1,60 @@
+"""`llrnn show --neighbours`: the words that a trained model reads like a word (Jernite 2018, Table 2.6)."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.tables import labelled, note, printable
+from fairseq_llrnn.cli.with_fairseq import need_fairseq
+from fairseq_llrnn.errors import OptionError
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.head.neighbours import Neighbours
+
+SHOWN = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    trained = parser.add_argument_group("what a trained model reads (needs fairseq)")
+    trained.add_argument(
+        "--neighbours", action="append", default=[], metavar="WORD",
+        help="the words whose vectors are nearest to that of WORD, which need not be in the dictionary if the model "
+        "reads characters: before and after the highway layers",
+    )  # fmt: skip
+    trained.add_argument("--path", metavar="FILE", help="checkpoint of a model of ours")
+    trained.add_argument(
+        "--data", metavar="DIR", help="data folder of the model (default: the one the checkpoint was trained with)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """args: with --neighbours, or --path."""
+    if not (args.neighbours and args.path):
+        there, missing = ("--neighbours", "--path FILE") if args.neighbours else ("--path", "--neighbours WORD")
+        raise OptionError(f"{there}: it needs {missing}, found none; give both")
+    if args.words or args.source:
+        raise OptionError("--neighbours: expected no words to look up in the prior beside it; ask one after the other")
+    need_fairseq()
+    from fairseq_llrnn.head.neighbours import FEATURES, as_json, neighbours
+    from fairseq_llrnn.plugin.compat.loading import Places
+    from fairseq_llrnn.plugin.scoring.word_vectors import load_head
+
+    head = load_head(args.path, Places(args.data, args.prior))
+    symbols = set(head.prior.symbols)
+    found = [(word, word in symbols, neighbours(head, word, SHOWN)) for word in args.neighbours]
+    if any([kind.kind for kind in kinds] == [FEATURES] for _, _, kinds in found):
+        note("this model reads words by their features; words with the same features have the same vector")
+    if args.json:
+        result = {"path": args.path, "words": [as_json(*one) for one in found]}
+        print(json.dumps(result, ensure_ascii=False))
+    else:
+        print("\n\n".join(_text(*one) for one in found))
+    return 0
+
+
+def _text(word: str, known: bool, found: "list[Neighbours]") -> str:
+    lines = [printable(word) + ("" if known else "   (not in the dictionary)")]
+    for kind in found:
+        items = [f"{printable(neighbour)} {cosine:.2f}" for neighbour, cosine in kind.words]
+        lines.append(labelled(kind.kind, items or ["none"], label_width=15))
+    return "\n".join(lines)

@@ -1,0 +1,86 @@
+"""Words whose vectors point where a word's does: nearest neighbours by cosine (Jernite 2018, Table 2.6).
+
+Sizes: V words, D width of the vectors, k neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS
+from fairseq_llrnn.head.input import HeadInput
+
+BEFORE, AFTER, FEATURES = "before highway", "after highway", "features"
+AT_ONCE = 4096  # words whose characters are read together
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The nearest words of one word among vectors of one kind."""
+
+    kind: str  # BEFORE, AFTER or FEATURES
+    words: list[tuple[str, float]]  # with their cosines, the nearest first
+
+
+def nearest(vector: Tensor, rows: Tensor, possible: Tensor, k: int) -> list[tuple[int, float]]:
+    """The k rows (V, D) of those that are possible (V,) whose cosine with a vector (D,) is highest, with it."""
+    cosines = torch.nn.functional.cosine_similarity(rows.double(), vector.double().unsqueeze(0), dim=1)
+    best = cosines.masked_fill(~possible, -torch.inf).topk(min(k, int(possible.sum())))
+    return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
+
+
+@torch.no_grad()
+def neighbours(head: HeadInput, word: str, k: int) -> list[Neighbours]:
+    """The nearest words of the dictionary by what a network reads, of each kind that the head has.
+
+    A word outside the dictionary has characters, but no features of its own.
+
+    Raises:
+        OptionError: no word; a head that embeds nothing; features only, and a word that the dictionary lacks.
+    """
+    if word.split() != [word]:
+        raise OptionError(f"--neighbours {word!r}: expected one word without blanks; give one")
+    symbols = head.prior.symbols
+    known = symbols.index(word) if word in symbols else None
+    if known is not None and known < len(SPECIALS):
+        raise OptionError(f"--neighbours {word}: expected a word, found a special symbol; give a word")
+    ordinary = [i >= len(SPECIALS) and not PADDING_ENTRY.fullmatch(symbol) for i, symbol in enumerate(symbols)]
+    possible = torch.tensor([is_word and i != known for i, is_word in enumerate(ordinary)])
+    found: list[Neighbours] = []
+
+    def add(kind: str, vector: Tensor, rows: Tensor) -> None:
+        best = nearest(vector, rows, possible.to(rows.device), k)
+        found.append(Neighbours(kind, [(symbols[i], cosine) for i, cosine in best]))
+
+    if head.characters is not None:
+        for kind, before in ((BEFORE, True), (AFTER, False)):
+            parts = [
+                head.characters.vectors_of(symbols[start : start + AT_ONCE], before)
+                for start in range(0, len(symbols), AT_ONCE)
+            ]
+            add(kind, head.characters.vectors_of([word], before)[0], torch.cat(parts))
+    if head.embedding is not None and (known is not None or not found):
+        if known is None:
+            raise OptionError(
+                f"--neighbours {word}: expected a word of the dictionary, since this model reads features only, found "
+                "none; give another word, or train with --input-characters cnn"
+            )
+        rows = head.embedding.table()[head.embedding.class_of[: len(symbols)]]  # shape: (V, D)
+        add(FEATURES, rows[known], rows)
+    if not found:
+        raise OptionError(
+            "--neighbours: expected a model that reads features or characters, found one with a table of words of its "
+            "own; train it with --feature-input or --input-characters cnn"
+        )
+    return found
+
+
+def as_json(word: str, known: bool, found: Sequence[Neighbours]) -> dict[str, object]:
+    """One word's neighbours as `llrnn show --json` prints them."""
+    kinds = {kind.kind: [{"word": neighbour, "cosine": cosine} for neighbour, cosine in kind.words] for kind in found}
+    return {"word": word, "known": known, "neighbours": kinds}

@@ -1,0 +1,73 @@
+"""Nearest neighbours of a word: the definition, by loops; words seen or not; what has no neighbours is said."""
+
+import math
+
+import pytest
+import torch
+from small_priors import SYMBOLS, make_prior
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.head.neighbours import AFTER, BEFORE, FEATURES, nearest, neighbours
+from fairseq_llrnn.networks.characters import CharacterOptions
+
+OPTIONS = CharacterOptions(4, ((1, 3), (2, 5)))
+
+
+def make_head(**options: object) -> LogLinearHead:
+    torch.manual_seed(1)
+    return LogLinearHead(make_prior(), 5, **options).eval()  # type: ignore[arg-type]
+
+
+def cosine(one: torch.Tensor, other: torch.Tensor) -> float:
+    dot = sum(a * b for a, b in zip(one.tolist(), other.tolist(), strict=True))
+    return dot / math.sqrt(sum(a * a for a in one.tolist()) * sum(b * b for b in other.tolist()))
+
+
+def test_the_nearest_rows() -> None:
+    torch.manual_seed(2)
+    rows, vector, possible = torch.randn(9, 4), torch.randn(4), torch.tensor([True] * 7 + [False] * 2)
+    expected = sorted(((i, cosine(rows[i], vector)) for i in range(7)), key=lambda pair: -pair[1])
+    found = nearest(vector, rows, possible, 3)
+    assert [i for i, _ in found] == [i for i, _ in expected[:3]]
+    assert [c for _, c in found] == pytest.approx([c for _, c in expected[:3]], abs=1e-6)
+    assert len(nearest(vector, rows, possible, 20)) == 7
+
+
+@pytest.mark.parametrize("word", ["chat", "chatte"])
+def test_by_characters_before_and_after_the_highway(word: str) -> None:
+    head = make_head(characters=OPTIONS)
+    assert head.characters is not None
+    found = neighbours(head, word, 3)
+    assert [kind.kind for kind in found] == [BEFORE, AFTER]
+    for kind, before in zip(found, (True, False), strict=True):
+        vectors = {w: head.characters.vectors_of([w], before)[0] for w in (*SYMBOLS[4:], word)}
+        expected = {w: cosine(vectors[w], vectors[word]) for w in SYMBOLS[4:] if w != word}
+        assert dict(kind.words) == pytest.approx({w: expected[w] for w, _ in kind.words}, abs=1e-5)
+        assert min(c for _, c in kind.words) >= max(c for w, c in expected.items() if w not in dict(kind.words)) - 1e-6
+
+
+def test_by_features_words_with_the_same_ones_are_the_same() -> None:
+    [found] = neighbours(make_head(embed_size=6), "vache", 2)
+    assert found.kind == FEATURES
+    assert {word for word, c in found.words if c == pytest.approx(1.0)} == {"fenêtre", "maison"}
+    both = neighbours(make_head(embed_size=6, characters=OPTIONS), "vache", 2)
+    assert [kind.kind for kind in both] == [BEFORE, AFTER, FEATURES]
+    unseen = neighbours(make_head(embed_size=6, characters=OPTIONS), "vachette", 2)
+    assert [kind.kind for kind in unseen] == [BEFORE, AFTER]
+
+
+@pytest.mark.parametrize(
+    ("options", "word", "said"),
+    [
+        ({"characters": OPTIONS}, "", "--neighbours '': expected one word without blanks"),
+        ({"characters": OPTIONS}, "le chat", "expected one word without blanks"),
+        ({"characters": OPTIONS}, "<unk>", "--neighbours <unk>: expected a word, found a special symbol"),
+        ({"embed_size": 6}, "chatte", "expected a word of the dictionary, since this model reads features only"),
+        ({}, "chat", "expected a model that reads features or characters, found one with a table of words"),
+    ],
+)
+def test_what_has_no_neighbours(options: dict[str, object], word: str, said: str) -> None:
+    with pytest.raises(OptionError, match="--neighbours") as error:
+        neighbours(make_head(**options), word, 2)
+    assert said in str(error.value)
