@@ -15,6 +15,7 @@ from shell import Shell, run_script, script
 from small_corpus import Done, without_places
 from tiny_world import World
 
+from fairseq_llrnn.cli.explain.text import LEGEND
 from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.prior.prior import Prior
 
@@ -105,8 +106,8 @@ def test_the_parts_of_a_probability(explain: Explain, world: World) -> None:
 
 def test_the_table(explain: Explain) -> None:
     done = explain("--top", 3, SENTENCE)
-    assert (done.code, done.err) == (0, "")
-    lines = done.out.splitlines()
+    assert (done.code, done.err) == (0, "") and done.out.endswith(f"\n\n{LEGEND}\n")
+    lines = done.out.removesuffix(f"\n\n{LEGEND}\n").splitlines()
     assert lines[0].split() == ["word", "p", "nats", "rank", "background", "log", "p/b"]
     rows = [line.split() for line in lines[1:-2] if not line.startswith(" ")]
     assert [row[0] for row in rows] == [*SENTENCE.split(), "</s>"]
@@ -149,7 +150,7 @@ def test_several_sentences_and_their_sum(explain: Explain) -> None:
     nats = sum(s["nats_per_word"] for s in sentences) / 4
     assert done.out.endswith(
         f"\nall 4 sentences: 12 words and 4 ends of sentence: {nats:.4f} nats per word, "
-        f"perplexity {math.exp(nats):.2f}\n"
+        f"perplexity {math.exp(nats):.2f}\n\n{LEGEND}\n"
     )
 
 
@@ -213,7 +214,7 @@ def test_a_word_that_the_background_forbids(
     (row,) = (line.split() for line in done.out.splitlines() if line.startswith("mer "))
     possible = len(rows)
     assert row == ["mer", "0", "inf", str(possible + 1), "0", "forbidden"]
-    assert done.out.endswith("inf nats per word, perplexity infinite\n")
+    assert done.out.endswith(f"inf nats per word, perplexity infinite\n\n{LEGEND}\n")
     (sentence,) = objects(explain("--json", "--prior", out, SENTENCE, path=path))
     mer = sentence["words"][5]
     assert (mer["p"], mer["nats"], mer["background"]) == (0.0, None, 0.0)

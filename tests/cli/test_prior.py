@@ -210,7 +210,7 @@ def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) 
     done = llrnn("prior", "--dict", dictionary, "--count-text", text, "--top-words", 3, "--out", corpus.out)
     figures = dict(line.rsplit(None, 1) for line in done.out.splitlines()[:-1])
     assert figures["words that share a signature"] == "2"
-    assert figures["… their part of the text"] == "25.0%"
+    assert figures["… as a share of the text"] == "25.0%"
 
 
 def test_feature_groups(built: Built) -> None:
@@ -505,8 +505,9 @@ def test_weights_without_mass(build: Build, corpus: Corpus, text: str) -> None:
 
 def test_a_background_that_is_neither_kind_nor_file(build: Build) -> None:
     assert build("--background", "unigramm").error == (
-        "--background unigramm: expected unigram, uniform, ngram:FILE, ngram:N, automaton:FILE, model:FILE, cache:N "
-        "or the path of a TSV file with `word<TAB>weight` rows, found no such file; check the spelling"
+        "--background unigramm: expected unigram, uniform, language:CODE, ngram:FILE, ngram:N, automaton:FILE, "
+        "model:FILE, cache:N or the path of a TSV file with `word<TAB>weight` rows, found no such file; check the "
+        "spelling"
     )
 
 

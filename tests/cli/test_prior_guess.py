@@ -25,12 +25,13 @@ def build(corpus: Corpus, llrnn: Llrnn) -> Build:
 def test_it_says_what_was_guessed_and_how_well(build: Build, corpus: Corpus) -> None:
     done = build()
     assert (done.code, done.err) == (0, "")
-    coverage, others, guesses, accuracy = done.out.splitlines()[-5:-1]
-    assert coverage == "lexicon: has 11 of 11 words of the counted text (100.0%)"
-    assert others == "lexicon: has 0 of 1 words that this text lacks (0.0%)"
-    assert guesses.startswith("guessed: the features of 4 words, 3 of which the lexicon has: words that the text ")
-    assert accuracy.startswith("guesses of rare words, as if they were new: ")
-    assert "% of whole analyses are right; POS " in accuracy
+    coverage, others, guesses, crossed, accuracy = done.out.splitlines()[-6:-1]
+    assert coverage == "lexicon: knows 11 of 11 words of the counted text (100.0%)"
+    assert others == "lexicon: knows 0 of 1 words that are not in it (0.0%)"
+    assert guesses == "guessed: features of 4 words; the lexicon does not know 1 of them"
+    assert crossed == "guessed: the other 3 occur once in the text; so training sees as many guesses as a new text has"
+    assert accuracy.startswith("test of the guesses on rare words of the lexicon: all features right ")
+    assert "%; POS " in accuracy
     part = Prior.load(corpus.out).find(GuessesPart)
     assert part is not None and len(part.words) == 4
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.explain.text import Source, as_json, as_table, totals
+from fairseq_llrnn.cli.explain.text import LEGEND, Source, as_json, as_table, totals
 from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
@@ -108,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError("expected a sentence, found none on stdin; give one sentence a line")
     if number > 1 and not args.json:
         print(f"\nall {number:,} sentences: {totals(tokens, total, number)}")
+    if not args.json:
+        print(f"\n{LEGEND}")
     return 0
 
 

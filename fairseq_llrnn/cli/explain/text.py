@@ -16,6 +16,10 @@ END = "</s>"
 WORD_WIDTH = 34
 HEADER = f"{'word':<{WORD_WIDTH}} {'p':>9} {'nats':>7} {'rank':>8} {'background':>12} {'log p/b':>9}"
 
+LEGEND = """p: probability of the word. nats: -log p. rank: 1 for the most probable word.
+background: the word's weight b before the network. log p/b: what the network adds.
+More: llrnn explain --help"""
+
 
 @dataclass(frozen=True)
 class Source:

@@ -257,7 +257,7 @@ def _print_table(built: Built, evidence: dict[str, int], out: str, seconds: floa
     width = max(len(name) for name in counts)
     for name, value in counts.items():
         print(f"{name:<{width}}  {value:>10,}")
-    print(f"{'… their part of the text':<{width}}  {shared.tokens:>10.1%}")
+    print(f"{'… as a share of the text':<{width}}  {shared.tokens:>10.1%}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
     for line in (*prior_language.lines(built.gathered), *prior_guessing.lines(built.completed)):
         print(line)

@@ -23,23 +23,25 @@ def lines(completed: Completed) -> list[str]:
     if not len(completed.lexicon):
         return []
     said = [
-        f"lexicon: has {part:,} of {every:,} words {what} ({part / every:.1%})"
-        for (part, every), what in ((coverage.text, "of the counted text"), (coverage.others, "that this text lacks"))
+        f"lexicon: knows {part:,} of {every:,} words {what} ({part / every:.1%})"
+        for (part, every), what in ((coverage.text, "of the counted text"), (coverage.others, "that are not in it"))
         if every
     ]
     if not completed.guessed.any():
         return [*said, f"guessed: the features of {completed.added:,} words"] if completed.added else said
     many = int(completed.guessed.sum())
-    said.append(
-        f"guessed: the features of {many:,} words, {completed.crossed:,} of which the lexicon has: words that the text "
-        "shows once, so that training meets guesses as often as a new text"
-    )
+    said.append(f"guessed: features of {many:,} words; the lexicon does not know {many - completed.crossed:,} of them")
+    if completed.crossed:
+        said.append(
+            f"guessed: the other {completed.crossed:,} occur once in the text; so training sees as many guesses "
+            "as a new text has"
+        )
     if completed.accuracy:
         groups = sorted(((name, share) for name, share in completed.accuracy.items() if name != WHOLE), key=_lowest)
         shown = ", ".join(f"{name} {share:.0%}" for name, share in groups[:GROUPS_SHOWN])
         more = ", …" if len(groups) > GROUPS_SHOWN else ""
         said.append(
-            f"guesses of rare words, as if they were new: {completed.accuracy[WHOLE]:.0%} of whole analyses are right; "
+            f"test of the guesses on rare words of the lexicon: all features right {completed.accuracy[WHOLE]:.0%}; "
             f"{shown}{more}"
         )
     return said
