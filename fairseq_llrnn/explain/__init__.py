@@ -4,4 +4,5 @@
     source.py       the words of the source that count
     slots.py        evidence slots
     experts.py      gates and values of experts
+    computation_picture.py  how much was computed at each token, as a picture
 """

@@ -54,6 +54,7 @@ class Explanation:
     slot: OfferedSlot | None = None  # the one that the token is
     experts: tuple[Contribution, ...] | None = None  # their parts of the score; None: the model has none
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
+    computation: float | None = None  # share m of the dimensions computed to read it; None: all, or nothing reads it
 
 
 @torch.inference_mode()

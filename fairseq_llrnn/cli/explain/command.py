@@ -5,6 +5,7 @@ import difflib
 import json
 import math
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.explain.text import LEGEND, Source, as_json, as_table, totals
@@ -13,6 +14,7 @@ from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.explain.computation_picture import ReadSentence, draw_computation, need_matplotlib
 from fairseq_llrnn.prior.parts import AutomatonPart, EvidencePart
 
 if TYPE_CHECKING:
@@ -48,12 +50,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     results = parser.add_argument_group("results")
     results.add_argument("--top", type=int, default=5, metavar="N", help="predictions and features shown (default: 5)")
+    results.add_argument(
+        "--computation", metavar="FILE.png",
+        help="of a model with --cell vcgru or vcrnn: also draw what share of its dimensions it computed to read each "
+        "word, which the table has as `computes` (needs matplotlib)",
+    )  # fmt: skip
     results.add_argument("--json", action="store_true", help="print one JSON object a line, one line a sentence")
     parser.add_argument_group(
         "how to read the table",
         "log p/b is what the network adds to the background b: the weights of the word's features (`its features`) and "
         "-log Z (`normaliser`, the same for every word) sum to it. `expected`: how likely the next word has a feature, "
         "by the background → by the model, where they differ most. `strongest`: the largest weights of all features. "
+        "`computes`: the share of its dimensions that a network of variable computation computed as it read the word. "
         "Background:Power, among `its features`, is what a learned temperature adds.",
     )
     parser.add_argument_group(
@@ -76,6 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise OptionError(f"--top {args.top}: expected a number of at least 1")
+    if args.computation is not None:
+        _check_picture(args.computation)
     if args.source is not None:
         _check_sentence(args.source, "--source: expected a sentence, found an empty one; give the words to translate")
     for sentence in args.sentences:
@@ -88,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
     source = _source(args, loaded)
     offered = "" if source is None or loaded.task.prior.find(EvidencePart) is None else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0
+    read = list[ReadSentence]()
     for words, header in _targets(args, loaded, source):
         explained = loaded.explain(words, args.top, source.words if source else None)
         symbols = loaded.task.target_dictionary.symbols
@@ -103,6 +114,8 @@ def run(args: argparse.Namespace) -> int:
             print(("\n" if number else "") + (f"{header}\n\n" if header else "") + table, flush=True)
         number += 1
         tokens += len(explained)
+        if args.computation is not None:
+            read.append(_computed(args, words, explained))
         total -= math.fsum(e.log_prob for e in explained)
     if not number:
         raise OptionError("expected a sentence, found none on stdin; give one sentence a line")
@@ -110,7 +123,30 @@ def run(args: argparse.Namespace) -> int:
         print(f"\nall {number:,} sentences: {totals(tokens, total, number)}")
     if not args.json:
         print(f"\n{LEGEND}")
+    if any(sentence.tokens for sentence in read):
+        draw_computation(read, Path(args.computation))
     return 0
+
+
+def _check_picture(path: str) -> None:
+    """Before the model is loaded, which takes a while."""
+    if Path(path).suffix.lower() != ".png":
+        raise OptionError(f"--computation {path}: expected the name of a PNG; let it end in .png")
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise OptionError(f"--computation {path}: expected a folder {folder}, found none; make it first")
+    need_matplotlib()
+
+
+def _computed(args: argparse.Namespace, words: Sequence[str], explained: Sequence["Explanation"]) -> ReadSentence:
+    """What was computed for each word. Raises OptionError for a model that always computes everything."""
+    shares = [e.computation for e in explained[: len(words)] if e.computation is not None]
+    if len(shares) < len(words):
+        raise OptionError(
+            f"--computation: expected a model of --cell vcgru or vcrnn, found {args.path}, which computes everything "
+            "for every word; leave it out"
+        )
+    return ReadSentence(words, shares)
 
 
 def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:

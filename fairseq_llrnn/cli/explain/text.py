@@ -78,6 +78,8 @@ def as_table(
         rest = math.fsum(value for _, value in e.own_features[top:])
         if len(e.own_features) > top:
             own.append(f"{rest:+.2f} in {len(e.own_features) - top} more")
+        if e.computation is not None:
+            lines.append(labelled("computes", [f"{e.computation:.2f} of its dimensions to read it"]))
         lines.append(labelled("predicted", (f"{printable(w)} {probability(math.exp(v))}" for w, v in e.predictions)))
         if e.expected:
             changes = (f"{printable(n)} {probability(b)}→{probability(p)}" for n, b, p in e.expected)
@@ -115,6 +117,7 @@ def as_json(
                 **_source_facts(e, source),
                 **_slot_facts(e, source),
                 **({} if e.experts is None else {"experts": [asdict(one) for one in e.experts]}),
+                **({} if e.computation is None else {"computation": e.computation}),
             }
             for word, e in zip([*words, None], explained, strict=True)
         ],

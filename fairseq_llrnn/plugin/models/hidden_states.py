@@ -14,6 +14,8 @@ from fairseq_llrnn.networks.cells import equivalent_rnn
 from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import Run
 
+COMPUTATION = "computation"  # the name of the share m of the dimensions
+
 
 @dataclass(frozen=True)
 class Term:
@@ -42,7 +44,7 @@ def computation_terms(run: Run, num_layers: int, target: ComputationTarget | Non
     if run.shares is None or run.multiplications is None:
         return []
     terms = [
-        Term("computation", run.shares.detach().mean(-1)),
+        Term(COMPUTATION, run.shares.detach().mean(-1)),
         Term("rnn_dimension", run.multiplications * equivalent_rnn(1, num_layers) ** 2, squares=True),
     ]
     if target is not None:

@@ -29,6 +29,7 @@ from fairseq_llrnn.plugin.compat.loading import (
     take_places,
 )
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.models.hidden_states import COMPUTATION
 from fairseq_llrnn.plugin.models.llrnn_lm import LLRNNLanguageModel
 from fairseq_llrnn.plugin.models.llrnn_lstm import LLRNNLSTMModel
 from fairseq_llrnn.plugin.models.llrnn_transformer import LLRNNTransformerModel
@@ -72,7 +73,7 @@ class LanguageModelExplainer(Explainer):
         tokens = known_words(read, self.task.dictionary)
         previous = read.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
         _, extra = self.model.decoder.extract_features(previous)
-        return self.model.decoder.head.explain_batch(extra["batch"], tokens, top)
+        return with_computation(self.model.decoder.head.explain_batch(extra["batch"], tokens, top), extra)
 
 
 class TranslationExplainer(Explainer):
@@ -123,7 +124,7 @@ class TranslationExplainer(Explainer):
             tokens = known_words(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         _, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
-        explained = decoder.head.explain_batch(extra["batch"], tokens, top)
+        explained = with_computation(decoder.head.explain_batch(extra["batch"], tokens, top), extra)
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
         known_source = known_words(read, self.task.source_dictionary)
@@ -143,6 +144,15 @@ class TranslationExplainer(Explainer):
         """Positions of the source (0) or of the target (1) that the model has."""
         limits: tuple[int, int] = utils.resolve_max_positions(self.task.max_positions(), self.model.max_positions())
         return limits[side]
+
+
+def with_computation(explained: list[Explanation], extra: dict[str, Any]) -> list[Explanation]:
+    """With the share of the dimensions that was computed to read each word: one step later than to predict it."""
+    of_steps = next((term.values[0] for term in extra["terms"] if term.name == COMPUTATION), None)
+    if of_steps is None:
+        return explained
+    shares = [*of_steps[1:].tolist(), None]  # nothing reads the end
+    return [replace(e, computation=share) for e, share in zip(explained, shares, strict=True)]
 
 
 def _as_batch(source: Tensor) -> dict[str, Tensor]:

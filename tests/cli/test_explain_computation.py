@@ -1,0 +1,75 @@
+"""`llrnn explain` of a model with variable computation: numbers, a picture, one line for what is wrong."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from shell import Shell, run_script, script
+from tiny_world import World
+
+from fairseq_llrnn.explain.computation_picture import LINE, ReadSentence, draw_computation, lines_of
+from fairseq_llrnn.plugin.scoring.explainer import load_explainer
+
+SENTENCE = "le chat vert voit la mer"
+PNG = b"\x89PNG\r\n"
+
+
+@pytest.fixture(scope="module")
+def variable(shell: Shell, world: World) -> Path:
+    place = world.place / "cli-variable"
+    options = ("--cell", "vcgru", "--vc-sharpen-updates", 5, "--max-epoch", 1)
+    shell.run("fairseq-train", *world.train_args(save_dir=place), *options)
+    return place / "checkpoint_best.pt"
+
+
+def test_the_share_is_that_of_reading_the_word(shell: Shell, variable: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "m.png"
+    done = shell.run("llrnn", "explain", "--path", variable, "--computation", picture, "--json", SENTENCE)
+    assert picture.read_bytes().startswith(PNG)
+    words = json.loads(done.out)["words"]
+    assert "computation" not in words[-1]  # the end is not read
+    shares = [word["computation"] for word in words[:-1]]
+    explainer = load_explainer(str(variable))
+    decoder, dictionary = explainer.model.decoder, explainer.task.dictionary
+    tokens = torch.tensor([[dictionary.eos(), *map(dictionary.index, SENTENCE.split())]])
+    with torch.no_grad():
+        run = decoder.network.run(decoder.head.embed(tokens))
+    assert shares == pytest.approx(run.shares[0, 1:].mean(-1).tolist())
+
+    table = shell.run("llrnn", "explain", "--path", variable, SENTENCE).out
+    shown = [float(value) for value in re.findall(r"computes +([\d.]+) of its dimensions", table)]
+    assert shown == pytest.approx(shares, abs=0.005)
+
+
+def test_what_is_refused(shell: Shell, variable: Path, checkpoint: Path, tmp_path: Path) -> None:
+    def refused(path: Path, picture: object) -> str:
+        done = shell.run("llrnn", "explain", "--path", path, "--computation", picture, SENTENCE, code=2)
+        assert "Traceback" not in done.err
+        return done.err.strip().splitlines()[-1]
+
+    assert "--computation m.pdf: expected the name of a PNG" in refused(variable, "m.pdf")
+    assert "expected a model of --cell vcgru or vcrnn" in refused(checkpoint, tmp_path / "m.png")
+    assert "none, found none; make it first" in refused(variable, tmp_path / "none" / "m.png")
+    assert not (tmp_path / "m.png").exists()
+
+
+def test_without_matplotlib(shell: Shell, variable: Path, tmp_path: Path) -> None:
+    (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('no matplotlib')\n", encoding="utf-8")
+    hidden = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    command = ("llrnn", "explain", "--path", variable, SENTENCE)
+    done = run_script(script(command[0]), *command[1:], "--computation", tmp_path / "m.png", code=2, variables=hidden)
+    assert "expected the library matplotlib, found none; install it: pip install matplotlib" in done.err
+    assert "Traceback" not in done.err
+    assert "computes" in run_script(script(command[0]), *command[1:], variables=hidden).out
+
+
+def test_long_sentences_take_several_lines_of_the_picture(tmp_path: Path) -> None:
+    tokens = ["$", "▁", "\\"] * LINE
+    sentence = ReadSentence(tokens, [0.5] * len(tokens))
+    lines = lines_of([sentence, ReadSentence([], [])])
+    assert [len(line.tokens) for line in lines] == [LINE, LINE, LINE]
+    draw_computation([sentence], tmp_path / "m.png")
+    assert (tmp_path / "m.png").read_bytes().startswith(PNG)
