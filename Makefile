@@ -49,6 +49,7 @@ bench: setup
 	python scripts/bench_generate.py --quick
 	python scripts/bench_memory.py --quick
 	python scripts/bench_prior.py --quick
+	python scripts/bench_variable_computation.py --quick
 
 torture: setup
 	python scripts/torture.py

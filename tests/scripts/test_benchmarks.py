@@ -158,6 +158,19 @@ def test_prior_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert found["priors"]["unigram"]["seconds"] > 0 and found["priors"]["unigram"]["gib"] > 0.01
 
 
+def test_variable_computation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (module,) = load(SCRIPTS, "bench_variable_computation")
+    for name, value in {"WIDTHS": (8, 16), "TOKENS": 5, "SENTENCES": 2, "QUICK": 0.05}.items():
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(sys, "argv", ["bench", "--quick"])
+    assert module.main() == 0
+    out = capsys.readouterr().out
+    found = json.loads(out.splitlines()[-1])
+    names = ["search_one", "search_five", "score_one", "score_32", "score_32_varying", "training"]
+    assert list(found) == names and all(value > 0 for value in found.values())
+    assert "16 wide" in out and "vcrnn, m = 0.4" in out
+
+
 def test_translation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fairseq")
     (module,) = load(SCRIPTS, "bench_generate")

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Does computing fewer dimensions save time? Variable cells against ordinary ones of the same width, by m.
+
+    python scripts/bench_variable_computation.py [--quick]
+
+One layer, inputs as wide as the state, random numbers; nothing before or behind the layer. The variable cell computes
+the share m of its dimensions at every step, λ is 1; m varies between rows and steps only in the lines that say so. All
+run in turns in one thread, so that what else the machine does hits all alike. Figures are medians of
+processor time, which is wall-clock time where nothing else runs: microseconds for a token and, in brackets, how many
+times as fast as the GRU.
+
+    search, one    a step at a time, one hypothesis
+    search, five   likewise, five hypotheses
+    score, one     a sentence of 100 tokens
+    score, 32      32 sentences of 100 tokens
+    training       forward and backward of 32 sentences of 100 tokens
+
+The last line is one JSON object: of the widest cells, how many times as fast as the GRU of the same width the VCGRU is
+with m = 0.4 in `search_one`, `search_five`, `score_one`, `score_32` and `training`, and with varying m in
+`score_32_varying`.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.variable_computation import VariableCell
+
+WIDTHS, SHARES, SHARE = (256, 512, 1024), (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1), 0.4
+SPREAD = 1.0  # of the log-odds of a varying m
+QUICK, FULL = 2.0, 30.0  # seconds of one table, beside a warm-up and three turns
+SENTENCES, TOKENS, STEPS = 32, 100, 20
+KEY = f"vcgru, m = {SHARE:g}"  # which the last line is about
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a layer is used. batch: sentences or hypotheses. stepwise: a call for each token."""
+
+    name: str
+    batch: int
+    tokens: int
+    stepwise: bool = False
+    training: bool = False
+
+    def use(self, layer: nn.Module, width: int) -> Run:
+        x = torch.randn(self.batch, self.tokens, width)
+        if self.training:
+            return lambda: layer(x)[0].square().mean().backward()
+        return lambda: self._read(layer, x)
+
+    @torch.inference_mode()
+    def _read(self, layer: nn.Module, x: Tensor) -> None:
+        state = None
+        for part in x.split(1, 1) if self.stepwise else (x,):
+            _, state = layer(part, state)
+
+
+SETTINGS = (
+    Setting("search, one", 1, STEPS, stepwise=True),
+    Setting("search, five", 5, STEPS, stepwise=True),
+    Setting("score, one", 1, TOKENS),
+    Setting("score, 32", SENTENCES, TOKENS),
+    Setting("training", SENTENCES, TOKENS, training=True),
+)
+
+
+def variable(cell: str, width: int, share: float, varying: bool = False) -> VariableCell:
+    """A layer that computes this share of its dimensions at every step, or about, with another one at every token."""
+    layer = CELLS[cell].build(width, width)
+    assert isinstance(layer, VariableCell)
+    nn.init.zeros_(layer.from_state)
+    nn.init.normal_(layer.from_input, std=SPREAD / math.sqrt(width)) if varying else nn.init.zeros_(layer.from_input)
+    nn.init.constant_(layer.from_start, 100.0 if share == 1.0 else math.log(share / (1 - share)))
+    return layer
+
+
+def contestants(width: int, shares: tuple[float, ...]) -> Iterator[tuple[str, nn.Module]]:
+    for cell in ("gru", "lstm", "rnn"):
+        yield cell, CELLS[cell].build(width, width)
+    for share in shares:
+        yield f"vcgru, m = {share:g}", variable("vcgru", width, share)
+    yield f"vcrnn, m = {SHARE:g}", variable("vcrnn", width, SHARE)
+    yield f"vcgru, m about {SHARE:g}", variable("vcgru", width, SHARE, varying=True)
+
+
+def in_turns(runs: dict[str, Run], seconds: float) -> dict[str, float]:
+    """Median seconds of each, after a warm-up."""
+    times = dict[str, list[float]]((name, []) for name in runs)
+    end = math.inf
+    while len(times[next(iter(runs))]) < 4 or time.process_time() < end:
+        for name, run in runs.items():
+            start = time.process_time()
+            run()
+            times[name].append(time.process_time() - start)
+        if end == math.inf:
+            end = time.process_time() + seconds
+    return {name: statistics.median(of[1:]) for name, of in times.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one width, few shares, a few seconds")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    widths, shares = ((WIDTHS[-1],), (1.0, SHARE)) if args.quick else (WIDTHS, SHARES)
+    found: dict[str, float] = {}
+    for width in widths:
+        layers = dict(contestants(width, shares))
+        print(f"\n{width} wide: microseconds for a token (times as fast as the GRU)\n")
+        print(" " * 22 + "".join(f"{setting.name:>18}" for setting in SETTINGS))
+        columns = []
+        for setting in SETTINGS:
+            # a training step is the same, whatever m is: the masks are made of all dimensions
+            used = {n: x for n, x in layers.items() if not setting.training or n in ("gru", "lstm", "rnn", KEY)}
+            runs = {name: setting.use(layer, width) for name, layer in used.items()}
+            times = in_turns(runs, (QUICK if args.quick else FULL) / len(SETTINGS))
+            columns.append({n: t / setting.batch / setting.tokens * 1e6 for n, t in times.items()})
+        for name in layers:
+            cells = [f"{c[name]:.1f} ({c['gru'] / c[name]:.2f})" if name in c else "" for c in columns]
+            print(f"{name:<22}" + "".join(f"{cell:>18}" for cell in cells))
+        for setting, column in zip(SETTINGS, columns, strict=True):
+            label = setting.name.replace(", ", "_")
+            found[label] = round(column["gru"] / column[KEY], 3)
+            if setting.name == "score, 32":
+                found[f"{label}_varying"] = round(column["gru"] / column[f"vcgru, m about {SHARE:g}"], 3)
+    print()
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
