@@ -15,7 +15,7 @@ from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.networks.variable_computation import Sharpness
 
-TARGET, PENALTY, SHARPNESS, UPDATES = 0.4, 1.0, 1.0, 5000
+TARGET, PENALTY, SHARPNESS, UPDATES = 0.4, 0.1, 1.0, 5000
 HELP = {
     "vc_target": f"share of its dimensions that --cell vcgru or vcrnn should compute at a step (default: {TARGET:g})",
     "vc_penalty": "weight, in nats, of the distance of that share to its target; 0: the network computes what it likes "
@@ -56,7 +56,7 @@ def computation_target(
     if not 0.0 <= target <= 1.0:
         raise OptionError(f"--vc-target {target}: expected a share from 0 to 1, e.g. 0.4")
     if not (math.isfinite(penalty) and penalty >= 0):
-        raise OptionError(f"--vc-penalty {penalty}: expected a finite number of at least 0, e.g. 1")
+        raise OptionError(f"--vc-penalty {penalty}: expected a finite number of at least 0, e.g. 0.1")
     if not (math.isfinite(sharpness) and sharpness > 0):
         raise OptionError(f"--vc-sharpness {sharpness}: expected a finite number above 0, e.g. 1")
     if updates < 0:

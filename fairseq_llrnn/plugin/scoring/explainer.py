@@ -73,7 +73,7 @@ class LanguageModelExplainer(Explainer):
         tokens = known_words(read, self.task.dictionary)
         previous = read.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
         _, extra = self.model.decoder.extract_features(previous)
-        return with_computation(self.model.decoder.head.explain_batch(extra["batch"], tokens, top), extra)
+        return _with_computation(self.model.decoder.head.explain_batch(extra["batch"], tokens, top), extra)
 
 
 class TranslationExplainer(Explainer):
@@ -124,7 +124,7 @@ class TranslationExplainer(Explainer):
             tokens = known_words(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         _, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
-        explained = with_computation(decoder.head.explain_batch(extra["batch"], tokens, top), extra)
+        explained = _with_computation(decoder.head.explain_batch(extra["batch"], tokens, top), extra)
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
         known_source = known_words(read, self.task.source_dictionary)
@@ -146,7 +146,7 @@ class TranslationExplainer(Explainer):
         return limits[side]
 
 
-def with_computation(explained: list[Explanation], extra: dict[str, Any]) -> list[Explanation]:
+def _with_computation(explained: list[Explanation], extra: dict[str, Any]) -> list[Explanation]:
     """With the share of the dimensions that was computed to read each word: one step later than to predict it."""
     of_steps = next((term.values[0] for term in extra["terms"] if term.name == COMPUTATION), None)
     if of_steps is None:
