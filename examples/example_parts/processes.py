@@ -40,10 +40,12 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def run(command: str, arguments: Sequence[str], log: Path) -> float:
+def run(
+    command: str, arguments: Sequence[str], log: Path, stdin: Path | None = None, stdout: Path | None = None
+) -> float:
     """Run one of COMMANDS with one thread; all it says is appended to `log`. The seconds of processor time it took.
 
-    Raises DataError where it fails.
+    `stdin`: what it reads; `stdout`: where its results go, if not to `log`. Raises DataError where it fails.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as stream:
@@ -51,7 +53,7 @@ def run(command: str, arguments: Sequence[str], log: Path) -> float:
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
-        _become(command, arguments, log)
+        _become(command, arguments, log, stdin, stdout)
     _, status, used = os.wait4(child, 0)
     if status:
         last = " / ".join(log.read_text(encoding="utf-8").splitlines()[-2:])
@@ -59,14 +61,20 @@ def run(command: str, arguments: Sequence[str], log: Path) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _become(command: str, arguments: Sequence[str], log: Path) -> None:
+def _become(command: str, arguments: Sequence[str], log: Path, stdin: Path | None, stdout: Path | None) -> None:
     """The copy's part; it never returns."""
     code = 1
     try:
         sys.stdout = sys.stderr = log.open("a", encoding="utf-8", buffering=1)
         os.dup2(sys.stdout.fileno(), 1)
         os.dup2(sys.stdout.fileno(), 2)
-        logging.basicConfig(format=LOGGED, level=logging.INFO, stream=sys.stdout, force=True)
+        if stdin is not None:
+            os.dup2(os.open(stdin, os.O_RDONLY), 0)
+            sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+        if stdout is not None:
+            os.dup2(os.open(stdout, os.O_WRONLY | os.O_CREAT), 1)
+            sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        logging.basicConfig(format=LOGGED, level=logging.INFO, stream=sys.stderr, force=True)
         logging.getLogger("fairseq").setLevel(logging.INFO)
         torch.set_num_threads(1)
         sys.argv = [command, *arguments]

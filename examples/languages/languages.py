@@ -13,12 +13,11 @@ works on is left to it.
 
 import argparse
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,15 +51,14 @@ def run(command: Sequence[str], log: Path) -> float:
 
 
 def score(command: Sequence[str], text: str) -> str:
-    """Run a command of this installation with one thread. Raises DataError where it fails."""
-    program = Path(sys.executable).parent / command[0]
-    finished = subprocess.run(
-        [str(program), *command[1:]], input=text, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE,
-        text=True, check=False,
-    )  # fmt: skip
-    if finished.returncode:
-        raise DataError(f"{shlex.join(command)} failed with status {finished.returncode}; its messages are above")
-    return finished.stdout
+    """What a command prints for a text on its stdin, run as above. Raises DataError where it fails."""
+    from example_parts import processes
+
+    with tempfile.TemporaryDirectory() as folder:
+        stdin, stdout = Path(folder) / "stdin", Path(folder) / "stdout"
+        stdin.write_text(text, encoding="utf-8")
+        processes.run(command[0], command[1:], Path(folder) / "log", stdin, stdout)
+        return stdout.read_text(encoding="utf-8")
 
 
 def curve(losses: Sequence[float], valid: dict[str, float], tokens: int, more: float) -> list[float]:
