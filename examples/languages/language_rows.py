@@ -15,6 +15,7 @@ from language_texts import SPLITS, Language, analysed
 from fairseq_llrnn.errors import OptionError
 
 BUDGET = 150.0  # seconds of one core for a training
+UPDATES = 150  # of an epoch, where the batches need not be tiny for it
 MODEL = "pieces.model"  # of the row's pieces
 RARE_WORD, RARE_CHARACTER = 2, 3  # what occurs less often is <unk>, of `unk` and of characters
 
@@ -41,8 +42,8 @@ class Row:
     layers: int = 2
     lr: float = 0.004
     dropout: float = 0.4
-    batch: int = 1024  # tokens
-    most_epochs: int = 30
+    batch: int = 1024  # tokens, at most
+    most_epochs: int = 12
 
     @property
     def needs(self) -> set[str]:
@@ -50,16 +51,22 @@ class Row:
         return {name for name in ("treebanks", "code") if f"{{{name}}}" in self.prior}
 
 
-OPEN = ("--suffixes", "--shapes", "--keep-case", "--open-vocabulary", "characters")
+SURFACE = ("--suffixes", "--shapes", "--keep-case")
+OPEN = (*SURFACE, "--open-vocabulary", "characters")
+NEURAL = (*SURFACE, "--open-vocabulary", "neural")
+NGRAM = ("--background", "ngram:3", "--background-temperature", "3")
+MORPHEMES = ("--morphemes", "morfessor")
 TREEBANK = ("--conllu", "{treebanks}")
 
 
 def _pieces(size: int) -> Row:
     what = f"BPE softmax, {size:,} pieces"
-    return Row(f"bpe-{size}", "a", what, "pieces", 19_000, pieces=size, batch=1536)
+    return Row(f"bpe-{size}", "a", what, "pieces", 16_000, pieces=size, batch=1536, most_epochs=30)
 
 
-CHARACTERS = Row("characters", "b", "character LSTM", "characters", 16_000, width=512, layers=1, batch=6144)
+CHARACTERS = Row(
+    *("characters", "b", "character LSTM", "characters", 14_000), width=512, layers=1, batch=6144, most_epochs=30
+)
 SPELLING = Row("spelling", "d", "ours: spelling", "open", 13_000, OPEN)
 
 
@@ -72,11 +79,8 @@ def _tuning() -> list[Row]:
     for dropout in (0.2, 0.6):
         for row in (_pieces(1000), SPELLING, CHARACTERS):
             tried.append(replace(row, name=f"{row.name}-dropout{dropout}", dropout=dropout))
-    for most in (12, 20):
-        for row in (_pieces(1000), SPELLING, CHARACTERS):
-            tried.append(replace(row, name=f"{row.name}-epochs{most}", most_epochs=most))
-    tried.append(replace(CHARACTERS, name="characters-2x256", width=256, layers=2, speed=23_000))
-    tried.append(replace(CHARACTERS, name="characters-batch2048", batch=2048, speed=14_000))
+    tried.append(replace(SPELLING, name="spelling-epochs30", most_epochs=30))
+    tried.append(replace(CHARACTERS, name="characters-2x256", width=256, layers=2))
     return [replace(row, group="tuning") for row in tried]
 
 
@@ -85,8 +89,14 @@ ROWS = {
     for row in (
         *(_pieces(size) for size in (500, 1000, 2000, 4000)),
         CHARACTERS,
-        Row("unk", "c", "word softmax, `<unk>` spelled", "unk", 8_000),
         SPELLING,
+        Row("unk", "c", "word softmax, `<unk>` spelled", "unk", 8_000),  # by the character model of `spelling`
+        Row(
+            *("ngram", "d", "ours: spelling, trigrams below", "open", 12_000, (*OPEN, *NGRAM)),
+            training=("--learn-background-temperature",),
+        ),
+        Row("neural", "d", "ours: spelling, unknown words by a network", "open", 8_000, NEURAL),
+        Row("morphemes", "e", "ours: spelling, morphemes", "open", 12_000, (*OPEN, *MORPHEMES)),
         Row("treebank", "h", "ours: spelling, treebank", "open", 13_000, (*OPEN, *TREEBANK)),
         *_tuning(),
     )
@@ -142,6 +152,11 @@ def epochs_of(row: Row, tokens: int, budget: float) -> int:
     return max(1, min(row.most_epochs, math.floor(budget * row.speed / tokens)))
 
 
+def batch_of(row: Row, tokens: int) -> int:
+    """Tokens of a batch: fewer in a small text, so that an epoch has many updates."""
+    return max(row.batch // 3, min(row.batch, tokens // UPDATES))
+
+
 def falling(lr: float, epochs: int) -> str:
     """The learning rate of each epoch: from `lr` in equal steps to a small one in the last."""
     return ",".join(f"{lr * (1 - epoch / epochs):.6f}" for epoch in range(epochs))
@@ -160,6 +175,7 @@ def commands(
     tokens = sum(line.count(" ") + 2 for line in (place / "train.txt").read_text(encoding="utf-8").splitlines())
     epochs = epochs_of(row, tokens, budget)
     longest = max(line.count(" ") + 2 for s in SPLITS for line in (place / f"{s}.txt").read_text("utf-8").splitlines())
+    batch = max(batch_of(row, tokens), longest)
     return [
         (
             *("fairseq-preprocess", "--only-source", "--workers", "1", "--srcdict", str(place / "dict.txt")),
@@ -172,7 +188,7 @@ def commands(
             *("--arch", "llrnn_lm", "--decoder-layers", str(row.layers), *RECIPE, "--dropout", str(row.dropout)),
             *("--decoder-embed-dim", str(row.width), "--decoder-hidden-size", str(row.width)),
             *("--lr", falling(row.lr, epochs), "--max-epoch", str(epochs), "--tokens-per-sample", str(longest)),
-            *("--max-tokens", str(max(row.batch, longest)), "--seed", str(seed), "--save-dir", str(place / "model")),
+            *("--max-tokens", str(batch), "--seed", str(seed), "--save-dir", str(place / "model")),
             *HOUSEHOLD,
             *row.training,
         ),

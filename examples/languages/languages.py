@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples sh
 from example_parts.text_units import lines_of
 from example_parts.unit_bits import bits_of_unknown_character, whole_bits
 from language_curves import draw
-from language_rows import BUDGET, Row, chosen, commands, fits, score_command, write_units
+from language_rows import BUDGET, SPELLING, Row, chosen, commands, fits, score_command, write_units
 from language_table import HELD_OUT, by_language, tables
 from language_texts import LANGUAGES, Language
 from language_texts import chosen as chosen_languages
@@ -76,6 +76,9 @@ def finish(
     row: Row, language: Language, seed: int, data: Path, out: Path, budget: float, execute: Run, scored: Score
 ) -> dict[str, Any]:
     """Build, train and measure a row of a language."""
+    speller = out / language.name / f"{SPELLING.name}-1" / "data-bin" / "prior"
+    if row.units == "unk" and not speller.exists():
+        raise DataError(f"{speller}: expected the character model that spells <unk>, found none; train `spelling` too")
     place, text = out / language.name / f"{row.name}-{seed}", out / language.name / "text"
     shutil.rmtree(place / "model", ignore_errors=True)  # of a training that was interrupted
     (place / "train.log").unlink(missing_ok=True)
@@ -92,7 +95,6 @@ def finish(
     for split in HELD_OUT:
         facts = json.loads(scored(score_command(row, place), (place / f"{split}.txt").read_text(encoding="utf-8")))
         plain = lines_of(text / f"{split}.txt")
-        speller = out / language.name / "spelling-1" / "data-bin" / "prior"
         measured[split] = whole_bits(row.units, facts, plain, place, speller)
         if split == "valid":
             unknown = facts["unknown_words"] * bits_of_unknown_character() if row.units == "characters" else 0.0

@@ -144,6 +144,7 @@ def test_commands_of_a_row(data: Path, finished: Path) -> None:
     assert train[train.index("--seed") + 1] == "3" and "--bf16-products" in train
     assert rows.fits(rows.ROWS["treebank"], czech) and not rows.fits(rows.ROWS["treebank"], SWAHILI)
     assert rows.epochs_of(replace(rows.ROWS["spelling"], speed=100.0), 1000, 55.0) == 5
+    assert [rows.batch_of(rows.ROWS["spelling"], size) for size in (3_000, 90_000, 900_000)] == [341, 600, 1024]
     assert rows.falling(0.004, 4) == "0.004000,0.003000,0.002000,0.001000"
 
 
@@ -213,8 +214,13 @@ def test_a_row_that_is_not_finished(data: Path, finished: Path) -> None:
         clams.measure([rows.ROWS["treebank"]], "swahili", data, finished, 2)
 
 
+def test_unknown_words_need_a_speller(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="that spells <unk>, found none; train `spelling` too"):
+        languages.finish(rows.ROWS["unk"], SWAHILI, 1, data, tmp_path, 1.0, pytest.fail, pytest.fail)
+
+
 def test_names_of_rows() -> None:
-    assert [row.name for row in rows.chosen(["d"])] == ["spelling"]
+    assert [row.name for row in rows.chosen(["h"])] == ["treebank"]
     assert all(row.group != "tuning" for row in rows.chosen([])) and len(rows.chosen(["tuning"])) > 5
     with pytest.raises(OptionError, match="there is no language 'x'"):
         texts.chosen(["x"])
