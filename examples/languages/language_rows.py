@@ -6,7 +6,9 @@ To add a row, add a line to ROWS. A row of ours is some options of `llrnn prior`
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from example_parts.text_units import Pieces, as_characters, character_symbols, lines_of, write_dictionary
@@ -36,6 +38,7 @@ class Row:
     units: str  # open, unk, pieces, characters
     speed: float  # tokens per second of processor time, from which the number of epochs follows
     prior: tuple[str, ...] = ()  # options of llrnn prior; {treebanks}, {code}: of the language
+    more_words: int = 0  # the most frequent ones of wordfreq that the training text lacks, in the dictionary, too
     training: tuple[str, ...] = ()  # options of fairseq-train
     pieces: int = 0
     width: int = 256
@@ -47,8 +50,9 @@ class Row:
 
     @property
     def needs(self) -> set[str]:
-        """What of a language the row needs."""
-        return {name for name in ("treebanks", "code") if f"{{{name}}}" in self.prior}
+        """What of a language the row needs: `treebanks`, `frequencies` (wordfreq), `code` (any package)."""
+        needed = {name for name in ("treebanks", "code") if f"{{{name}}}" in self.prior}
+        return needed | ({"frequencies"} if self.more_words or FREQUENCIES[-1] in self.prior else set())
 
 
 SURFACE = ("--suffixes", "--shapes", "--keep-case")
@@ -56,6 +60,8 @@ OPEN = (*SURFACE, "--open-vocabulary", "characters")
 NEURAL = (*SURFACE, "--open-vocabulary", "neural")
 NGRAM = ("--background", "ngram:3", "--background-temperature", "3")
 MORPHEMES = ("--morphemes", "morfessor")
+LANGUAGE = ("--language", "{code}")
+FREQUENCIES = (*LANGUAGE, "--background", "unigram plus language with weights learned")
 TREEBANK = ("--conllu", "{treebanks}")
 
 
@@ -97,7 +103,22 @@ ROWS = {
         ),
         Row("neural", "d", "ours: spelling, unknown words by a network", "open", 8_000, NEURAL),
         Row("morphemes", "e", "ours: spelling, morphemes", "open", 12_000, (*OPEN, *MORPHEMES)),
+        Row(
+            *("input-characters", "f", "ours: spelling, words read by their characters", "open", 8_000, OPEN),
+            training=("--input-characters", "cnn"),
+        ),
+        Row("language", "g", "ours: spelling, `--language`", "open", 12_000, (*OPEN, *LANGUAGE)),
+        Row("frequencies", "g", "ours: spelling, `--language` with frequencies", "open", 12_000, (*OPEN, *FREQUENCIES)),
+        Row(
+            *("words", "g", "ours: the same, 20,000 more words", "open", 11_000, (*OPEN, *FREQUENCIES)),
+            more_words=20_000,
+        ),
         Row("treebank", "h", "ours: spelling, treebank", "open", 13_000, (*OPEN, *TREEBANK)),
+        Row(
+            *("all", "h", "ours: treebank, `--language` with frequencies, 20,000 more words", "open", 11_000),
+            (*OPEN, *TREEBANK, *FREQUENCIES),
+            more_words=20_000,
+        ),
         *_tuning(),
     )
 }
@@ -116,7 +137,8 @@ def chosen(names: Sequence[str]) -> list[Row]:
 
 def fits(row: Row, language: Language) -> bool:
     """Whether the language has what the row needs."""
-    return "treebanks" not in row.needs or bool(language.treebanks)
+    has = {"treebanks": bool(language.treebanks), "code": language.packages, "frequencies": language.frequencies}
+    return all(has[need] for need in row.needs)
 
 
 def unit_writer(row: Row, place: Path) -> Callable[[str], str]:
@@ -126,7 +148,21 @@ def unit_writer(row: Row, place: Path) -> Callable[[str], str]:
     return as_characters if row.units == "characters" else str
 
 
-def write_units(row: Row, text: Path, place: Path) -> None:
+def more_words(code: str, many: int, known: AbstractSet[str]) -> list[str]:
+    """The most frequent words of wordfreq's list that are not among those known."""
+    if not many:
+        return []
+    try:
+        from wordfreq import top_n_list
+    except ImportError as error:
+        raise OptionError(
+            "wordfreq: expected the package for a row of more words, found none; pip install 'fairseq-llrnn[languages]'"
+        ) from error
+    listed = (word for word in top_n_list(code, many + len(known)) if word not in known and " " not in word)
+    return list(islice(listed, many))
+
+
+def write_units(row: Row, language: Language, text: Path, place: Path) -> None:
     """Write the texts of a row, in its units, and its dict.txt.
 
     Args:
@@ -144,7 +180,9 @@ def write_units(row: Row, text: Path, place: Path) -> None:
     write = unit_writer(row, place)
     for split, own in lines.items():
         (place / f"{split}.txt").write_text("".join(write(line) + "\n" for line in own), encoding="utf-8")
-    write_dictionary(place / "dict.txt", Counter({s: count for s, count in counts.items() if count >= least}))
+    kept = {symbol: count for symbol, count in counts.items() if count >= least}
+    more = more_words(language.code, row.more_words, kept.keys())
+    write_dictionary(place / "dict.txt", Counter(kept | dict.fromkeys(more, 0)))
 
 
 def epochs_of(row: Row, tokens: int, budget: float) -> int:

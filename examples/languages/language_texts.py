@@ -35,6 +35,8 @@ class Language:
     kind: str  # a key of READERS
     folder: str
     stem: str = ""  # of the files' names
+    packages: bool = True  # whether some package knows the language (`llrnn prior --language list`)
+    frequencies: bool = True  # whether wordfreq does
     treebanks: tuple[str, ...] = ()  # files with analyses of words, below the data folder; "*": the training treebank
 
 
@@ -45,10 +47,10 @@ LANGUAGES = {
         Language("hungarian", "hu", "treebank", "ud-hungarian-szeged", treebanks=("*",)),
         Language("greek", "el", "treebank", "ud-greek-gdt", treebanks=("*",)),
         *(
-            Language(name, code, "verses", "bible-nt", name)
-            for name, code in (
-                *(("basque", "eu"), ("latvian", "lv"), ("nahuatl", "nah")),
-                *(("swahili", "sw"), ("ukrainian", "uk"), ("wolof", "wo")),
+            Language(name, code, "verses", "bible-nt", name, packages, frequencies)
+            for name, code, packages, frequencies in (
+                *(("basque", "eu", False, False), ("latvian", "lv", True, True), ("nahuatl", "nah", False, False)),
+                *(("swahili", "sw", True, False), ("ukrainian", "uk", True, True), ("wolof", "wo", False, False)),
             )
         ),
         Language("german", "de", "captions", "multi30k-en-cs-de", "de"),

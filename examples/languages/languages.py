@@ -82,7 +82,7 @@ def finish(
     place, text = out / language.name / f"{row.name}-{seed}", out / language.name / "text"
     shutil.rmtree(place / "model", ignore_errors=True)  # of a training that was interrupted
     (place / "train.log").unlink(missing_ok=True)
-    write_units(row, text, place)
+    write_units(row, language, text, place)
     seconds = {}
     for command in commands(row, language, data, place, USER_DIR, seed, budget):
         seconds[command[0]] = execute(command, place / "train.log")
@@ -208,7 +208,7 @@ def act(args: argparse.Namespace) -> int:
     for language in languages:
         for row in (row for row in rows if fits(row, language)):
             place = out / language.name / f"{row.name}-{args.seeds[0]}"
-            write_units(row, out / language.name / "text", place)
+            write_units(row, language, out / language.name / "text", place)
             for command in commands(row, language, data, place, USER_DIR, args.seeds[0], args.budget):
                 print(shlex.join(command))
     return 0

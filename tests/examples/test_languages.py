@@ -219,8 +219,33 @@ def test_unknown_words_need_a_speller(data: Path, tmp_path: Path) -> None:
         languages.finish(rows.ROWS["unk"], SWAHILI, 1, data, tmp_path, 1.0, pytest.fail, pytest.fail)
 
 
+def test_rows_that_a_language_can_have() -> None:
+    def names(language: str) -> set[str]:
+        return {row.name for row in rows.chosen(["g", "h"]) if rows.fits(row, texts.LANGUAGES[language])}
+
+    assert names("hungarian") == {"language", "frequencies", "words", "treebank", "all"}
+    assert names("swahili") == {"language"} and names("wolof") == set()
+
+
+def test_more_words_than_the_text_has(finished: Path, tmp_path: Path) -> None:
+    pytest.importorskip("wordfreq", reason="wordfreq is not installed: pip install 'fairseq-llrnn[languages]'")
+    french = replace(SWAHILI, code="fr")
+    rows.write_units(replace(rows.ROWS["words"], more_words=30), french, finished / "swahili" / "text", tmp_path)
+    entries = [line.split() for line in (tmp_path / "dict.txt").read_text(encoding="utf-8").splitlines()]
+    known = {word for word, count in entries if count != "0"}
+    more = [word for word, count in entries if count == "0"]
+    assert len(more) == 30 and "est" in more and not known & set(more)
+
+
+def test_more_words_need_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wordfreq", None)
+    with pytest.raises(OptionError, match=r"found none; pip install 'fairseq-llrnn\[languages\]'"):
+        rows.more_words("fr", 3, set())
+    assert rows.more_words("fr", 0, set()) == []
+
+
 def test_names_of_rows() -> None:
-    assert [row.name for row in rows.chosen(["h"])] == ["treebank"]
+    assert [row.name for row in rows.chosen(["e"])] == ["morphemes"]
     assert all(row.group != "tuning" for row in rows.chosen([])) and len(rows.chosen(["tuning"])) > 5
     with pytest.raises(OptionError, match="there is no language 'x'"):
         texts.chosen(["x"])
