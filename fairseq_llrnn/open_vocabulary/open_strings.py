@@ -5,12 +5,15 @@ Sizes: V words, O open classes, N targets, H hidden width.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture, log_spelling
+from fairseq_llrnn.open_vocabulary.neural_search import best_strings, draw_strings
 from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller, SpellerSizes
+from fairseq_llrnn.open_vocabulary.spelled_strings import SpelledStrings
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 
 
@@ -58,6 +61,49 @@ class OpenStrings:
             states = hidden[places, : self.speller.hidden_size]
             log_strings = self.speller.log_probs(states, self.table.spelled.of(ids), log_strings)
         return log_prob.index_add(0, places, log_spelling(scores[places], log_strings).to(log_prob.dtype))
+
+    def written(self, hidden: Tensor, classes: np.ndarray, random: np.random.Generator | None) -> np.ndarray:
+        """The ids of strings of some classes (m,), none of them a word of the dictionary: (m,).
+
+        Args:
+            hidden: what predicts them, (m, H or more). random: to draw them, as probable as they are; None: the most
+                probable ones, of those that are found (best_string.py, neural_search.py).
+        """
+        strings = np.zeros(len(classes), dtype=np.int64)
+        left = np.ones(len(classes), dtype=bool)  # what n-grams spell
+        if self.speller is not None and self.table.spelled is not None:
+            hidden = hidden[:, : self.speller.hidden_size]
+            left = self._by_network(self.speller, self.table.spelled, hidden, classes, random, strings)
+        for o in np.unique(classes[left]).tolist():
+            these = left & (classes == o)
+            strings[these] = self.table.spelt(o) if random is None else self.table.drawn(o, int(these.sum()), random)
+        return strings
+
+    def _by_network(
+        self, speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray,
+        random: np.random.Generator | None, strings: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """Put ids among `strings` where the network spells; returns where it does not, (m,) bool."""
+        words = self.table.words
+        if random is None:
+            for row, o in enumerate(classes.tolist()):
+                found = [words.symbols[self.table.spelt(o)], *best_strings(speller, spelled, hidden[row], o)]
+                log_ngrams = torch.from_numpy(self.table.log_probs_of(found)).to(hidden.device)
+                with torch.no_grad():
+                    states = hidden[row].expand(len(found), -1)
+                    log_probs = speller.log_probs(states, spelled.of_strings(found), log_ngrams)[:, o]
+                strings[row] = words.open(found[int(log_probs.argmax())])
+            return np.zeros(len(classes), dtype=bool)
+        gate = speller.gate.detach().double().sigmoid().cpu().numpy()[classes]
+        chosen = np.flatnonzero(random.random(len(classes)) < gate)
+        drawn = draw_strings(
+            speller, spelled, hidden[torch.from_numpy(chosen).to(hidden.device)], classes[chosen], random
+        )
+        left = np.ones(len(classes), dtype=bool)
+        for row, string in zip(chosen.tolist(), drawn, strict=True):
+            if string is not None:
+                strings[row], left[row] = words.open(string), False
+        return left
 
 
 def new_speller(table: OpenTable | None, hidden_size: int, sizes: SpellerSizes | None) -> NeuralSpeller | None:

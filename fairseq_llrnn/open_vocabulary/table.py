@@ -44,10 +44,11 @@ class OpenTable:
         places = ids - self.words.known
         new = np.unique(places[np.isnan(self._rows[places]).any(1)])
         if len(new):
-            self._rows[new] = self._ask([self.words.symbols[self.words.known + i] for i in new.tolist()])
+            self._rows[new] = self.log_probs_of([self.words.symbols[self.words.known + i] for i in new.tolist()])
         return self._rows[places]
 
-    def _ask(self, strings: Sequence[str]) -> np.ndarray:
+    def log_probs_of(self, strings: Sequence[str]) -> np.ndarray:
+        """The same of strings that need no ids; a word of the dictionary is its alias: (n, O) float64."""
         log_probs = self.vocabulary.strings.log_probs(strings)
         alias = (np.array([string in self.words.known_index for string in strings]) & is_word(strings))[:, None]
         log_outside = np.broadcast_to(self.vocabulary.log_outside, log_probs.shape)

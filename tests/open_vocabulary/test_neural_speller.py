@@ -2,55 +2,19 @@
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from tiny_speller import ALPHABET, CLASSES, KNOWN, RARE, WORDS, H, speller, tiny
 from torch import Tensor
 
-from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.open_vocabulary import neural_speller
-from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER, Alphabet
+from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
-from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller, SpellerSizes
-from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
-from fairseq_llrnn.open_vocabulary.rare_words import FOLDS, RareWords, fold_of, read_rare_words
-from fairseq_llrnn.open_vocabulary.strings import StringDistributions
+from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller
+from fairseq_llrnn.open_vocabulary.rare_words import FOLDS, fold_of, read_rare_words
 from fairseq_llrnn.open_vocabulary.table import OpenTable
-from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
-
-RARE = "aab ab abba b ba bbab aa".split()
-KNOWN = ["<s>", "<pad>", "</s>", "<unk>", "a", "b", "ab", "ba", "abba"]
-WORDS = set(KNOWN[4:])
-CLASSES, H = 3, 4
-ALPHABET = Alphabet(np.array([ord("a"), ord("b")]), num_characters=3)
-
-
-def tiny(num_characters: int = 3) -> OpenTable:
-    """Three open classes over all strings of a, b and one other character."""
-    alphabet = replace(ALPHABET, num_characters=num_characters)
-    classes = np.array([0, 1, 0, 1, 2, 0, 2])
-    characters = CharacterNGrams.train(RARE, classes, CLASSES, 3, alphabet)
-    strings = StringDistributions(characters, GeometricNumbers.train([]), np.zeros(CLASSES))
-    known = KNOWN[4:]
-    rare = RareWords.of(RARE, classes, strings, known)
-    features = FeatureTable.from_rows([{"f": 1.0}] * CLASSES)
-    outside = strings.log_outside(known)
-    vocabulary = OpenVocabulary(
-        ("x", "y", "z"), features, np.log(np.full(CLASSES, 1 / 3)), strings, outside, np.zeros(9), rare
-    )
-    return OpenTable(vocabulary, OpenWords(KNOWN))
-
-
-def speller(random: bool = True) -> NeuralSpeller:
-    torch.manual_seed(3)
-    made = NeuralSpeller(CLASSES, 4, H, SpellerSizes(3, 5, 0.3)).double().eval()
-    if random:
-        for parameter in made.parameters():
-            torch.nn.init.normal_(parameter)
-    return made
 
 
 def by_definition(model: NeuralSpeller, table: OpenTable, hidden: Tensor, string: str, alias: bool = False) -> Tensor:

@@ -7,9 +7,12 @@ written before says how probable each open class is at its place; the class says
     under --sampling   both are drawn, so that the string has the probability that the model gives it
     in other searches  the most probable string of the most probable class
 
+Where a network spells (open_vocabulary/neural_speller.py), it does so from the hidden state at the place: in an
+ensemble, that of the model which is drawn with the class, or which gives most to the most probable class.
+
 The scores stay those of <unk>. What a source sentence offers as evidence is no <unk>, and keeps its own string.
 
-Sizes: T words of a hypothesis, n places of <unk> in it, O open classes.
+Sizes: T words of a hypothesis, n places of <unk> in it, O open classes, M models, H hidden width.
 """
 
 from __future__ import annotations
@@ -52,8 +55,9 @@ def spell_unknown(
     opened = [m for m in models if isinstance(m.decoder, LogLinearDecoder) and m.decoder.head.opened is not None]
     if not opened:
         return
-    dictionary, table = opened[0].decoder.dictionary, opened[0].decoder.head.strings.table
-    unknown: list[tuple[Tensor, Tensor, np.ndarray]] = []  # hypotheses, their places, and the classes there
+    dictionary = opened[0].decoder.dictionary
+    unknown: list[tuple[Tensor, Tensor, np.ndarray]] = []  # hypotheses, their places, model and class there, (n, 2)
+    hidden: list[list[Tensor]] = []  # of each of them and each model, (n, H)
     for row, of_sentence in enumerate(hypotheses):
         forced = None if prefix is None else prefix[row][prefix[row] != dictionary.pad()]
         states: list[Any] = []
@@ -67,15 +71,20 @@ def spell_unknown(
             if len(places) == 0:
                 continue
             states = states or [_encoded(model, sample, row) for model in opened]
-            shares = class_log_probs(opened, states, tokens, places).double().cpu()
-            unknown.append((tokens, places, _chosen(shares.numpy(), random)))
+            told = [_places(model, state, tokens, places) for model, state in zip(opened, states, strict=True)]
+            shares = torch.stack([log_probs.double().cpu() for log_probs, _ in told], dim=1).numpy()
+            unknown.append((tokens, places, _chosen(shares, random)))
+            hidden.append([of_model for _, of_model in told])
     if not unknown:
         return
-    classes = np.concatenate([chosen for *_, chosen in unknown])
-    strings = np.zeros(len(classes), dtype=np.int64)
-    for o in np.unique(classes).tolist():
-        these = classes == o
-        strings[these] = table.spelt(o) if random is None else table.drawn(o, int(these.sum()), random)
+    models_and_classes = np.concatenate([chosen for *_, chosen in unknown])
+    strings = np.zeros(len(models_and_classes), dtype=np.int64)
+    for number, model in enumerate(opened):
+        these = models_and_classes[:, 0] == number
+        if these.any():
+            of_model = torch.cat([some[number] for some in hidden])
+            of_model = of_model[torch.from_numpy(these).to(of_model.device)]
+            strings[these] = model.decoder.head.strings.written(of_model, models_and_classes[these, 1], random)
     done = 0
     for tokens, places, chosen in unknown:
         tokens[places] = torch.from_numpy(strings[done : done + len(chosen)]).to(tokens)
@@ -83,13 +92,14 @@ def spell_unknown(
 
 
 def _chosen(log_probs: np.ndarray, random: np.random.Generator | None) -> np.ndarray:
-    """A class of each place, (n, O) -> (n,): drawn, or the most probable one."""
+    """A model and a class for each place, (n, M, O) -> (n, 2): drawn, or the most probable class and its best model."""
     if random is None:
-        best: np.ndarray = log_probs.argmax(1)
-        return best
-    steps = np.exp(log_probs - log_probs.max(1, keepdims=True)).cumsum(1)
-    drawn: np.ndarray = (steps <= random.random((len(steps), 1)) * steps[:, -1:]).sum(1)
-    return drawn
+        best = np.logaddexp.reduce(log_probs, axis=1).argmax(1)
+        return np.stack([log_probs[np.arange(len(best)), :, best].argmax(1), best], axis=1)
+    flat = log_probs.reshape(len(log_probs), -1)
+    steps = np.exp(flat - flat.max(1, keepdims=True)).cumsum(1)
+    drawn = (steps <= random.random((len(steps), 1)) * steps[:, -1:]).sum(1)
+    return np.stack(np.divmod(drawn, log_probs.shape[2]), axis=1)
 
 
 @torch.no_grad()
@@ -103,14 +113,19 @@ def _encoded(model: BaseFairseqModel, sample: dict[str, Any], row: int) -> Any:
 
 @torch.no_grad()
 def class_log_probs(models: list[BaseFairseqModel], states: list[Any], tokens: Tensor, places: Tensor) -> Tensor:
-    """log p(<unk>, open class | K) of the mean of some models at the places (n,) of a hypothesis (T,): (n, O)."""
-    answers = []
-    for model, encoder_out in zip(models, states, strict=True):
-        decoder = model.decoder
-        head, dictionary = decoder.head, decoder.dictionary
-        known = tokens.masked_fill(tokens >= len(dictionary), dictionary.unk()).unsqueeze(0)
-        previous = torch.cat([tokens.new_tensor([dictionary.eos()]), tokens[:-1]]).unsqueeze(0)
-        batch = decoder.extract_features(previous, encoder_out=encoder_out)[1]["batch"]
-        scores = head.opened.scores(batch.hidden[0, places], batch.rows.open_classes)  # shape: (n, O)
-        answers.append(head.target_log_probs(batch, known)[0, places].unsqueeze(1) + scores.log_softmax(-1))
-    return torch.stack(answers).logsumexp(0)
+    """log of the sum of p(<unk>, open class | K) over some models at the places (n,) of a hypothesis (T,): (n, O)."""
+    told = [_places(model, state, tokens, places)[0] for model, state in zip(models, states, strict=True)]
+    return torch.stack(told).logsumexp(0)
+
+
+@torch.no_grad()
+def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    """log p(<unk>, open class | K) at the places (n,) of a hypothesis (T,), and the hidden states: (n, O), (n, H)."""
+    decoder = model.decoder
+    head, dictionary = decoder.head, decoder.dictionary
+    known = tokens.masked_fill(tokens >= len(dictionary), dictionary.unk()).unsqueeze(0)
+    previous = torch.cat([tokens.new_tensor([dictionary.eos()]), tokens[:-1]]).unsqueeze(0)
+    batch = decoder.extract_features(previous, encoder_out=encoder_out)[1]["batch"]
+    scores = head.opened.scores(batch.hidden[0, places], batch.rows.open_classes)  # shape: (n, O)
+    log_probs = head.target_log_probs(batch, known)[0, places].unsqueeze(1) + scores.log_softmax(-1)
+    return log_probs, batch.hidden[0, places]

@@ -1,0 +1,105 @@
+"""Strings that a network spells: drawn as probable as they are, or the best ones that a beam search finds.
+
+Sizes: m strings or beginnings at once, A symbols, K kinds of spelling, H hidden width.
+
+As with n-grams alone (spelling.py), strings are of known characters, LONGEST at most, and no words of the dictionary:
+what is drawn otherwise is drawn again. `best_strings` keeps the BEAM most probable beginnings, of all kinds together; a
+beginning is at least as probable as what goes on from it, so the search stops when BEAM strings are better than all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, FIRST
+from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller
+from fairseq_llrnn.open_vocabulary.spelled_strings import WHOLE, SpelledStrings
+from fairseq_llrnn.open_vocabulary.spelling import ATTEMPTS, LONGEST
+
+BEAM = 16
+
+
+class _Writers:
+    """Beginnings of strings, each of one kind, and the network behind them."""
+
+    def __init__(self, speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, kinds: Tensor) -> None:
+        """hidden: (m, H). kinds: (m,)."""
+        self.speller, self.spelled, self.kinds = speller, spelled, kinds
+        self.ngrams = spelled.model(WHOLE)
+        self.state = speller.begin(hidden)
+        self.tails = self.ngrams.beginnings(len(hidden))
+        self.read = torch.full((len(hidden),), BEGIN, device=hidden.device)
+        self.texts = [""] * len(hidden)
+
+    def next(self) -> np.ndarray:
+        """log N of each next symbol: (m, A) float64; the network has then read the last one."""
+        log_base = torch.from_numpy(self.spelled.log_base(self.tails))
+        no_end = torch.tensor([not text or text in self.spelled.known for text in self.texts])
+        log_base[no_end, END] = -torch.inf
+        odds, self.state = self.speller.step(self.read, self.state, self.kinds, log_base.to(self.read.device))
+        answer: np.ndarray = odds.double().cpu().numpy()
+        return answer
+
+    def write(self, rows: np.ndarray, symbols: np.ndarray) -> None:
+        """Go on from some beginnings, (n,), each with a known character, (n,)."""
+        index = torch.from_numpy(rows).to(self.read.device)
+        self.state = self.state[0][:, index].contiguous(), self.state[1][:, index].contiguous()
+        self.kinds, self.read = self.kinds[index], torch.from_numpy(symbols).to(self.read)
+        self.tails = self.ngrams.tails_after(self.tails[rows], symbols)
+        letters = self.ngrams.alphabet.text(symbols.tolist())
+        self.texts = [self.texts[row] + letter for row, letter in zip(rows.tolist(), letters, strict=True)]
+
+
+@torch.no_grad()
+def draw_strings(
+    speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray, random: np.random.Generator
+) -> list[str | None]:
+    """A string of each class (m,) as N(· | h, o) has them, h from hidden (m, H); None where none was short enough."""
+    shares = speller.log_shares.exp().double().cpu().numpy()[classes].cumsum(1)
+    found: list[str | None] = [None] * len(classes)
+    for _ in range(ATTEMPTS):
+        missing = np.array([i for i, string in enumerate(found) if string is None], dtype=np.int64)
+        if len(missing) == 0:
+            break
+        kinds = (shares[missing] < random.random((len(missing), 1)) * shares[missing, -1:]).sum(1)
+        some = hidden[torch.from_numpy(missing).to(hidden.device)]
+        writers = _Writers(speller, spelled, some, torch.from_numpy(kinds).to(hidden.device))
+        while len(missing):
+            steps = np.exp(writers.next()).cumsum(1)
+            chosen = (steps <= random.random((len(steps), 1)) * steps[:, -1:]).sum(1)
+            for row in np.flatnonzero(chosen == END).tolist():
+                text = writers.texts[row]
+                found[missing[row]] = None if text in spelled.words.known_index else text
+            on = np.flatnonzero((chosen >= FIRST) & (np.array([len(text) for text in writers.texts]) < LONGEST))
+            writers.write(on, chosen[on])
+            missing = missing[on]
+    return found
+
+
+@torch.no_grad()
+def best_strings(speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, of_class: int) -> Sequence[str]:
+    """Likely strings of N(· | h, o), at most BEAM: hidden (H,). The same ones whenever h is the same."""
+    log_probs = speller.log_shares[of_class].double().cpu().numpy()
+    kinds = torch.arange(speller.num_kinds, device=hidden.device)
+    writers = _Writers(speller, spelled, hidden.expand(len(kinds), -1), kinds)
+    ended: dict[str, float] = {}
+    while len(log_probs):
+        odds = log_probs[:, None] + writers.next()
+        for row in np.flatnonzero(odds[:, END] > -np.inf).tolist():
+            text = writers.texts[row]
+            if text not in spelled.words.known_index:
+                ended[text] = float(np.logaddexp(ended.get(text, -np.inf), odds[row, END]))
+        ended = dict(sorted(ended.items(), key=lambda item: (-item[1], item[0]))[:BEAM])
+        least = min(ended.values()) if len(ended) == BEAM else -np.inf
+        odds[:, :FIRST] = -np.inf
+        odds[np.array([len(text) for text in writers.texts]) >= LONGEST] = -np.inf
+        order = np.argsort(-odds, axis=None, kind="stable")[:BEAM]
+        order = order[odds.flatten()[order] > least]
+        rows, symbols = np.unravel_index(order, odds.shape)
+        log_probs = odds[rows, symbols]
+        writers.write(rows, symbols)
+    return list(ended)

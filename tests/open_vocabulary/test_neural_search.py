@@ -1,0 +1,69 @@
+"""Strings that a network spells are drawn as probable as they are, and the best ones are those of enumeration."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from tiny_speller import CLASSES, KNOWN, WORDS, H, speller, tiny
+
+from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
+from fairseq_llrnn.open_vocabulary.neural_search import best_strings, draw_strings
+from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
+from fairseq_llrnn.open_vocabulary.spelling import LONGEST
+
+SHORT = [s for k in range(1, 6) for s in map("".join, itertools.product("ab", repeat=k)) if s not in WORDS]
+
+
+def opened(seed: int = 3) -> tuple[OpenStrings, torch.Tensor]:
+    table = tiny(num_characters=2)
+    model = speller(seed=seed)
+    torch.manual_seed(seed)
+    return OpenStrings(OpenMixture(table.vocabulary, 3), table, len(KNOWN), 3, model), torch.randn(H).double()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_strings_are_those_of_enumeration(seed: int) -> None:
+    strings, hidden = opened(seed)
+    table, model = strings.table, strings.speller
+    for o in range(CLASSES):
+        spelled = table.spelled.of_strings(SHORT)
+        log_neural = model.log_neural(hidden.expand(len(SHORT), -1), spelled)
+        found = best_strings(model, table.spelled, hidden, o)
+        assert found[0] == SHORT[int(log_neural[:, o].argmax())]
+        assert not set(found) & set(KNOWN) and len(found) == len(set(found))
+        mixed = model.mixed(log_neural, torch.from_numpy(table.log_probs_of(SHORT)))[:, o]
+        ids = strings.written(hidden[None], np.array([o]), None)
+        assert table.words.symbols[int(ids[0])] == SHORT[int(mixed.argmax())]
+        np.testing.assert_array_equal(ids, strings.written(hidden[None], np.array([o]), None))
+
+
+def test_strings_are_drawn_as_probable_as_they_are() -> None:
+    strings, hidden = opened()
+    table, model, many = strings.table, strings.speller, 3000
+    for o in range(CLASSES):
+        classes, states = np.full(many, o), hidden.expand(many, -1)
+        spelled = table.spelled.of_strings(SHORT)
+        log_neural = model.log_neural(hidden.expand(len(SHORT), -1), spelled)
+        alone = Counter(draw_strings(model, table.spelled, states, classes, np.random.default_rng(1)))
+        ids = strings.written(states, classes, np.random.default_rng(2))
+        both = Counter(table.words.symbols[i] for i in ids.tolist())
+        mixed = model.mixed(log_neural, torch.from_numpy(table.log_probs_of(SHORT)))
+        for counts, log_probs in ((alone, log_neural), (both, mixed)):
+            assert not set(counts) & set(KNOWN)
+            for string, share in zip(SHORT, log_probs[:, o].exp().tolist(), strict=True):
+                assert counts[string] / many == pytest.approx(share, abs=5 * math.sqrt(share / many) + 0.002)
+
+
+def test_what_is_too_long_is_left_to_n_grams() -> None:
+    strings, hidden = opened()
+    with torch.no_grad():
+        strings.speller.output.bias[0] = -50.0  # it hardly ever ends
+        strings.speller.gate.fill_(20.0)
+    random = np.random.default_rng(1)
+    assert draw_strings(strings.speller, strings.table.spelled, hidden[None], np.array([0]), random) == [None]
+    ids = strings.written(hidden.expand(5, -1), np.zeros(5, dtype=np.int64), np.random.default_rng(1))
+    assert all(0 < len(strings.table.words.symbols[i]) <= LONGEST for i in ids.tolist())
+    assert all(len(string) <= LONGEST for string in best_strings(strings.speller, strings.table.spelled, hidden, 0))
