@@ -119,12 +119,10 @@ class NeuralSpeller(nn.Module):
         rows = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
         states, _ = pad_packed_sequence(self.lstm(rows, self.begin(hidden))[0], batch_first=True)
         inner = torch.tanh(self.inner(self.dropout(states[inside])).unsqueeze(1) + self.kinds.weight)  # (P, K, E)
-        log_base = spelled.log_base.to(device)
-        bias = self.output.bias + log_base.to(self.output.bias)  # shape: (P, A)
-        scores = torch.baddbmm(bias.unsqueeze(1), inner, self.output.weight.T.expand(len(inner), -1, -1))
-        weight = self.output.weight[write].unsqueeze(2)  # shape: (P, E, 1)
-        chosen = (inner @ weight).squeeze(2) + bias.gather(1, write.unsqueeze(1))  # shape: (P, K)
-        steps = chosen.to(_wide(chosen)) - scores.to(_wide(scores)).logsumexp(-1)
+        inner, weight, bias = self._widened(inner, spelled.log_base)
+        scores = torch.baddbmm(bias.unsqueeze(1), inner, weight.T.expand(len(inner), -1, -1))
+        chosen = (inner @ weight[write].unsqueeze(2)).squeeze(2) + bias.gather(1, write.unsqueeze(1))  # shape: (P, K)
+        steps = chosen - scores.logsumexp(-1)
         string = torch.arange(len(lengths)).repeat_interleave(lengths).to(device)
         total = steps.new_zeros(len(lengths), self.num_kinds).index_add(0, string, steps)
         return total + spelled.log_unknown.to(total).unsqueeze(1)
@@ -150,8 +148,14 @@ class NeuralSpeller(nn.Module):
         """
         states, state = self.lstm(self.characters(symbols).unsqueeze(1), state)
         inner = torch.tanh(self.inner(states[:, 0]) + self.kinds(of_kind))
-        scores = self.output(inner) + log_base.to(inner)
-        return functional.log_softmax(scores.to(_wide(scores)), dim=-1), state
+        inner, weight, bias = self._widened(inner, log_base)
+        return functional.log_softmax(inner @ weight.T + bias, dim=-1), state
+
+    def _widened(self, inner: Tensor, log_base: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """z, u and d + log b, (P, A), where sums over symbols are made: float32 or better."""
+        wide = _wide(inner)
+        bias = self.output.bias.to(wide) + log_base.to(inner.device, wide)
+        return inner.to(wide), self.output.weight.to(wide), bias
 
 
 def _wide(values: Tensor) -> torch.dtype:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from shell import Shell
 from tiny_world import World, batch, build, randomise, read_checkpoint
+from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.open_vocabulary.mixture import log_spelling
@@ -185,3 +186,20 @@ def test_searches_spell_unknown_words(options: list[object], shell: Shell, world
 def test_wrong_options(prior: str, options: list[str], message: str, world: World, opened: Path) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
         build([*world.train_args(prior), *options])
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_translations(arch: str, shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
+    """Trained, and resumed; unknown words of translations are spelled."""
+    task, place = translation.task_args("neural"), tmp_path / "model"
+    shell.run(
+        "llrnn", "prior", "--dict", translation.data / "dict.tgt.txt", "--top-words", 20, "--open-vocabulary", "neural",
+        "--open-types", 3, "--out", translation.data / "neural",
+    )  # fmt: skip
+    for epochs in (1, 2):
+        train = translation.train_args(arch, "neural", place)
+        shell.run("fairseq-train", *train, *SMALL, "--bf16-products", "--max-epoch", epochs)
+    search = ("--path", place / "checkpoint_last.pt", "--unkpen", -6, "--beam", 4, "--log-format", "none")
+    for more in ([], ["--sampling", "--seed", 2, "--nbest", 4]):
+        out = shell.run("fairseq-interactive", *task, *search, *more, stdin="el tahc\n").out
+        assert re.search(r"^H-0\t", out, re.MULTILINE) and "<unk>" not in out
