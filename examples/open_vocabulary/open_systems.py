@@ -30,7 +30,7 @@ HOUSEHOLD = ("--cpu", "--num-workers", "0", "--no-epoch-checkpoints", "--log-for
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a test makes smaller."""
+    """What a test or a small text makes smaller."""
 
     width: int = 256
     epochs: int = 30

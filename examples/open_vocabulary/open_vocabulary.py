@@ -98,20 +98,23 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--conllu", nargs="+", default=[], help="treebank of the training text: features of words")
     parser.add_argument("--lexicon", nargs="+", default=[], help="lexicon (TSV): features of words")
+    parser.add_argument("--width", type=int, default=Sizes.width, help="of all layers (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=Sizes.epochs, help="at most (default: %(default)s)")
     parser.add_argument("--commands", action="store_true", help="print the commands and run nothing")
     args = parser.parse_intermixed_args()  # systems may come after options
     names = args.systems or list(SYSTEMS)
     if unknown := set(names) - set(SYSTEMS):
         parser.error(f"unknown systems {', '.join(sorted(unknown))}; there are {', '.join(SYSTEMS)}")
+    sizes = Sizes(width=args.width, epochs=args.epochs)
     lexicon = [part for option in ("conllu", "lexicon") for part in _given(option, getattr(args, option))]
     try:
         if args.commands:
             user_dir = str(Path(fairseq_llrnn.__file__).parent)
             for name in names:
-                for command in commands(name, args.out / name, lexicon, user_dir, Sizes()):
+                for command in commands(name, args.out / name, lexicon, user_dir, sizes):
                     print(shlex.join(command))
             return 0
-        found = compare(names, args.text, args.out, lexicon, Sizes())
+        found = compare(names, args.text, args.out, lexicon, sizes)
         (args.out / "table.md").write_text(found + "\n", encoding="utf-8")
     except (LLRNNError, OSError) as error:
         print(f"open_vocabulary.py: error: {error}", file=sys.stderr)
