@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does computing fewer dimensions save time? Variable cells against ordinary ones of the same width, by m.
 
-    python scripts/bench_variable_computation.py [--quick]
+    python scripts/bench_variable_computation.py [--quick] [--width 1024]
 
 One layer, inputs as wide as the state, random numbers; nothing before or behind the layer. The variable cell computes
 the share m of its dimensions at every step, λ is 1; m varies between rows and steps only in the lines that say so. All
@@ -38,7 +38,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.variable_computation import VariableCell
 
-WIDTHS, SHARES, SHARE = (256, 512, 1024), (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1), 0.4
+WIDTHS, QUICK_WIDTH = (256, 512, 1024), 512
+SHARES, SHARE = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1), 0.4
 SPREAD = 1.0  # of the log-odds of a varying m
 QUICK, FULL = 2.0, 30.0  # seconds of one table, beside a warm-up and three turns
 SENTENCES, TOKENS, STEPS = 32, 100, 20
@@ -88,10 +89,10 @@ def variable(cell: str, width: int, share: float, varying: bool = False) -> Vari
     return layer
 
 
-def contestants(width: int, shares: tuple[float, ...]) -> Iterator[tuple[str, nn.Module]]:
+def contestants(width: int) -> Iterator[tuple[str, nn.Module]]:
     for cell in ("gru", "lstm", "rnn"):
         yield cell, CELLS[cell].build(width, width)
-    for share in shares:
+    for share in SHARES:
         yield f"vcgru, m = {share:g}", variable("vcgru", width, share)
     yield f"vcrnn, m = {SHARE:g}", variable("vcrnn", width, SHARE)
     yield f"vcgru, m about {SHARE:g}", variable("vcgru", width, SHARE, varying=True)
@@ -113,14 +114,15 @@ def in_turns(runs: dict[str, Run], seconds: float) -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one width, few shares, a few seconds")
+    parser.add_argument("--quick", action="store_true", help="one width, a few seconds")
+    parser.add_argument("--width", type=int, metavar="H", help="only this width (default: several; --quick: 512)")
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    widths, shares = ((WIDTHS[-1],), (1.0, SHARE)) if args.quick else (WIDTHS, SHARES)
+    widths = (args.width or QUICK_WIDTH,) if args.quick or args.width else WIDTHS
     found: dict[str, float] = {}
     for width in widths:
-        layers = dict(contestants(width, shares))
+        layers = dict(contestants(width))
         print(f"\n{width} wide: microseconds for a token (times as fast as the GRU)\n")
         print(" " * 22 + "".join(f"{setting.name:>18}" for setting in SETTINGS))
         columns = []

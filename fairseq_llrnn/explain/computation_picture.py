@@ -5,6 +5,7 @@ Matplotlib is asked for here alone: extra `plots`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,8 @@ def lines_of(sentences: Sequence[ReadSentence]) -> list[ReadSentence]:
 def draw_computation(sentences: Sequence[ReadSentence], path: Path) -> None:
     """Write a PNG with a bar for each token. Raises OSError."""
     need_matplotlib()
+    # fairseq turns the root logger up, and matplotlib has much to say about fonts
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
     from matplotlib.figure import Figure
 
     lines = lines_of(sentences)

@@ -17,6 +17,7 @@ equations have no biases; here g has one each, as in torch's own cells. The Elma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,11 +48,15 @@ class Computation:
     width: Tensor  # n, the dimensions that had a part in the step, (B, T), integers
 
 
-def soft_mask(share: Tensor, width: int, sharpness: float) -> Tensor:
-    """Equation 2.9: e (B, H) of shares m (B, 1)."""
-    index = torch.arange(1, width + 1, device=share.device, dtype=share.dtype)
-    mask = torch.sigmoid(sharpness * (share * width - index))
-    return mask.where(mask >= THRESHOLD, 0.0).where(mask <= 1.0 - THRESHOLD, 1.0)
+def soft_mask(reach: Tensor, index: Tensor, sharpness: float) -> Tensor:
+    """Equation 2.9: e (B, n) of m H (B, 1) and 1 … n."""
+    mask = torch.sigmoid(sharpness * (reach - index))
+    return functional.threshold(mask, THRESHOLD, 0.0).where(mask <= 1.0 - THRESHOLD, 1.0)
+
+
+def masked_in(reach: Tensor, sharpness: float) -> Tensor:
+    """How many dimensions the mask of m H leaves above 0, if there are as many: σ(λ (m H − i)) > ε solved for i."""
+    return (reach + math.log((1.0 - THRESHOLD) / THRESHOLD) / sharpness).floor()
 
 
 class VariableCell(nn.Module):
@@ -98,18 +103,21 @@ class VariableCell(nn.Module):
         sharpness = self.sharpness.after(int(self.updates))
         reduced = not torch.is_grad_enabled()
         u = self.from_state.to(exact)
-        hidden, shares, widths = [], [], []
+        index = torch.arange(1, self.hidden_size + 1, device=x.device, dtype=exact)
+        n = self.hidden_size
+        hidden, shares = [], []
         for x_t, given_t in zip(x.unbind(1), given.unbind(1), strict=True):
             share = torch.sigmoid(given_t + (h.to(exact) * u).sum(-1, keepdim=True))  # m, (B, 1)
-            mask = soft_mask(share, self.hidden_size, sharpness)
-            width = mask.ne(0).sum(-1)  # n, (B,)
-            mask = mask.to(h.dtype)
-            h = self._first(int(width.max()), x_t, h, mask) if reduced else self._step(x_t, h, mask)
+            reach = share * self.hidden_size
+            if reduced:
+                n = min(self.hidden_size, max(0, int(masked_in(reach.max(), sharpness))))
+            mask = soft_mask(reach, index[:n], sharpness).to(h.dtype)
+            h = self._first(n, x_t, h, mask) if reduced else self._step(x_t, h, mask)
             hidden.append(h)
             shares.append(share)
-            widths.append(width)
-        computation = Computation(torch.cat(shares, 1), torch.stack(widths, 1))
-        return torch.stack(hidden, 1), h.unsqueeze(0), computation
+        share = torch.cat(shares, 1)
+        width = masked_in(share.detach() * self.hidden_size, sharpness).clamp(0, self.hidden_size).long()
+        return torch.stack(hidden, 1), h.unsqueeze(0), Computation(share, width)
 
     def multiplications(self, computation: Computation) -> Tensor:
         """Those of each step that may not be zero, (B, T): matrices of n×n, the scheduler, the projection if any."""
@@ -121,10 +129,9 @@ class VariableCell(nn.Module):
         return self.step(mask * x, h, mask, self.weight_ih, self.weight_hh, self.bias)
 
     def _first(self, n: int, x: Tensor, h: Tensor, mask: Tensor) -> Tensor:
-        """The same, of which the first n dimensions are computed and the others kept."""
+        """The same, of which the first n dimensions are computed and the others kept; e (B, n)."""
         if n == 0:
             return h
-        mask = mask[:, :n]
         weights = self.weight_ih[:, :n, :n], self.weight_hh[:, :n, :n], self.bias[:, :n]
         return torch.cat([self.step(mask * x[:, :n], h[:, :n], mask, *weights), h[:, n:]], 1)
 

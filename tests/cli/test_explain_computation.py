@@ -29,6 +29,7 @@ def test_the_share_is_that_of_reading_the_word(shell: Shell, variable: Path, tmp
     picture = tmp_path / "m.png"
     done = shell.run("llrnn", "explain", "--path", variable, "--computation", picture, "--json", SENTENCE)
     assert picture.read_bytes().startswith(PNG)
+    assert "matplotlib" not in done.err
     words = json.loads(done.out)["words"]
     assert "computation" not in words[-1]  # the end is not read
     shares = [word["computation"] for word in words[:-1]]

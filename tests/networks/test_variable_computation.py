@@ -142,7 +142,7 @@ def test_full_computation_is_the_ordinary_cell() -> None:
     state = {"weight_ih_l0": layer.weight_ih[0], "weight_hh_l0": layer.weight_hh[0], "bias_ih_l0": layer.bias[0]}
     ordinary.load_state_dict({**state, "bias_hh_l0": torch.zeros(4)})
     x = torch.randn(2, 5, 4).double()
-    assert soft_mask(torch.ones(1, 1), 4, 100.0).tolist() == [[1.0, 1.0, 1.0, 0.5]]
+    assert soft_mask(torch.tensor([[4.0]]), torch.arange(1, 5), 100.0).tolist() == [[1.0, 1.0, 1.0, 0.5]]
     torch.testing.assert_close(layer.run(x)[0][:, :, :3], ordinary(x)[0][:, :, :3])
     for cell in VARIABLE:
         layer = made(cell, 4, 4, 100.0)
@@ -152,10 +152,11 @@ def test_full_computation_is_the_ordinary_cell() -> None:
 
 
 def test_a_sharp_mask_is_a_hard_choice() -> None:
-    share = torch.tensor([[0.0], [0.3], [0.52]], dtype=torch.float64)
-    mask = soft_mask(share, 10, 1000.0)
+    reach, index = torch.tensor([[0.0], [3.0], [5.2]], dtype=torch.float64), torch.arange(1, 11)
+    mask = soft_mask(reach, index, 1000.0)
     assert mask.sum(1).tolist() == pytest.approx([0.0, 2.5, 5.0])  # dimension 3 is exactly on the edge of the second
-    assert ((soft_mask(share, 10, 0.1) > 0) & (soft_mask(share, 10, 0.1) < 1)).all()
+    soft = soft_mask(reach, index, 0.1)
+    assert ((soft > 0) & (soft < 1)).all()
 
 
 def test_sharpness_rises_with_the_updates_and_is_kept_with_the_weights() -> None:

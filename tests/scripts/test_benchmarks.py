@@ -160,7 +160,7 @@ def test_prior_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 def test_variable_computation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (module,) = load(SCRIPTS, "bench_variable_computation")
-    for name, value in {"WIDTHS": (8, 16), "TOKENS": 5, "SENTENCES": 2, "QUICK": 0.05}.items():
+    for name, value in {"QUICK_WIDTH": 16, "TOKENS": 5, "SENTENCES": 2, "QUICK": 0.05}.items():
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(sys, "argv", ["bench", "--quick"])
     assert module.main() == 0
