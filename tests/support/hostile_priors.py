@@ -23,6 +23,7 @@ from mutations import mutate, mutate_arrays, mutate_json
 
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.features.languages.gathering import Finding
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel
@@ -33,6 +34,7 @@ from fairseq_llrnn.prior.options import (
     PriorOptions,
     TranslationOptions,
 )
+from fairseq_llrnn.prior.parts import LanguagesPart
 from fairseq_llrnn.prior.prior import Prior
 
 LEXICON = {"le": ["POS:DET", "Gender:Masc"], "la": ["POS:DET", "Gender:Fem"], "chat": ["POS:NOUN"], "mer": ["POS:NOUN"]}
@@ -77,6 +79,9 @@ def make_priors(folder: Path) -> dict[str, Path]:
     pieces = ("<s>", "<pad>", "</s>", "<unk>", "▁le", "▁chat", "s", "▁mer")
     places["pieces"] = folder / "pieces"
     Prior.build(pieces, PriorOptions(pieces="sentencepiece", shapes=True, top_words=2)).save(places["pieces"])
+    found = Finding("simplemma", "fr", "2.0.0", "lemmas", "MIT; data: ODbL", 3, 5, 0.5)
+    places["languages"] = folder / "languages"
+    build(words(), base).prior.with_part(LanguagesPart((found,))).save(places["languages"])
     return places
 
 

@@ -61,9 +61,12 @@ class Lemminflect(FeatureSource):
     def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
         spec = importlib.util.find_spec("lemminflect")  # which does not import it
         folder = Path((spec.submodule_search_locations or [""])[0] if spec else "", "resources")
-        asked, lexicon = set(words), Lexicon()
+        lexicon, asked = Lexicon(), dict[str, list[str]]()
+        for word in words:
+            for form in dict.fromkeys((word, word.lower())):  # in text with capitals, a sentence begins with one
+                asked.setdefault(form, []).append(word)
         for form, names in (*_lemmas(folder / "lemma_lu.csv.gz"), *_forms(folder / "infl_lu.csv.gz")):
-            if (word := spelling.of_text(form)) in asked:
+            for word in asked.get(spelling.of_text(form), ()):
                 lexicon.add(word, names)
         return lexicon
 

@@ -20,7 +20,8 @@ from fairseq_llrnn.features.languages.base import (
 from fairseq_llrnn.features.languages.names import NAMES
 from fairseq_llrnn.features.lexicon import Lexicon
 
-LEMMA_FLOOR = 8  # words that must share a lemma (docs/results/languages.md has the numbers of signatures)
+LEMMA_FLOOR = 8  # words that must share a lemma (docs/results/language-packages.md has the numbers of signatures)
+LONGEST_WORD = 100  # some analysers take all too long for what is no word
 KINDS = ("frequencies", "lemmas", "analyses")  # what sources may give
 
 
@@ -83,7 +84,7 @@ def gather(
             f"--language {code}: expected a package that knows {NAMES[code]}, found none of {', '.join(missing)}; "
             f"{pip_line(missing)}"
         )
-    asked = list(dict.fromkeys((*symbols, *others)))
+    asked = [word for word in dict.fromkeys((*symbols, *others)) if len(word) <= LONGEST_WORD]
     analyses, lemmas, findings = Lexicon(), Lexicon(), []
     for source in installed:
         if isinstance(source, FeatureSource):

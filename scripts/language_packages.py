@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What packages know of a language's texts: words covered, signatures by --lemma-floor, and the language's unigram.
+
+    python examples/languages/language_texts.py --data ../shared/data --out runs/languages ukrainian
+    python scripts/language_packages.py runs/languages/ukrainian/text uk
+
+The words covered and the signatures are of a dictionary that holds the words of train.txt, valid.txt and test.txt. The
+unigram is over those of train.txt and the 50,000 most frequent words of the language: nats per token of valid.txt and
+test.txt by b alone, as a mixture of the counted unigram and the language's, by the share of the first.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.cli.prior.language import lines
+from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
+from fairseq_llrnn.features.languages import sources_of
+from fairseq_llrnn.prior.building import Built, build
+from fairseq_llrnn.prior.options import PriorOptions
+
+NO_LEMMAS = 10**9
+FLOORS = (NO_LEMMAS, 16, 8, 4, 2)
+SHARES = (1.0, 0.9, 0.8, 0.5, 0.0)  # of the counted unigram
+HELD_OUT = ("valid", "test")
+LARGE = 50_000
+
+
+def count(path: Path) -> Counter[str]:
+    """How often each word occurs, and `</s>` for each line."""
+    text = path.read_text(encoding="utf-8")
+    return Counter({**Counter(text.split()), "</s>": text.count("\n")})
+
+
+def built(counts: Counter[str], further: list[str], **asked: object) -> Built:
+    """A prior over the words of a text and further ones."""
+    words = [word for word, _ in counts.most_common() if word != "</s>"]
+    symbols = (*SPECIALS, *words, *(word for word in dict.fromkeys(further) if word not in counts))
+    numbers = np.array([counts[symbol] for symbol in symbols], dtype=np.int64)
+    given = {"counts": numbers, "keep_case": True, "top_words": "auto", **asked}
+    return build(WordList(symbols, numbers), PriorOptions(**given))  # type: ignore[arg-type]
+
+
+def signatures(counts: Counter[str], words: list[str], code: str) -> Iterator[str]:
+    """What is covered, then a row for each floor."""
+    plain = built(counts, words, suffixes=20)
+    yield f"signatures with suffixes: {plain.prior.output.num_classes:,} of {len(plain.words):,} words"
+    for floor in FLOORS:
+        found = built(counts, words, suffixes=20, language=code, lemma_floor=floor)
+        if floor == NO_LEMMAS:
+            yield "\n".join(line for line in lines(found.gathered) if "have a lemma" not in line)
+        said = "analyses, no lemmas" if floor == NO_LEMMAS else f"lemmas that {floor} words share"
+        yield f"  and {said}: {found.prior.output.num_classes:,} ({len(found.gathered.pooled):,} words with a lemma)"
+
+
+def mixtures(counts: Counter[str], held_out: dict[str, Counter[str]], code: str) -> Iterator[str]:
+    """Nats per token, and of the words that the counted text lacks."""
+    import wordfreq
+
+    # a language's most frequent words, in the case of the text where it has them
+    further = wordfreq.top_n_list(code, LARGE)
+    both = [built(counts, further, background=kind, top_words=0) for kind in ("unigram", f"language:{code}")]
+    own, other = (np.exp(found.prior.log_weights) for found in both)
+    place = {word: i for i, word in enumerate(both[0].prior.symbols)}
+    yield f"the unigram over {len(place):,} words, mixed with the language's: nats per token (of new words)"
+    for name, text in held_out.items():
+        at = np.array([place.get(word, place[UNK]) for word in text])
+        tokens = np.array(list(text.values()))
+        new = np.array([word in place and word not in counts for word in text])
+        cells = []
+        for share in SHARES:
+            nats = -np.log(share * own[at] + (1 - share) * other[at]) * tokens
+            of_new = f" ({nats[new].sum() / tokens[new].sum():.2f})" if new.any() else ""
+            cells.append(f"{share:g}: {nats.sum() / tokens.sum():.3f}{of_new}")
+        yield f"  {name}, {tokens[new].sum() / tokens.sum():.1%} new: {'  '.join(cells)}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="what packages know of a language's texts")
+    parser.add_argument("texts", type=Path, help="folder of train.txt, valid.txt and test.txt")
+    parser.add_argument("language", metavar="CODE", help="e.g. uk")
+    args = parser.parse_args()
+    try:
+        counts = count(args.texts / "train.txt")
+        held_out = {name: count(args.texts / f"{name}.txt") for name in HELD_OUT}
+        for line in signatures(counts, [word for text in held_out.values() for word in text], args.language):
+            print(line, flush=True)
+        if any(source.gives == "frequencies" for source in sources_of(args.language)):
+            for line in mixtures(counts, held_out, args.language):
+                print(line, flush=True)
+    except (LLRNNError, OSError) as error:
+        print(f"language_packages: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
