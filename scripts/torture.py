@@ -1,7 +1,7 @@
 """The long form of tests/torture: damaged inputs to every reader, kills and full disks at random moments, two writers.
 
     python scripts/torture.py                          all of it: 100,000 inputs, 110 kills, 30 full disks, 20 races
-    python scripts/torture.py fuzz --inputs 2000 --only "prior: ngram" --seed 3
+    python scripts/torture.py fuzz --inputs 2000 --only "prior: ngram" grammar --seed 3
     python scripts/torture.py fuzz --again "prior: ngram" 475 --keep folder       one input once more, files kept
 
 Every fault is printed with the numbers that make it again; the exit status is 1 where there is one. What is fed to whom
@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 from evidence_world import EvidenceWorld, make_evidence_world  # noqa: E402
 from fuzz_targets import Target  # noqa: E402
 from fuzzing import Outcome, again, fuzz, grouped, reader_targets  # noqa: E402
-from hostile_checkpoints import checkpoint_targets  # noqa: E402
+from hostile_checkpoints import DAMAGES, checkpoint_targets  # noqa: E402
 from hostile_models import make_model_prior, model_prior_target  # noqa: E402
 from hostile_priors import make_priors, prior_targets  # noqa: E402
 from kills import Stopper, Trial, priors, rescorings, trainings  # noqa: E402
@@ -36,6 +36,7 @@ from translation_world import TranslationWorld, make_translation_world  # noqa: 
 
 # Priors and checkpoints take some hundred times as long as a reader of text: so much less of them.
 SHARES = {"prior: ": 0.5, "checkpoint: ": 0.25}
+WITH_MODEL = ("prior: model", *(f"checkpoint: {name}" for name in DAMAGES))
 
 
 class Worlds:
@@ -59,10 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = Path(name)
         if args.again:
             return make_again(args, folder)
+        if args.what == "fuzz" and not any(chosen(name, args.only) for name in WITH_MODEL):
+            faults = run_fuzz(args, folder, None)
+            print(f"{faults} faults")
+            return 1 if faults else 0
         worlds = Worlds(folder)
         faults = 0
         if args.what in ("all", "fuzz"):
-            faults += run_fuzz(args, worlds)
+            faults += run_fuzz(args, worlds.work, worlds)
         if args.what in ("all", "kill"):
             faults += run_stops("kills", args.kills, args.seed, worlds, args.only)
         if args.what in ("all", "fill"):
@@ -82,11 +87,17 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--fills", type=int, default=30, metavar="N", help="full disks")
     parser.add_argument("--races", type=int, default=20, metavar="N", help="times that two writers start together")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
-    parser.add_argument("--only", metavar="TEXT", help="readers, or commands, whose name holds this")
+    parser.add_argument(
+        "--only", nargs="+", metavar="TEXT", help="readers, or commands, whose name holds one of these"
+    )
     parser.add_argument("--again", nargs=2, metavar=("NAME", "NUMBER"), help="one input once more, in this process")
     parser.add_argument("--keep", default="torture-input", metavar="DIR", help="where --again leaves it")
     parser.add_argument("--scratch", metavar="DIR", help="folder for files meanwhile (default: TMPDIR)")
     return parser.parse_args(argv)
+
+
+def chosen(name: str, only: Sequence[str] | None) -> bool:
+    return only is None or any(text in name for text in only)
 
 
 def targets_of(folder: Path, worlds: Worlds | None) -> dict[str, Target]:
@@ -104,16 +115,17 @@ def targets_of(folder: Path, worlds: Worlds | None) -> dict[str, Target]:
     return targets
 
 
-def run_fuzz(args: argparse.Namespace, worlds: Worlds) -> int:
-    targets = targets_of(worlds.work, worlds)
+def run_fuzz(args: argparse.Namespace, work: Path, worlds: Worlds | None) -> int:
+    """Without `worlds` the targets that hold a model are left out."""
+    targets = targets_of(work, worlds)
     share = {name: next((s for start, s in SHARES.items() if name.startswith(start)), 1.0) for name in targets}
     each = args.inputs / sum(share.values())
     outcomes: dict[str, Outcome] = {}
     print("| reader | inputs | accepted | refused | faults | slowest, s | memory, MiB |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for name, target in targets.items():
-        if args.only is None or args.only in name:
-            found = outcomes[name] = fuzz(target, name, round(each * share[name] + 0.5), args.seed, worlds.work)
+        if chosen(name, args.only):
+            found = outcomes[name] = fuzz(target, name, round(each * share[name] + 0.5), args.seed, work)
             counts = (found.counts.total(), *(found.counts[kind] for kind in ("accepted", "refused", "fault")))
             cells = [*(f"{count:,}" for count in counts), f"{found.slowest:.2f}", f"{found.most:.0f}"]
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
@@ -124,17 +136,17 @@ def run_fuzz(args: argparse.Namespace, worlds: Worlds) -> int:
     return total["fault"]
 
 
-def run_stops(what: str, how_many: int, seed: int, worlds: Worlds, only: str | None) -> int:
+def run_stops(what: str, how_many: int, seed: int, worlds: Worlds, only: Sequence[str] | None) -> int:
     subjects = [
         *trainings(worlds.shell, worlds.world, worlds.translation, worlds.evidence),
         *priors(worlds.world),
         *rescorings(worlds.shell, worlds.translation, worlds.work),
     ]
-    chosen = [subject for subject in subjects if only is None or only in subject.name]
+    asked = [subject for subject in subjects if chosen(subject.name, only)]
     print(f"| {what} | seconds alone | stopped | ended before | faults |\n|---|---:|---:|---:|---:|")
     faults: list[Trial] = []
-    for i, subject in enumerate(chosen):
-        share = len(range(i, how_many, len(chosen)))
+    for i, subject in enumerate(asked):
+        share = len(range(i, how_many, len(asked)))
         stopper = Stopper(worlds.shell, subject, worlds.work / what)
         stop = stopper.kill if what == "kills" else stopper.fill
         trials = [stop(number, seed) for number in range(share)]

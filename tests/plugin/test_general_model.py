@@ -16,6 +16,7 @@ from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
+from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.plugin.models.frozen_lm import compare_words, find_model_files, load_general_model
 from fairseq_llrnn.prior.model_files import ModelFiles
 from fairseq_llrnn.testing import check_background
@@ -78,7 +79,8 @@ def test_it_answers_as_fairseq_of_that_model(
 ) -> None:
     symbols, allowed = own_words(world)
     model = load_general_model(kept(general[arch], tmp_path), symbols, allowed)
-    (alone,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(general[arch])])
+    with safe_loading():  # fairseq's own models keep a Namespace, which torch alone refuses
+        (alone,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(general[arch])])
     dictionary: Dictionary = task.source_dictionary
     # `chat` and `mer` are no words of the general model, which reads <unk>
     read = torch.tensor([[dictionary.index(word) for word in "</s> le chat voit la mer".split()]])
