@@ -117,7 +117,7 @@ def new_speller(table: OpenTable | None, hidden_size: int, sizes: SpellerSizes |
         return NeuralSpeller(len(table.vocabulary.names), num_symbols, hidden_size, sizes or SpellerSizes())
     if sizes is not None:
         raise OptionError(
-            "--speller-hidden-size: expected a prior whose open vocabulary is spelled by a network, found another; "
+            "--speller-…: expected a prior whose open vocabulary is spelled by a network, found another; "
             "build it with `llrnn prior --open-vocabulary neural`, or leave the speller's sizes and dropout out"
         )
     return None

@@ -10,7 +10,8 @@ At each position there is b(c | what stands before), the n-grams of all classes 
     behind a word of the dictionary, since an open class has no such string.
 
 An alias (a word of the dictionary, as if that lacked it) may end, and its n-grams are those without it (rare_words.py).
-What n-grams say depends on the last symbols alone, so there are no more different rows than grams, and all are kept.
+What n-grams say depends on the last symbols alone, so there are no more different rows than grams. They are kept, and
+forgotten when they have become KEPT_CELLS numbers.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from fairseq_llrnn.open_vocabulary.characters import CELLS, CharacterNGrams
 from fairseq_llrnn.open_vocabulary.rare_words import FOLDS, fold_of
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
+KEPT_CELLS = 1 << 26  # 256 MiB
 WHOLE = FOLDS  # the n-grams of all rare words, behind those without a part of them
 
 
@@ -75,12 +77,14 @@ class SpelledStrings:
         self.alphabet = vocabulary.strings.characters.alphabet
         symbols = list(words.known_index)
         self.known = frozenset(s for s, is_one in zip(symbols, is_word(symbols), strict=True) if is_one)
+        self._longest_known = max(map(len, self.known), default=0)
         self._rows = np.zeros((0, self.alphabet.size), dtype=np.float32)
         self._places: dict[int, int] = {}  # key of a context -> its row
         self._strings: dict[int, _String] = {}  # by id
 
     def of(self, ids: np.ndarray) -> Spelled:
         """Those with some ids beyond the dictionary, (m,): words of the dictionary among them are aliases."""
+        self._make_room()
         new = [i for i in dict.fromkeys(ids.tolist()) if i not in self._strings]
         strings = [self.words.symbols[i] for i in new]
         self._strings.update(zip(new, self._look(strings, [s in self.known for s in strings]), strict=True))
@@ -88,6 +92,7 @@ class SpelledStrings:
 
     def of_strings(self, strings: Sequence[str]) -> Spelled:
         """Those outside the dictionary that get no ids."""
+        self._make_room()
         return self._together(self._look(strings, [False] * len(strings)))
 
     def model(self, fold: int) -> CharacterNGrams:
@@ -124,11 +129,14 @@ class SpelledStrings:
                 tails = model.tails_after(tails, np.array([symbols[i][depth] for i in these.tolist()], dtype=np.int64))
         looked = []
         for string, of_string, place, is_alias in zip(strings, symbols, places, alias, strict=True):
-            no_end = [n == 0 or string[:n] in self.known for n in range(len(string) + 1)]
-            no_end[-1] = no_end[-1] and not is_alias
+            no_end = np.zeros(len(string) + 1, dtype=bool)
+            no_end[: self._longest_known + 1] = [
+                n == 0 or string[:n] in self.known for n in range(min(len(string), self._longest_known) + 1)
+            ]
+            no_end[-1] &= not is_alias
             unknown = of_string == OTHER
             read, write = np.where(unknown, self.alphabet.size, of_string), np.where(unknown, BEGIN, of_string)
-            looked.append(_String(read[:-1], write[1:], place, np.array(no_end), int(unknown.sum())))
+            looked.append(_String(read[:-1], write[1:], place, no_end, int(unknown.sum())))
         return looked
 
     def _rows_of(self, tails: np.ndarray, fold: int) -> np.ndarray:
@@ -151,6 +159,13 @@ class SpelledStrings:
             self._reserve(len(self._places))
             self._rows[have : len(self._places)] = np.concatenate(parts)
         return np.array([self._places[key] for key in keys], dtype=np.int64)
+
+    def _make_room(self) -> None:
+        """Forget everything where too much is kept. What was returned before does not change."""
+        if self._rows.size > KEPT_CELLS:
+            self._rows = self._rows[:0].copy()
+            self._places.clear()
+            self._strings.clear()
 
     def _reserve(self, many: int) -> None:
         if many > len(self._rows):

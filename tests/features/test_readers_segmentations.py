@@ -15,15 +15,22 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def test_three_ways_to_write_a_row(tmp_path: Path) -> None:
-    rows = "# Output from Morfessor\nUnhappiness\tUn happi ness\n\nun happy\n3 dog + s\ncat + s\n3 cats\n"
+    rows = "# Output from Morfessor\nUnhappiness\tUn happi ness\n\nun happy\n3 dog + s\ncat + s\n3 the\n"
     assert read_segmentations(write(tmp_path, rows), lowercase=True) == {
         "unhappiness": (("un", "happi", "ness"),),
         "unhappy": (("un", "happy"),),
         "dogs": (("dog", "s"),),
         "cats": (("cat", "s"),),
-        "3cats": (("3", "cats"),),  # without a plus, a number is a segment
+        "the": (("the",),),
     }
     assert "Unhappiness" in read_segmentations(write(tmp_path, rows), lowercase=False)
+
+
+def test_without_a_row_of_morfessors_a_number_is_a_segment(tmp_path: Path) -> None:
+    assert read_segmentations(write(tmp_path, "3 D\n20 th\n"), lowercase=False) == {
+        "3D": (("3", "D"),),
+        "20th": (("20", "th"),),
+    }
 
 
 def test_a_word_may_have_several(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from dynamic_prior import LINES
+from omegaconf import OmegaConf
 from shell import Result, Shell, assert_says
 from tiny_world import Setting, World, batch, build, randomise, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
@@ -113,6 +114,13 @@ def test_training_resumes_with_the_same_sharpness_and_scores_with_it(
 def test_what_is_refused(world: World, options: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         build([*world.train_args(), "--cell", "vcgru", *options])
+
+
+def test_a_target_needs_our_criterion(world: World) -> None:
+    built = build([*world.train_args(), "--cell", "vcgru"])
+    cfg = OmegaConf.create({"_name": "cross_entropy", "sentence_avg": False})
+    with pytest.raises(OptionError, match="a cell that chooses how much it computes needs the loss with"):
+        built.task.build_criterion(cfg)
 
 
 def test_a_command_refuses_in_one_line(shell: Shell, world: World, translation: TranslationWorld) -> None:

@@ -101,6 +101,8 @@ def run(args: argparse.Namespace) -> int:
     read = list[ReadSentence]()
     for words, header in _targets(args, loaded, source):
         explained = loaded.explain(words, args.top, source.words if source else None)
+        if args.computation is not None:
+            read.append(_computed(args, words, explained))
         symbols = loaded.task.target_dictionary.symbols
         _note_unknown(words, [e.token for e in explained], symbols, f"dictionary{offered} and is scored as")
         _note_forbidden(explained, loaded.task.prior)
@@ -114,8 +116,6 @@ def run(args: argparse.Namespace) -> int:
             print(("\n" if number else "") + (f"{header}\n\n" if header else "") + table, flush=True)
         number += 1
         tokens += len(explained)
-        if args.computation is not None:
-            read.append(_computed(args, words, explained))
         total -= math.fsum(e.log_prob for e in explained)
     if not number:
         raise OptionError("expected a sentence, found none on stdin; give one sentence a line")

@@ -4,7 +4,8 @@
     un happi ness                       only the segments, which spell the word
     3 un + happi + ness                 as Morfessor writes them: + between, the word's count before (or none)
 
-A file may mix them. Comments (`# …`) may stand above the first row; blank lines are skipped.
+A file may mix the first two. In one with a row of Morfessor's, `3 the` is a count and a word in one piece. Comments
+(`# …`) may stand above the first row; blank lines are skipped.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ def read_segmentations(
     a file without rows.
     """
     found: dict[str, dict[Segmentation, None]] = {}
-    for number, line in iter_lines(path):
-        if not line.strip() or (not found and line.startswith("# ")):
+    lines = [(number, line) for number, line in iter_lines(path) if line.strip()]
+    of_morfessor = any(PLUS in line for _, line in lines)
+    for number, line in lines:
+        if not found and line.startswith("# "):
             continue
-        word, segments = _row(line, place(path, number))
+        word, segments = _row(line, of_morfessor, place(path, number))
         if lowercase:
             word, segments = _lowered(word, segments, language)
         found.setdefault(word, {})[segments] = None
@@ -44,7 +47,7 @@ def read_segmentations(
     return {word: tuple(several) for word, several in found.items()}
 
 
-def _row(line: str, where: str) -> tuple[str, Segmentation]:
+def _row(line: str, of_morfessor: bool, where: str) -> tuple[str, Segmentation]:
     cells = line.split("\t")
     if len(cells) > 2:
         raise DataError(
@@ -52,11 +55,10 @@ def _row(line: str, where: str) -> tuple[str, Segmentation]:
             f"{len(cells)} columns; fix the row"
         )
     text = cells[-1].strip()
-    if PLUS in text:
+    if of_morfessor:
         text = text[match.end() :] if (match := COUNT.match(text)) else text
-        segments = tuple(text.replace(PLUS, " ").split())
-    else:
-        segments = tuple(text.split())
+        text = text.replace(PLUS, " ")
+    segments = tuple(text.split())
     word = cells[0] if len(cells) == 2 else "".join(segments)
     if not word or "".join(segments) != word:
         raise DataError(

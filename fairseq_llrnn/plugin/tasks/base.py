@@ -138,6 +138,7 @@ class PriorTask(FairseqTask):
     prior: Prior
     panel: Panel | None = None  # the experts of --expert
     log_linear: bool | None = None  # whether the last model that was built is; None before there is one
+    aims_at_computation = False  # whether it has cells whose computation has a target, in the loss of our criterion
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -153,6 +154,7 @@ class PriorTask(FairseqTask):
         if self.panel is not None and not isinstance(getattr(model, "decoder", None), LogLinearDecoder):
             raise OptionError("--expert: expected a log-linear model, found another one; use --arch llrnn_…")
         self.log_linear = isinstance(getattr(model, "decoder", None), LogLinearDecoder)
+        self.aims_at_computation = getattr(getattr(model, "decoder", None), "computation", None) is not None
         return model
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
@@ -239,6 +241,11 @@ class PriorTask(FairseqTask):
             raise OptionError(
                 f"--criterion {name}: made for other models than log-linear ones; use --criterion log_linear, or "
                 "cross_entropy"
+            )
+        if self.aims_at_computation and name == "cross_entropy":
+            raise OptionError(
+                "--criterion cross_entropy: a cell that chooses how much it computes needs the loss with --vc-penalty; "
+                "use --criterion log_linear"
             )
         return criterion
 
