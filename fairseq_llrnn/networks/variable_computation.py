@@ -153,7 +153,7 @@ class VCRNN(VariableCell):
 
     def step(self, x: Tensor, h: Tensor, mask: Tensor, from_x: Tensor, from_h: Tensor, bias: Tensor) -> Tensor:
         (of_x,), (of_h,) = products(x, from_x, bias), products(mask * h, from_h)
-        return torch.lerp(h, torch.tanh(of_x + of_h), mask)
+        return between(h, torch.tanh(of_x + of_h), mask)
 
 
 class VCGRU(VariableCell):
@@ -167,7 +167,12 @@ class VCGRU(VariableCell):
         (r_x, z_x, new_x), (r_h, z_h) = products(x, from_x, bias), products(masked, from_h[:2])
         r, z = torch.sigmoid(r_x + r_h), torch.sigmoid(z_x + z_h)
         (new_h,) = products(r * masked, from_h[2:])
-        return torch.lerp(h, torch.tanh(new_x + new_h), mask * z)
+        return between(h, torch.tanh(new_x + new_h), mask * z)
+
+
+def between(h: Tensor, new: Tensor, share: Tensor) -> Tensor:
+    """h + share · (new − h), as precise as h: products may have been made in half precision."""
+    return torch.lerp(h, new.to(h.dtype), share.to(h.dtype))
 
 
 def products(x: Tensor, weights: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:

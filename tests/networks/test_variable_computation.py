@@ -211,3 +211,15 @@ def test_scheduler_is_exact_in_half_precision(cell: str) -> None:
     outputs, _, computation = layer.run(x)
     assert outputs.dtype == torch.bfloat16 and computation.share.dtype == torch.float32
     assert math.isfinite(outputs.float().sum().item())
+
+
+@pytest.mark.parametrize("cell", ["vcrnn", "vcgru"])
+@pytest.mark.parametrize("input_size", [6, 8])
+def test_products_in_half_precision(cell: str, input_size: int) -> None:
+    torch.manual_seed(1)
+    network = RecurrentNetwork(input_size, 8, 2, cell)
+    x = torch.randn(2, 3, input_size)
+    with torch.autocast("cpu", torch.bfloat16):
+        hidden = network(x)[0]
+    torch.testing.assert_close(hidden.float(), network(x)[0], atol=0.05, rtol=0.05)
+    hidden.float().sum().backward()
