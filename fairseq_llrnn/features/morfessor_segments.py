@@ -4,14 +4,21 @@ implementation and extensions for Morfessor Baseline): it learns from words alon
 It is trained on lower-cased words of the counted text, whose counts are damped (by log₂, so that frequent words do not
 stay whole for their number alone), and cuts all words, known or new, by its best segmentation (Viterbi). Its order of
 words is drawn with a fixed seed: the same words and counts give the same segments.
+
+A word that it was trained on may be a segment of its own, and stay whole; a new word never. A model of which training
+shows only such words would learn that words cut as new ones are do not come. So a word that the text shows once, as
+most new words would be (Good 1953), is cut by a Morfessor that was trained without it: one half of these words by one
+that knows the other half, and vice versa (cross-fitted).
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.morphemes import Segmentation, has_morphemes
@@ -42,17 +49,39 @@ def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dic
             trained[word.lower()] += count
     if not trained:
         return {}
+    once = [word for word, count in trained.items() if count == 1]
+    halves = [{word for word in once if _half(word) == half} for half in range(2)]
     state, bar = random.getstate(), morfessor.utils.show_progress_bar
-    random.seed(SEED)
     morfessor.utils.show_progress_bar = False
     try:
-        model = morfessor.BaselineModel()
-        model.load_data(((trained[word], word) for word in sorted(trained)), count_modifier=_damped)
-        model.train_batch()
+        models = [_trained({w: c for w, c in trained.items() if w not in half}) for half in (*halves, set())]
     finally:
         random.setstate(state)
         morfessor.utils.show_progress_bar = bar
-    return {word: (_cut(word, model.viterbi_segment(word.lower())[0]),) for word in words if _can_cut(word)}
+
+    def segments(word: str) -> list[str]:
+        which = next((i for i, half in enumerate(halves) if word in half), -1)
+        found: list[str] = models[which].viterbi_segment(word)[0]
+        return found
+
+    return {word: (_cut(word, segments(word.lower())),) for word in words if _can_cut(word)}
+
+
+def _trained(counts: Mapping[str, int]) -> Any:
+    """Morfessor's model of these words."""
+    from morfessor import BaselineModel
+
+    random.seed(SEED)
+    model = BaselineModel()
+    model.load_data(((counts[word], word) for word in sorted(counts)), count_modifier=_damped)
+    if counts:
+        model.train_batch()
+    return model
+
+
+def _half(word: str) -> int:
+    """0 or 1, by the word alone."""
+    return hashlib.sha256(word.encode()).digest()[0] % 2
 
 
 def _can_cut(word: str) -> bool:

@@ -87,6 +87,15 @@ def test_morfessor_finds_stems_and_endings() -> None:
     assert segment_by_morfessor({"12": 3}, ["12", "word"]) == {}
 
 
+def test_a_word_that_comes_once_is_cut_as_a_new_one() -> None:
+    """By a model without it."""
+    pytest.importorskip("morfessor")
+    known = {word: count for word, count in COUNTS.items() if word != "kicking"}
+    for rare in ("kicking", "talkering"):
+        as_new = segment_by_morfessor(known, [rare])
+        assert segment_by_morfessor(known | {rare: 1}, [rare]) == as_new and as_new[rare] != ((rare,),)
+
+
 def test_without_morfessor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "morfessor", None)
     with pytest.raises(OptionError) as caught:
