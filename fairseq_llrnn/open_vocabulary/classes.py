@@ -21,8 +21,8 @@ from fairseq_llrnn.open_vocabulary.numbers import is_number
 
 LEAST_TYPES = 50  # rare words of a class of its own
 NUMBER, PUNCTUATION, CAPITALISED, OTHER = "number", "punctuation", "capitalised", "other"
-# What a spelling says is no analysis: two nouns are of one class whatever their suffixes are.
-SURFACE = frozenset({"NOTTOP", "TOPFORM", "SPECIAL", "Shape", "Suffix", "Pattern", "Piece", "Evidence", "Open"})
+# What a spelling says is no analysis: two nouns are of one class whatever their suffixes and lemmas are.
+SURFACE = frozenset("NOTTOP TOPFORM SPECIAL Shape Suffix Pattern Piece Evidence Open Lemma".split())
 MAIN = "POS"
 LIKELY = 0.5
 

@@ -14,7 +14,7 @@ from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.ngrams.unigram import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
 from fairseq_llrnn.prior.building import build
-from fairseq_llrnn.prior.parts import GuessesPart, LanguagesPart
+from fairseq_llrnn.prior.parts import GuessesPart, LanguagesPart, OpenVocabularyPart
 
 WORDS = "ház házat házak kert kertet kertek fut ,".split()
 SYMBOLS = (*SPECIALS, *WORDS)
@@ -116,6 +116,18 @@ def test_an_open_vocabulary_asks_for_words_outside_the_dictionary(tmp_path: Path
     options = replace(ASKED, counts=None, text=text, workers=1, open_vocabulary=OpenOptions(floor=9, types=2))
     build(WORDLIST, options)
     assert {"kertünk", "házunk"} <= set(Analyses.asked)
+
+
+def test_lemmas_make_no_open_classes(tmp_path: Path) -> None:
+    """Two nouns of different lemmas are unknown words of one class."""
+    text = tmp_path / "text"
+    text.write_text("ház kert kertet kertek házak házat fut ,\n" * 3, encoding="utf-8")
+    options = replace(ASKED, counts=None, text=text, workers=1, open_vocabulary=OpenOptions(floor=9, types=2))
+    with_lemmas, without = (build(WORDLIST, replace(options, guess="off", lemma_floor=floor)).prior for floor in (1, 9))
+    assert any(name.startswith("Lemma:") for name in with_lemmas.output.features.names)
+    classes = [prior.find(OpenVocabularyPart) for prior in (with_lemmas, without)]
+    assert classes[0] is not None and classes[1] is not None
+    assert classes[0].vocabulary.names == classes[1].vocabulary.names
 
 
 def test_the_language_s_unigram() -> None:
