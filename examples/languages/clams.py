@@ -1,10 +1,12 @@
 """Agreement of subject and verb: the public minimal pairs of CLAMS (Mueller et al. 2020) under the trained rows.
 
     clams.py --data FOLDER --out OUT --language french [--most 300] ROW …
+    clams.py --data FOLDER --language french [--most 300] --dict DICT --path CHECKPOINT
 
 A pair is right if the grammatical sentence has the higher probability, ends included. Every string has a probability
-under these models (rows whose units are open words, pieces or characters), so no pair is left out; `known` counts those
-whose sentences hold only words of the training text. Of a longer list, every n-th pair is taken.
+under the rows of open words, pieces or characters, so no pair is left out; `known` counts those whose sentences hold
+only words of the training text. Any other language model of words can be given by its checkpoint and dictionary;
+`known` are then the pairs of words that its dictionary has. Of a longer list, every n-th pair is taken.
 """
 
 import argparse
@@ -20,6 +22,7 @@ from language_texts import LANGUAGES
 from languages import score
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.text_lines import iter_lines
 
 Pair = tuple[str, str]  # the grammatical sentence, and the other one
@@ -54,10 +57,15 @@ def some(pairs: Sequence[Pair], most: int) -> list[Pair]:
     return list(pairs[:: -(-len(pairs) // most)])
 
 
-def log_probs(sentences: Sequence[str], row: Row, place: Path, scored: Score) -> dict[str, float]:
-    """log p of each sentence, in nats."""
-    write = unit_writer(row, place)
-    command = [part for part in score_command(row, place) if part != "--json"]
+def row_command(row: Row, place: Path) -> list[str]:
+    """`llrnn score`, without its options of output."""
+    return [part for part in score_command(row, place) if part != "--json"]
+
+
+def log_probs(
+    sentences: Sequence[str], command: Sequence[str], write: Callable[[str], str], scored: Score
+) -> dict[str, float]:
+    """log p of each sentence, in nats; `write` makes the model's units of it."""
     said = scored([*command, "--per-sentence"], "".join(write(line) + "\n" for line in sentences))
     values = [float(line.split("\t")[1]) for line in said.splitlines()[1:]]
     return dict(zip(sentences, values, strict=True))
@@ -97,28 +105,50 @@ def table(outcomes: dict[str, dict[str, Outcome]]) -> str:
     return "\n".join(lines)
 
 
+def lists_of(language: str, data: Path, most: int) -> dict[str, list[Pair]]:
+    """The pairs that are measured, by phenomenon."""
+    return {name: some(read_pairs(path), most) for name, path in phenomena(data, LANGUAGES[language].code).items()}
+
+
+def sentences_of(lists: dict[str, list[Pair]]) -> list[str]:
+    """Each sentence once."""
+    return sorted({sentence for pairs in lists.values() for pair in pairs for sentence in pair})
+
+
+def measure_checkpoint(
+    path: Path, dictionary: Path, language: str, data: Path, most: int, scored: Score = score
+) -> dict[str, dict[str, Outcome]]:
+    """By phenomenon, of one model of words."""
+    lists = lists_of(language, data, most)
+    known = set(load_dictionary(dictionary).symbols)
+    values = log_probs(sentences_of(lists), ["llrnn", "score", "--path", str(path)], str, scored)
+    return {path.parent.name: {name: outcome(pairs, values, known) for name, pairs in lists.items()}}
+
+
 def measure(
     rows: Sequence[Row], language: str, data: Path, out: Path, most: int, scored: Score = score
 ) -> dict[str, dict[str, Outcome]]:
     """By row and phenomenon."""
-    lists = {name: some(read_pairs(path), most) for name, path in phenomena(data, LANGUAGES[language].code).items()}
+    lists = lists_of(language, data, most)
     known = set((out / language / "text" / "train.txt").read_text(encoding="utf-8").split())
-    sentences = sorted({sentence for pairs in lists.values() for pair in pairs for sentence in pair})
+    sentences = sentences_of(lists)
     outcomes = {}
     for row in rows:
         place = out / language / f"{row.name}-1"
         if not (place / "result.json").exists():
             raise DataError(f"{place}: expected a row that `languages.py train` has finished, found none")
-        values = log_probs(sentences, row, place, scored)
+        values = log_probs(sentences, row_command(row, place), unit_writer(row, place), scored)
         outcomes[row.name] = {name: outcome(pairs, values, known) for name, pairs in lists.items()}
     return outcomes
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="minimal pairs of agreement under trained rows")
-    parser.add_argument("rows", nargs="+", metavar="ROW", help="finished rows of language_rows.py, of seed 1")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="finished rows of language_rows.py, of seed 1")
     parser.add_argument("--data", type=Path, required=True, help="the folder of all texts, with `clams` in it")
-    parser.add_argument("--out", type=Path, required=True, help="what languages.py wrote")
+    parser.add_argument("--out", type=Path, default=Path("OUT"), help="what languages.py wrote")
+    parser.add_argument("--path", type=Path, help="checkpoint of another language model, of words")
+    parser.add_argument("--dict", type=Path, help="its dict.txt")
     parser.add_argument("--language", required=True, help="french or german")
     parser.add_argument("--most", type=int, default=300, help="pairs of a phenomenon (default: %(default)s)")
     args = parser.parse_args()
@@ -129,6 +159,11 @@ def main() -> int:
             if name not in ROWS or ROWS[name].units == "unk":
                 open_rows = ", ".join(row.name for row in ROWS.values() if row.units != "unk")
                 raise OptionError(f"there is no row {name!r} that spells every word; there are: {open_rows}")
+        if (args.path is None) != (args.dict is None) or (args.path is None) == (not args.rows):
+            raise OptionError("expected either rows or --path and --dict; give one of them")
+        if args.path is not None:
+            print(table(measure_checkpoint(args.path, args.dict, args.language, args.data, args.most)))
+            return 0
         print(table(measure([ROWS[name] for name in args.rows], args.language, args.data, args.out, args.most)))
     except (LLRNNError, OSError) as error:
         print(f"clams.py: error: {error}", file=sys.stderr)

@@ -153,6 +153,11 @@ def test_pairs_of_agreement(data: Path, finished: Path, shell: Shell) -> None:
     found = clams.measure(chosen, "swahili", data, finished, 10, scored(shell))
     assert all(result["simple_agrmt"].pairs == 2 for result in found.values())
     assert found["spelling"]["simple_agrmt"].known_pairs == 1  # `tenait` is in no training text
+    place = finished / "swahili" / "unk-1"
+    closed = clams.measure_checkpoint(
+        place / "model" / "checkpoint_best.pt", place / "dict.txt", "swahili", data, 10, scored(shell)
+    )
+    assert closed["model"]["simple_agrmt"].pairs == 2
     shown = clams.table(found).splitlines()
     assert shown[0] == "| | pairs | of known words | spelling | characters | bpe-500 |"
     assert shown[2].startswith("| simple agrmt | 2 | 1 | ")
@@ -192,6 +197,8 @@ def test_verses_that_are_none(tmp_path: Path) -> None:
         (languages, ("collect",), "expected results of `languages.py train`, found none"),
         (languages, ("table",), "languages.json: expected what `languages.py collect` writes, found: "),
         (clams, ("unk", "--language", "french"), "there is no row 'unk' that spells every word; there are: bpe-500"),
+        (clams, ("--language", "french"), "expected either rows or --path and --dict; give one of them"),
+        (clams, ("--language", "french", "--path", "x"), "expected either rows or --path and --dict"),
         (clams, ("spelling", "--language", "x"), "--language x: expected one of hungarian, "),
         (clams, ("spelling", "--language", "french"), "clams: expected files named like fr.simple_agrmt.txt.gz"),
     ],
