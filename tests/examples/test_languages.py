@@ -123,12 +123,18 @@ def test_table_and_picture(finished: Path, tmp_path: Path, monkeypatch: pytest.M
 
 def test_several_seeds_are_a_mean_with_its_range() -> None:
     def result(row: str, seed: int, bits: float) -> dict[str, object]:
-        held = {split: {"bits_per_character": bits, "characters": 10} for split in ("valid", "test")}
-        facts = {"epochs": 2, "best_epoch": 1, "parameters": 5, "seconds": {"fairseq-train": 9.0}, "curve": [2.0]}
-        return {"language": "basque", "row": row, "seed": seed, **facts, **held}
+        parts = {f"{part}_bits": 1.0 for part in ("known", "unknown", "spelling", "end")}
+        facts = {"bits_per_character": bits, "characters": 10, "unknown_words": 1, **parts}
+        held = {split: facts for split in ("valid", "test")}
+        training = {"epochs": 2, "best_epoch": 1, "parameters": 5, "seconds": {"fairseq-train": 9.0}, "curve": [2.0]}
+        return {"language": "basque", "row": row, "seed": seed, **training, **held}
 
     found = tables.by_language([result("spelling", 1, 1.5), result("spelling", 2, 1.7), result("bpe-500", 1, 1.8)])
     assert tables.difference(found["basque"], "valid") == pytest.approx(-0.2)
+    assert "both texts: none." in tables.tables([result("spelling", 1, 1.5), result("unk", 1, 2.0)])  # (a), (b) lack
+    every = [result(name, 1, 2.0) for name in ("bpe-500", "characters", "unk")]
+    assert "both texts: basque." in tables.tables([*every, result("spelling", 1, 1.9)])
+    assert "both texts: none." in tables.tables([*every, result("spelling", 1, 1.99)])
     assert "1.6000 (1.5000–1.7000)" in tables.details(found)
     assert "| basque | 1.800 | **1.600** | −0.200 |" in tables.summary(found, "test")
     assert tables.difference(tables.by_language([result("spelling", 1, 1.5)])["basque"], "valid") is None
