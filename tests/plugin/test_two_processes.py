@@ -14,6 +14,7 @@ from tiny_world import World, build
 from translation_world import TranslationWorld
 
 SMALL = ["--max-tokens", "60", "--dropout", "0.1"]
+CHARACTERS = ["--input-characters", "cnn", "--character-filters", "1:3,3:5", "--character-mode", "add"]
 BACKENDS = ("legacy_ddp", "pytorch_ddp")
 
 
@@ -39,6 +40,7 @@ def language_models(shell: Shell, world: World, trained: Path, place: Path) -> d
         )  # fmt: skip
         lines[background] = [*world.train_args(), *SMALL, "--prior", prior]
     lines["sampled"] = [*world.train_args(), *SMALL, "--sampled-classes", 10]
+    lines["characters"] = [*world.train_args(), *SMALL, *CHARACTERS]
     lines["temperature"] = [*lines["ngram:3"], "--learn-background-temperature", "--adaptor-penalty", 0.01]
     return lines
 
