@@ -169,6 +169,14 @@ def test_a_model_that_predicts_something_else(
         find_model_files(str(path), RECORDED)
 
 
+def test_a_dictionary_that_is_no_text(general: dict[str, Path], world: World, tmp_path: Path) -> None:
+    files = kept(general["llrnn_lm"], tmp_path)
+    with files.paths["dict.txt"].open("ab") as file:
+        file.write(b"\xff 1\n")
+    with pytest.raises(PriorError, match="dict.txt.*expected UTF-8"):
+        load_general_model(files, *own_words(world))
+
+
 def test_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="expected a checkpoint, found no such file"):
         find_model_files(str(tmp_path / "nowhere.pt"), RECORDED)

@@ -124,6 +124,7 @@ def build_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.n
     state = read_checkpoint(checkpoint)
     _check_kind(checkpoint, state["cfg"])
     task = state["cfg"].task
+    load_dictionary(files.paths[DICTIONARY])  # whose errors name the line; fairseq's are no errors of a user
     task.data = str(files.paths[DICTIONARY].parent)
     if name_of(state["cfg"], "task") == OUR_TASK:
         task.prior = str(files.prior)  # missing is said by who reads it
