@@ -39,6 +39,7 @@ from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, expanded
 from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 
 
 class LexicalBackground(StaticBackground):
@@ -104,8 +105,10 @@ class LexicalBackground(StaticBackground):
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         """b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side.
 
+        Ids beyond the dictionary, of strings that an encoder reads by their characters, are <unk> to it.
         In training, where there is `leave_out`, each of them has b₀ instead with probability `hidden_share`.
         """
+        source = source.masked_fill(source >= len(self.is_content_word), SPECIALS.index(UNK))
         if leave_out is not None and self.hidden_share > 0:
             hidden = torch.rand(source.size(0), 1, device=source.device) < self.hidden_share
             source = source.masked_fill(hidden, self.silent)

@@ -2,11 +2,12 @@
 
     read = SourceEmbedding(Prior.load("data-bin/prior.de"), 256)
     vectors = read(read.encode(["ein Haus steht dort ."]))                   # (B, L) -> (B, L, 256)
+    read = SourceEmbedding(prior, 256, CharacterEmbedding(prior.session.target, CharacterOptions(size=256)))
 
 Sizes: B batch, L source length, V words, D width. e(x) = Σ_f ψ_f(x) U_f, as a decoder reads the target's words; a prior
 built with --input-top-words all gives every word a row of its own beside those of its features. Padding is the zero
-vector, and strings outside the dictionary are `<unk>`. What else the prior knows, its background and the parts after
-it, is about words to come: nothing asks for it here.
+vector, and strings outside the dictionary are `<unk>`; `characters`, whose vectors are added, read them as well. What
+else the prior knows, its background and the parts after it, is about words to come: nothing asks for it here.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import PAD, UNK
 from fairseq_llrnn.head import text
@@ -35,24 +37,29 @@ class SourceEmbedding(nn.Module):
 
     source_prior_fingerprint: Tensor
 
-    def __init__(self, prior: Prior, size: int) -> None:
-        """prior: of the source's dictionary. size: D."""
+    def __init__(self, prior: Prior, size: int, characters: CharacterEmbedding | None = None) -> None:
+        """prior: of the source's dictionary. size: D. characters: of the same words and width."""
         super().__init__()
         self.prior = prior
         self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
         self.embedding_dim, self.padding_idx = size, prior.index(PAD)  # torch's names, which fairseq's encoders ask for
         class_of = torch.from_numpy(prior.input.class_of.copy())
         self.features = FeatureEmbedding(prior.input.features, class_of, size)
+        self.characters = characters
         self.register_buffer(FINGERPRINT, fingerprint_of(prior))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, L) -> (B, L, D)"""
         vectors: Tensor = self.features(tokens.masked_fill(tokens >= self.num_words, self.unk))
+        if self.characters is not None:
+            vectors = vectors + self.characters(tokens)
         return vectors * tokens.ne(self.padding_idx).unsqueeze(-1)
 
     def encode(self, lines: Sequence[str]) -> Tensor:
         """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, L)."""
-        return text.encode(lines, self.prior.session.target).to(self.features.weight.device)
+        words = self.prior.session.target if self.characters is None else self.characters.spellings.words
+        index = None if self.characters is None else words.index
+        return text.encode(lines, words, index).to(self.features.weight.device)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         check_source_prior(self, state_dict, prefix)

@@ -192,7 +192,7 @@ def test_bad_options(translation: TranslationWorld, source_prior: Path, shell: S
         ("llrnn_lstm", ["--source-prior", translation.data / "prior"], "it was made for another dictionary than"),
         ("llrnn_lstm", ["--source-prior", translation.place / "nowhere"], "nowhere"),
         ("llrnn_transformer", ["--source-prior", source_prior, "--encoder-embed-path", "vectors"],
-         "leave out one of --encoder-embed-path and --source-prior"),
+         "leave out one of --encoder-embed-path and --source-prior or --source-characters"),
         ("llrnn_transformer", ["--source-prior", source_prior, "--share-all-embeddings"],
          "--share-all-embeddings: not supported by llrnn_transformer"),
     ):  # fmt: skip
@@ -201,3 +201,58 @@ def test_bad_options(translation: TranslationWorld, source_prior: Path, shell: S
     state["cfg"].task.source_prior = None
     with pytest.raises(OptionError, match="--source-prior x: expected a model that was trained with a source prior"):
         take_places("it", state["cfg"].task, Places(source_prior="x"), state)
+
+
+# ---- characters ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_prior", [False, True])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_characters_alone_and_beside_features(
+    translation: TranslationWorld, source_prior: Path, arch: str, with_prior: bool
+) -> None:
+    options = ["--source-prior", str(source_prior)] if with_prior else []
+    arguments = [*translation.train_args(arch, "lexical"), *options]
+    setting = build([*arguments, "--source-characters", "cnn"])
+    randomise(setting.model, scale=0.3)
+    setting.model.eval()
+    encoder, task = setting.model.encoder, setting.task
+    read = encoder.network.embedding if arch == "llrnn_lstm" else encoder.embed_tokens
+    known = len(task.source_dictionary)
+    one, two = (task.source_dictionary.index(word) for word in ("eltnaheb", "eltnaheg"))
+    assert {one, two} == {known, known + 1}, "strings that the dictionary lacks have ids of their own"
+    first, second = read(torch.tensor([[one, two]]))[0]
+    assert not torch.allclose(first, second)
+    assert not read(torch.tensor([[task.source_dictionary.pad()]])).any()
+    if with_prior:
+        characters = read.characters(torch.tensor([[one]]))[0, 0]
+        unknown = read.features(torch.tensor([task.source_dictionary.unk()]))[0]
+        torch.testing.assert_close(first, characters + unknown)
+    sample = pairs(task, [*LINES, "inconnu le"])
+    assert (sample["net_input"]["src_tokens"] >= known).any()
+    assert_steps_agree(setting, sample)
+    loss, _, _ = setting.criterion(setting.model.train(), sample)
+    loss.backward()
+    idle = [name for name, p in setting.model.named_parameters() if p.grad is None and "characters" in name]
+    assert not idle
+
+
+def test_commands_keep_unknown_strings_for_characters(
+    shell: Shell, translation: TranslationWorld, tmp_path: Path
+) -> None:
+    arguments = [*translation.train_args(prior="lexical", save_dir=tmp_path), "--source-characters", "cnn"]
+    shell.run("fairseq-train", *arguments, "--max-update", 3, "--lr", 0.001, "--disable-validation")
+    path = tmp_path / "checkpoint_last.pt"
+    common = [*translation.task_args("lexical"), "--path", path, "--max-len-b", 9, "--beam", 2, "--num-workers", 0]
+    typed = shell.run("fairseq-interactive", *common, stdin="leneb el\nrutas el\n")
+    assert "S-0\tleneb el" in typed.out
+    scores = [line.split("\t")[1] for line in typed.out.splitlines() if line.startswith("H-")]
+    assert len(scores) == 2 and scores[0] != scores[1], "they are read, and not alike"
+    explained = shell.run("llrnn", "explain", "--path", path, "--source", "qqq el", translation.world.text("test")[0])
+    assert "qqq" in explained.out
+
+
+def test_characters_beside_vectors_of_words(shell: Shell, translation: TranslationWorld) -> None:
+    options = ["--source-characters", "cnn", "--encoder-embed-path", "vectors"]
+    done = shell.run("fairseq-train", *translation.train_args("llrnn_transformer"), *options, code=None)
+    assert_says(done, "leave out one of --encoder-embed-path and --source-prior or --source-characters")

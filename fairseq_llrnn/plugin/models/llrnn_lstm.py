@@ -16,9 +16,9 @@ from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
-from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
+from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
 from fairseq_llrnn.plugin.models.options import (
@@ -30,9 +30,9 @@ from fairseq_llrnn.plugin.models.options import (
     check_sizes,
     dropouts,
     prior_of,
-    source_embedding,
     warm_up_lexicon,
 )
+from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, readable, source_embedding
 
 
 @dataclass
@@ -54,6 +54,9 @@ class LLRNNLSTMConfig(RecurrentDecoderConfig):
         metadata={"help": "let the decoder read the summary of the source beside every word (Cho et al. 2014)"},
     )
     lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
+    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
+        default=NONE, metadata=SOURCE_CHARACTERS
+    )
 
 
 class LSTMTranslationEncoder(FairseqEncoder):
@@ -75,7 +78,7 @@ class LSTMTranslationEncoder(FairseqEncoder):
             element of a list, as fairseq's encoders have them.
         """
         with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
-            states, summary = self.network(known_words(src_tokens, self.dictionary))
+            states, summary = self.network(readable(src_tokens, self.dictionary, self.network.embedding))
         return {
             "encoder_out": [states.transpose(0, 1)],
             "encoder_padding_mask": [src_tokens.eq(self.network.pad)],
@@ -132,7 +135,7 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             bidirectional=args.encoder_bidirectional,
             reverse=args.reverse_source,
             **dropouts(args),
-            embedding=source_embedding(task, args.encoder_embed_dim),
+            embedding=source_embedding(args, task, args.encoder_embed_dim),
         )
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, context_size)

@@ -25,9 +25,8 @@ from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
-from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
-from fairseq_llrnn.plugin.models.character_options import ADD, ONLY, CharacterConfig, character_options
+from fairseq_llrnn.plugin.models.character_options import ADD, CNN, NONE, ONLY, CharacterConfig, character_options
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.options import (
@@ -42,11 +41,11 @@ from fairseq_llrnn.plugin.models.options import (
     check_same_features,
     check_sizes,
     prior_of,
-    source_embedding,
     speller_sizes,
     warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
+from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, readable, source_embedding
 
 # Options of fairseq that speak of an output matrix with a row per word. Here its rows are composed from features.
 REFUSED = {
@@ -72,8 +71,8 @@ class SourceKeepingEncoder(TransformerEncoderBase):
         token_embeddings: Tensor | None = None,
     ) -> EncoderOut:
         with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
-            known = known_words(src_tokens, self.dictionary)
-            encoder_out = super().forward(known, src_lengths, return_all_hiddens, token_embeddings)
+            read = readable(src_tokens, self.dictionary, self.embed_tokens)
+            encoder_out = super().forward(read, src_lengths, return_all_hiddens, token_embeddings)
         encoder_out["src_tokens"] = [src_tokens]
         return encoder_out
 
@@ -149,6 +148,7 @@ class LLRNNTransformerModel(TransformerModel):
             help="one table of feature weights for input (ψ) and output (φ); needs --feature-input",
         )  # fmt: skip
         gen_parser_from_dataclass(parser, CharacterConfig())
+        parser.add_argument("--source-characters", choices=(NONE, CNN), default=NONE, help=SOURCE_CHARACTERS["help"])
         parser.add_argument("--bf16-products", action="store_true", help=BF16_PRODUCTS["help"])
         parser.add_argument("--learn-background-temperature", action="store_true", help=LEARN_TEMPERATURE["help"])
         parser.add_argument("--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"])
@@ -212,13 +212,13 @@ class LLRNNTransformerModel(TransformerModel):
             read = PaddedFeatureEmbedding(head, cfg.decoder.embed_dim, target.pad())
         else:
             read = cls.build_embedding(args, target, cfg.decoder.embed_dim, cfg.decoder.embed_path)
-        by_features = source_embedding(task, cfg.encoder.embed_dim)
-        if by_features is not None and args.encoder_embed_path:
+        composed_source = source_embedding(args, task, cfg.encoder.embed_dim)
+        if composed_source is not None and args.encoder_embed_path:
             raise OptionError(
                 "--encoder-embed-path: expected an encoder that reads a table of words; leave out one of "
-                "--encoder-embed-path and --source-prior"
+                "--encoder-embed-path and --source-prior or --source-characters"
             )
-        written: nn.Module = by_features or cls.build_embedding(
+        written: nn.Module = composed_source or cls.build_embedding(
             args, source, cfg.encoder.embed_dim, cfg.encoder.embed_path
         )
         body = TransformerDecoderBase(

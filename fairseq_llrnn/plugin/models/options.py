@@ -12,7 +12,6 @@ from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
@@ -105,12 +104,6 @@ def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
             "right checkpoint, or --arch?"
         )
     return prior
-
-
-def source_embedding(task: Any, size: int) -> SourceEmbedding | None:
-    """What the encoder reads with by the task's --source-prior; None: a table with a row per word."""
-    prior = getattr(task, "source_prior", None)
-    return None if prior is None else SourceEmbedding(prior, size)
 
 
 def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from fairseq_llrnn.plugin.models.hidden_states import COMPUTATION
 from fairseq_llrnn.plugin.models.llrnn_lm import LLRNNLanguageModel
 from fairseq_llrnn.plugin.models.llrnn_lstm import LLRNNLSTMModel
 from fairseq_llrnn.plugin.models.llrnn_transformer import LLRNNTransformerModel
+from fairseq_llrnn.plugin.models.source_side import reads_characters
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
@@ -86,11 +87,15 @@ class TranslationExplainer(Explainer):
     def read_as(self, source: Sequence[str]) -> list[str]:
         """What the network reads for each source word: itself, or <unk>."""
         dictionary = self.task.source_dictionary
+        if reads_characters(self.model.encoder):
+            return list(source)
         return [dictionary[token] for token in known_words(encode(dictionary, source), dictionary).tolist()[:-1]]
 
     def unknown_evidence(self, source: Sequence[str]) -> set[str]:
         """Those of the source words that the dictionary lacks, and that are evidence."""
         dictionary = self.task.source_dictionary
+        if self.task.prior.find(EvidencePart) is None:
+            return set()
         tokens = encode(dictionary, source).tolist()[:-1]
         return {word for word, token in zip(source, tokens, strict=True) if token >= len(dictionary)}
 

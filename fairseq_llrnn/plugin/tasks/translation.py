@@ -5,10 +5,12 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -19,14 +21,23 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.table import MAX_SLOTS
+from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.loading import data_folder, source_prior_of_model
-from fairseq_llrnn.plugin.compat.open_dictionary import open_source, open_target, open_words
+from fairseq_llrnn.plugin.compat.open_dictionary import (
+    OpenDictionary,
+    known_words,
+    open_source,
+    open_target,
+    open_words,
+)
 from fairseq_llrnn.plugin.data.evidence_data import UnknownAliases
 from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
+from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.experts import open_panel
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.empty_sources import search_where_there_are_words
 from fairseq_llrnn.plugin.search.ensemble import has_slots
 from fairseq_llrnn.plugin.tasks.base import (
@@ -39,6 +50,7 @@ from fairseq_llrnn.plugin.tasks.base import (
     named_split,
 )
 from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
+from fairseq_llrnn.prior.parts import CopiedWordsPart
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
@@ -185,7 +197,25 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
                 "llrnn_translation needs, found another kind; is it the right checkpoint, or --arch?"
             )
         self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", None)
+        if getattr(cfg, "source_characters", NONE) == CNN:
+            self._keep_unknown_source_words()
         return model
+
+    def _keep_unknown_source_words(self) -> None:
+        """From here on typed and raw text keep the strings of source words that the dictionary lacks.
+
+        With evidence they do, as far as they are evidence; those of words that the target spells are characters.
+        """
+        if self.prior.find(EvidencePart) is None and self.prior.find(CopiedWordsPart) is None:
+            dictionary: Dictionary = self.source_dictionary
+            self.src_dict = OpenDictionary(dictionary, self.source_words, self.source_words.index)
+
+    @cached_property
+    def source_words(self) -> OpenWords:
+        """The source's words and, where its dictionary is an open one, the strings that it lacks, as met so far."""
+        if self.prior.find(EvidencePart) is not None:
+            return self.prior.session.source  # which of them have an id, the evidence says
+        return OpenWords(self.source_dictionary.symbols)
 
     def take_source_prior(self, path: str, state: Mapping[str, Any]) -> None:
         """Before a checkpoint's model is built: its encoder reads by the source prior of its training.
@@ -243,6 +273,12 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
         Nothing is forced on a sentence whose target is empty: no search could go on.
         """
         whole = super().inference_step
+        ours = all(isinstance(model.decoder, LogLinearDecoder) for model in models)
+        if not ours and self.prior.find(EvidencePart) is None:
+            # a table with a row per word has none for strings outside the dictionary
+            net_input = sample["net_input"]
+            read = known_words(net_input["src_tokens"], self.source_dictionary)
+            sample = sample | {"net_input": net_input | {"src_tokens": read}}
         if prefix_tokens is not None and prefix_tokens.size(1) > 0:
             empty = prefix_tokens[:, 0] == self.target_dictionary.eos()
             if bool(empty.any()) and not self.warned:

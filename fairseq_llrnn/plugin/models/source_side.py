@@ -1,0 +1,44 @@
+"""What our encoders read with: a table with a row per word, features of a source prior, characters, or both."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from fairseq.data import Dictionary
+from fairseq.dataclass import FairseqDataclass
+from torch import Tensor, nn
+
+from fairseq_llrnn.characters.embedding import CharacterEmbedding
+from fairseq_llrnn.head.source_embedding import SourceEmbedding
+from fairseq_llrnn.networks.characters import CharacterOptions
+from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.models.character_options import CNN, NONE
+
+SOURCE_CHARACTERS = {
+    "help": "`cnn`: the encoder reads source words by their characters, also those that its dictionary lacks; beside "
+    "--source-prior, both are read, and added"
+}
+
+
+def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -> nn.Module | None:
+    """What the encoder reads with by --source-prior and --source-characters; None: a table with a row per word.
+
+    Args:
+        size: the width of its vectors.
+    """
+    characters = None
+    if getattr(args, "source_characters", NONE) == CNN:  # older checkpoints lack the option
+        characters = CharacterEmbedding(task.source_words, CharacterOptions(size=size), task.source_dictionary.pad())
+    prior = getattr(task, "source_prior", None)
+    return characters if prior is None else SourceEmbedding(prior, size, characters)
+
+
+def reads_characters(embedding: nn.Module) -> bool:
+    """Whether strings outside the dictionary are more than <unk> to it."""
+    return any(isinstance(part, CharacterEmbedding) for part in embedding.modules())
+
+
+def readable(tokens: Tensor, dictionary: Dictionary, embedding: nn.Module) -> Tensor:
+    """Source tokens as an encoder's embedding can read them."""
+    return tokens if reads_characters(embedding) else known_words(tokens, dictionary)
