@@ -78,6 +78,8 @@ class Arm:
 
 TRAIN, ALL = ("train",), ("train", "dev", "test")
 SUFFIXES, OFF = ("--suffixes",), ("--guess", "off")
+MORPHEMES = ("--morphemes", "morfessor", "--morpheme-floor")
+FLOORS = ("10", "50")
 BEFORE = ("--top-words", "2500", *OFF)  # what README said until words were guessed
 ARMS = (
     Arm("softmax", "softmax", ("--softmax",), counts=False),
@@ -88,6 +90,11 @@ ARMS = (
     Arm("spelling", "suffixes, no treebank", SUFFIXES),
     Arm("spelling-shapes", "suffixes and shapes, no treebank", (*SUFFIXES, "--shapes")),
     Arm("guess", "treebank and suffixes, unknown words guessed", SUFFIXES, TRAIN),
+    *(Arm(f"morphemes-{n}", f"morphemes that {n} words have, no treebank", (*MORPHEMES, n)) for n in FLOORS),
+    *(
+        Arm(f"both-{n}", f"suffixes and morphemes that {n} words have, no treebank", (*SUFFIXES, *MORPHEMES, n))
+        for n in FLOORS
+    ),
     Arm("gold", "treebank's analyses of all words, suffixes", SUFFIXES, ALL),
 )
 

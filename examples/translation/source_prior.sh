@@ -4,12 +4,12 @@
 #   bash examples/translation/source_prior.sh CS-FOLDER EN-FOLDER TREEBANKS [WORK-DIRECTORY]
 #
 # CS-FOLDER and EN-FOLDER hold {train,val,test2016}.tok.{cs,en}.gz, TREEBANKS the Czech *.conllu.gz. In the environment:
-# PAIRS=6000 training pairs, EPOCHS=10, SEEDS="1". Run it again and it goes on where it stopped.
+# PAIRS=4000 training pairs, EPOCHS=8, SEEDS="1". Run it again and it goes on where it stopped.
 set -euo pipefail
 cs=$(realpath "$1") en=$(realpath "$2") treebanks=$(realpath "$3")
 . "$(dirname "$0")/../stages.sh"
 work=${4:-runs/source-prior}
-pairs=${PAIRS:-6000}
+pairs=${PAIRS:-4000}
 mkdir -p "$work/text"
 
 say "1/3 texts: $pairs pairs; the Czech dictionary has the words of all texts, or those that training shows twice"
@@ -48,8 +48,9 @@ row() { # row NAME SEED DATA OPTIONS…
     [ -e "$place/test.log" ] && return
     mkdir -p "$place"
     run "$place/train.log" fairseq-train "$data" --save-dir "$place" --user-dir fairseq_llrnn --task llrnn_translation \
-        --source-lang cs --target-lang en --arch llrnn_lstm_multi30k --criterion log_linear --bf16-products "$@" \
-        --optimizer adam --lr 0.003 --clip-norm 1 --max-tokens 1500 --max-epoch "${EPOCHS:-10}" --seed "$seed" --cpu \
+        --source-lang cs --target-lang en --arch llrnn_lstm_multi30k --encoder-embed-dim 128 \
+        --encoder-hidden-size 128 --decoder-embed-dim 128 --decoder-hidden-size 128 --dropout 0.3 --criterion log_linear --bf16-products "$@" \
+        --optimizer adam --lr 0.003 --clip-norm 1 --max-tokens 1500 --max-epoch "${EPOCHS:-8}" --seed "$seed" --cpu \
         --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --no-last-checkpoints \
         --log-format simple --log-interval 1000
     run "$place/test.part" fairseq-generate "$data" --user-dir fairseq_llrnn --task llrnn_translation \

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fairseq_llrnn.features.guessing import NUMBER, SYMBOL, kind_of
 
 PREFIX, STEM, ENDING = GROUPS = ("Prefix", "Stem", "Ending")
-MORPHEME_FLOOR = 10
+MORPHEME_FLOOR = 50
 Segmentation = tuple[str, ...]
 Segmentations = Mapping[str, Sequence[Segmentation]]  # by word; several where tools, or rows of a file, differ
 
