@@ -1,5 +1,6 @@
 """A trained language model as a background, ours and fairseq's (plugin/models/frozen_lm.py)."""
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -174,6 +175,9 @@ def test_a_dictionary_that_is_no_text(general: dict[str, Path], world: World, tm
     with files.paths["dict.txt"].open("ab") as file:
         file.write(b"\xff 1\n")
     with pytest.raises(PriorError, match="dict.txt.*expected UTF-8"):
+        load_general_model(files, *own_words(world))
+    files.paths["dict.txt"].write_bytes(gzip.compress(b"le 1\n"))
+    with pytest.raises(PriorError, match="dict.txt: expected text, found a compressed file; unpack it"):
         load_general_model(files, *own_words(world))
 
 

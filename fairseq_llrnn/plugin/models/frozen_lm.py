@@ -33,6 +33,7 @@ from fairseq_llrnn.prior.model_files import CHECKPOINT, DICTIONARY, ModelFiles, 
 from fairseq_llrnn.prior.prior import JSON_FILE
 
 STOCK_TASK, OUR_TASK = "language_modeling", "llrnn_language_modeling"
+GZIP = b"\x1f\x8b"  # how such files begin
 SAID = "--background model:"  # how errors call it
 
 
@@ -124,7 +125,10 @@ def build_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.n
     state = read_checkpoint(checkpoint)
     _check_kind(checkpoint, state["cfg"])
     task = state["cfg"].task
-    load_dictionary(files.paths[DICTIONARY])  # whose errors name the line; fairseq's are no errors of a user
+    dictionary = files.paths[DICTIONARY]
+    load_dictionary(dictionary)  # whose errors name the line; fairseq's are no errors of a user
+    if dictionary.read_bytes()[:2] == GZIP:  # which we read and fairseq does not
+        raise DataError(f"{dictionary}: expected text, found a compressed file; unpack it")
     task.data = str(files.paths[DICTIONARY].parent)
     if name_of(state["cfg"], "task") == OUR_TASK:
         task.prior = str(files.prior)  # missing is said by who reads it
