@@ -189,10 +189,12 @@ def test_weights_know_their_source_prior(
 
 def test_bad_options(translation: TranslationWorld, source_prior: Path, shell: Shell, trained: dict[str, Path]) -> None:
     for arch, options, message in (
-        ("llrnn_lstm", ["--source-prior", translation.data / "prior"], "it was made for another dictionary than"),
+        ("llrnn_lstm", ["--source-prior", translation.data / "prior"], "build it again with `llrnn prior` --dict "),
         ("llrnn_lstm", ["--source-prior", translation.place / "nowhere"], "nowhere"),
         ("llrnn_transformer", ["--source-prior", source_prior, "--encoder-embed-path", "vectors"],
          "leave out one of --encoder-embed-path and --source-prior or --source-characters"),
+        ("llrnn_lstm", ["--arch", "lstm", "--decoder-layers", 1, "--source-prior", source_prior],
+         "--source-prior: expected a model of ours, found LSTMModel, whose encoder would not read it"),
         ("llrnn_transformer", ["--source-prior", source_prior, "--share-all-embeddings"],
          "--share-all-embeddings: not supported by llrnn_transformer"),
     ):  # fmt: skip

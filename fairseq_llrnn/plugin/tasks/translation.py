@@ -22,6 +22,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.table import MAX_SLOTS
 from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.loading import data_folder, source_prior_of_model
 from fairseq_llrnn.plugin.compat.open_dictionary import (
@@ -189,12 +190,18 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """As fairseq's; raises OptionError for a model that does not translate."""
+        """As fairseq's; raises OptionError for a model that does not translate, or does not read the source prior."""
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, FairseqEncoderDecoderModel):
             raise OptionError(
                 f"{type(model).__name__}: expected a model that translates, with encoder and decoder, as --task "
                 "llrnn_translation needs, found another kind; is it the right checkpoint, or --arch?"
+            )
+        given = self.cfg.source_prior is not None and not from_checkpoint
+        if given and not any(isinstance(part, SourceEmbedding) for part in model.modules()):
+            raise OptionError(
+                f"--source-prior: expected a model of ours, found {type(model).__name__}, whose encoder would not read "
+                "it; use --arch llrnn_lstm or llrnn_transformer"
             )
         self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", None)
         if getattr(cfg, "source_characters", NONE) == CNN:
