@@ -68,8 +68,8 @@ def data_folder(data: str) -> str:
 
 
 def prior_folder(prior: str | None, data: str) -> str:
-    """The folder of --prior, or `prior` in the first of the data folders."""
-    return prior or os.path.join(data_folder(data), "prior")
+    """The folder of --prior, a list in a damaged checkpoint, or `prior` in the first of the data folders."""
+    return str(prior) if prior else os.path.join(data_folder(data), "prior")
 
 
 def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
