@@ -17,12 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.features.morphemes import GROUPS
 from fairseq_llrnn.open_vocabulary.numbers import is_number
 
 LEAST_TYPES = 50  # rare words of a class of its own
 NUMBER, PUNCTUATION, CAPITALISED, OTHER = "number", "punctuation", "capitalised", "other"
-# What a spelling says is no analysis: two nouns are of one class whatever their suffixes and lemmas are.
-SURFACE = frozenset("NOTTOP TOPFORM SPECIAL Shape Suffix Pattern Piece Evidence Open Lemma".split())
+# What a spelling says is no analysis: two nouns are of one class whatever their suffixes, morphemes and lemmas are.
+SURFACE = frozenset("NOTTOP TOPFORM SPECIAL Shape Suffix Pattern Piece Evidence Open Lemma".split()) | frozenset(GROUPS)
 MAIN = "POS"
 LIKELY = 0.5
 

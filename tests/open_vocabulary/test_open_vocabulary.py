@@ -50,6 +50,12 @@ def test_classes_are_bundles_then_parts_of_speech_then_spellings() -> None:
     assert set(few.names) == {"number", "other"}
 
 
+def test_morphemes_and_lemmas_make_no_classes() -> None:
+    rows = [{"POS:NOUN": 1.0, "Stem:mer": 1.0, "Lemma:mer": 1.0}, {"POS:NOUN": 1.0, "Stem:mur": 1.0, "Ending:s": 1.0}]
+    classes = open_classes(["mer", "murs"], rows, least_types=1)
+    assert [classes.names[o] for o in classes.class_of] == ["NOUN", "NOUN"]
+
+
 def test_names_of_classes_differ() -> None:
     rows = [{"POS:X": 1.0, "A:b": 1.0}, {"POS:X": 1.0, "B:b": 1.0}]
     classes = open_classes(["aa", "bb"], rows, least_types=1)
