@@ -118,12 +118,14 @@ def read_open_vocabulary(
         raise ValueError("the features of the open classes point outside their table")
     log_shares, log_outside = numbers("log_shares", many), numbers("log_outside", many)
     word_shares, geometric = numbers("word_shares", num_words), numbers("geometric", many)
-    if abs(np.exp(log_shares).sum() - 1.0) > 1e-6 or not (np.isfinite(log_outside) & (log_outside <= 0.0)).all():
+    with np.errstate(over="ignore"):
+        shares_are_sound = abs(np.exp(log_shares).sum() - 1.0) <= 1e-6  # which NaN is not
+    if not shares_are_sound or not (np.isfinite(log_outside) & (log_outside <= 0.0)).all():
         raise ValueError("the shares of the open classes are none")
     if not ((word_shares >= 0) & (word_shares <= 1)).all() or not ((geometric >= 0) & (geometric < 1)).all():
         raise ValueError("the open vocabulary has shares outside 0 … 1")
     parts = np.split(numbers("numbers", 3 + len(DIGITS) + len(SEPARATORS)), [3, 3 + len(DIGITS)])
-    if any((part <= 0).any() or abs(part.sum() - 1.0) > 1e-6 for part in parts):
+    if not all((part > 0).all() and abs(part.sum() - 1.0) <= 1e-6 for part in parts):
         raise ValueError("the distribution of numbers does not add up to one")
     characters = integers("characters")
     sound = len(characters) + 2 <= MOST_SYMBOLS and (np.diff(characters) > 0).all()

@@ -147,7 +147,9 @@ def test_a_prior_keeps_its_open_vocabulary(tmp_path: Path) -> None:
     ("name", "change", "message"),
     [
         ("log_shares", lambda x: x - 1.0, "shares of the open classes"),
+        ("log_shares", lambda x: x + np.nan, "shares of the open classes"),
         ("log_outside", lambda x: x + 9.0, "shares of the open classes"),
+        ("numbers", lambda x: x + np.nan, "does not add up to one"),
         ("indices", lambda x: x + 10_000, "features of the open classes"),
         ("characters", lambda x: x[::-1].copy(), "alphabet"),
         ("characters", lambda x: x - 10_000, "alphabet"),
