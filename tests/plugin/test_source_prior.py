@@ -165,7 +165,7 @@ def test_a_moved_source_prior_is_found_again(
         take_places(path, task, Places(data=str(data)), state)
     said = str(caught.value)
     assert said.startswith(f"{path} was trained with the source prior 'gone', but there is none seen from here (nor")
-    assert "prior (another prior)" in said and said.endswith("; give its folder with --source-prior DIR")
+    assert "(another prior)" in said and said.endswith("; give its folder with --source-prior DIR")
 
 
 def test_weights_know_their_source_prior(
