@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.features.languages import NAMES as LANGUAGES
 from fairseq_llrnn.features.languages import sources_of
 from fairseq_llrnn.features.languages.base import pip_line
@@ -51,11 +51,9 @@ def add_arguments(group: argparse._ArgumentGroup) -> None:
 
 def floor(args: argparse.Namespace) -> int:
     """--lemma-floor, which needs --language."""
-    if args.lemma_floor is None:
-        return LEMMA_FLOOR
     if args.language is None:
-        raise OptionError("--lemma-floor: it needs --language; add that, or leave it out")
-    return int(args.lemma_floor)
+        refuse_alone(args, ("lemma_floor",), "--language")
+    return LEMMA_FLOOR if args.lemma_floor is None else int(args.lemma_floor)
 
 
 def table() -> list[str]:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.features.morphemes import MORPHEME_FLOOR
 from fairseq_llrnn.prior.options import MORFESSOR
 
@@ -25,8 +25,6 @@ def add_arguments(group: argparse._ArgumentGroup) -> None:
 
 def floor(args: argparse.Namespace) -> int:
     """--morpheme-floor, which needs --morphemes."""
-    if args.morpheme_floor is None:
-        return MORPHEME_FLOOR
     if args.morphemes is None:
-        raise OptionError("--morpheme-floor: it needs --morphemes; add that, or leave it out")
-    return int(args.morpheme_floor)
+        refuse_alone(args, ("morpheme_floor",), "--morphemes")
+    return MORPHEME_FLOOR if args.morpheme_floor is None else int(args.morpheme_floor)

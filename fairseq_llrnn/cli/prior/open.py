@@ -2,6 +2,7 @@
 
 import argparse
 
+from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
 from fairseq_llrnn.open_vocabulary.vocabulary import KINDS, NEURAL
@@ -32,16 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def open_options(args: argparse.Namespace) -> OpenOptions | None:
     """None where no open vocabulary is asked for. Raises OptionError for numbers and options that make no sense."""
-    for name in NAMES[1:]:
-        value, option = getattr(args, name), "--" + name.replace("_", "-")
-        if value is None:
-            continue
-        if args.open_vocabulary is None:
-            raise OptionError(f"{option}: it needs --open-vocabulary; add that, or leave it out")
-        if value < 1:
-            raise OptionError(f"{option} {value}: expected a number of at least 1")
     if args.open_vocabulary is None:
+        refuse_alone(args, NAMES[1:], "--open-vocabulary")
         return None
+    for name in NAMES[1:]:
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise OptionError(f"--{name.replace('_', '-')} {value}: expected a number of at least 1")
     floor = FLOOR if args.open_floor is None else args.open_floor
     types = LEAST_TYPES if args.open_types is None else args.open_types
     return OpenOptions(floor, types, args.open_vocabulary == NEURAL)

@@ -11,6 +11,7 @@ import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, Bitext, Sentences
 from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.cli.prior.numbers import number_or_learned
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
@@ -77,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def translation_options(args: argparse.Namespace, words: WordList) -> TranslationOptions | None:
     """None where no translations are asked for."""
     if args.lexical_translation is None:
-        _refuse_alone(args, ("lexical_weight", "lexical_top", "aligner"), "--lexical-translation")
+        refuse_alone(args, ("lexical_weight", "lexical_top", "aligner"), "--lexical-translation")
         return None
     learned = args.lexical_weight == "learned"
     given = {
@@ -89,13 +90,6 @@ def translation_options(args: argparse.Namespace, words: WordList) -> Translatio
     options = TranslationOptions(_NOTHING, **{name: value for name, value in given.items() if value is not None})
     options.check()  # before anything is read
     return replace(options, text=_read_bitext(args, words))
-
-
-def _refuse_alone(args: argparse.Namespace, names: Sequence[str], needed: str) -> None:
-    for name in names:
-        if getattr(args, name) not in (None, []):
-            option = "--" + name.replace("_", "-")
-            raise OptionError(f"{option}: it needs {needed}; add that, or leave it out")
 
 
 def _read_bitext(args: argparse.Namespace, words: WordList) -> ParallelText:
@@ -113,9 +107,9 @@ def evidence_options(args: argparse.Namespace) -> EvidenceOptions | None:
         OptionError: options that are wrong or do not go together.
     """
     if args.evidence is None and args.evidence_map is None:
-        _refuse_alone(args, ("evidence_weight", "unsupported"), "--evidence")
+        refuse_alone(args, ("evidence_weight", "unsupported"), "--evidence")
         if not args.copy_source_words:
-            _refuse_alone(args, ("source_dict",), "--evidence or --copy-source-words")
+            refuse_alone(args, ("source_dict",), "--evidence or --copy-source-words")
         return None
     chosen = _kinds(args.evidence or "")
     if not chosen and args.evidence_map is None:

@@ -53,9 +53,8 @@ class Spelling:
     """How the words that are asked for are spelled."""
 
     lowercase: bool  # whether they come from lower-cased text: names have lost their capitals
-    rules: str | None = (
-        None  # the language by whose rules it was lower-cased, where it has rules of its own (casing.py)
-    )
+    # the language by whose rules it was lower-cased, where it has rules of its own (casing.py)
+    rules: str | None = None
 
     def of_text(self, word: str) -> str:
         """A word of the source as the text has it."""
