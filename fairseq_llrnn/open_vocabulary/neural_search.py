@@ -18,7 +18,7 @@ from torch import Tensor
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, FIRST
 from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller
 from fairseq_llrnn.open_vocabulary.spelled_strings import WHOLE, SpelledStrings
-from fairseq_llrnn.open_vocabulary.spelling import ATTEMPTS, LONGEST
+from fairseq_llrnn.open_vocabulary.spelling import ATTEMPTS, LONGEST, draw_columns
 
 BEAM = 16
 
@@ -59,18 +59,17 @@ def draw_strings(
     speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray, random: np.random.Generator
 ) -> list[str | None]:
     """A string of each class (m,) as N(· | h, o) has them, h from hidden (m, H); None where none was short enough."""
-    shares = speller.log_shares.exp().double().cpu().numpy()[classes].cumsum(1)
+    shares = speller.log_shares.exp().double().cpu().numpy()[classes]
     found: list[str | None] = [None] * len(classes)
     for _ in range(ATTEMPTS):
         missing = np.array([i for i, string in enumerate(found) if string is None], dtype=np.int64)
         if len(missing) == 0:
             break
-        kinds = (shares[missing] < random.random((len(missing), 1)) * shares[missing, -1:]).sum(1)
+        kinds = draw_columns(shares[missing], random)
         some = hidden[torch.from_numpy(missing).to(hidden.device)]
         writers = _Writers(speller, spelled, some, torch.from_numpy(kinds).to(hidden.device))
         while len(missing):
-            steps = np.exp(writers.next()).cumsum(1)
-            chosen = (steps <= random.random((len(steps), 1)) * steps[:, -1:]).sum(1)
+            chosen = draw_columns(np.exp(writers.next()), random)
             for row in np.flatnonzero(chosen == END).tolist():
                 text = writers.texts[row]
                 found[missing[row]] = None if text in spelled.words.known_index else text

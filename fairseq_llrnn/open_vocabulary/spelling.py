@@ -41,6 +41,13 @@ def draw(strings: StringDistributions, of_class: int, many: int, random: np.rand
     return found or _draw_characters(strings.characters, of_class, many, random, cut=True)
 
 
+def draw_columns(weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """A column of each row of weights (m, n) ≥ 0, each as often as its share of the row: (m,)."""
+    steps = weights.cumsum(1)
+    drawn: np.ndarray = (steps <= random.random((len(steps), 1)) * steps[:, -1:]).sum(1)
+    return drawn
+
+
 def _draw_characters(
     model: CharacterNGrams, of_class: int, many: int, random: np.random.Generator, cut: bool = False
 ) -> list[str]:
@@ -53,8 +60,7 @@ def _draw_characters(
         odds = model.next_symbols(tails, of_class)  # shape: (m, A)
         if written.shape[1] == 0:
             odds[:, END] = 0.0  # no string is empty
-        steps = odds.cumsum(1)
-        chosen = (steps < random.random((len(tails), 1)) * steps[:, -1:]).sum(1)
+        chosen = draw_columns(odds, random)
         ends = chosen == END
         done += [model.alphabet.text(row) for row in written[ends]]
         tails, written, chosen = tails[~ends], written[~ends], chosen[~ends]

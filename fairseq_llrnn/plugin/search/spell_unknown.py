@@ -26,6 +26,7 @@ from fairseq.search import Sampling
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from fairseq_llrnn.open_vocabulary.spelling import draw_columns
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 
 Hypotheses = list[list[dict[str, Tensor]]]
@@ -97,8 +98,7 @@ def _chosen(log_probs: np.ndarray, random: np.random.Generator | None) -> np.nda
         best = np.logaddexp.reduce(log_probs, axis=1).argmax(1)
         return np.stack([log_probs[np.arange(len(best)), :, best].argmax(1), best], axis=1)
     flat = log_probs.reshape(len(log_probs), -1)
-    steps = np.exp(flat - flat.max(1, keepdims=True)).cumsum(1)
-    drawn = (steps <= random.random((len(steps), 1)) * steps[:, -1:]).sum(1)
+    drawn = draw_columns(np.exp(flat - flat.max(1, keepdims=True)), random)
     return np.stack(np.divmod(drawn, log_probs.shape[2]), axis=1)
 
 
