@@ -5,6 +5,7 @@
     processes.py     a function over many inputs in several processes
     shards.py        work in parts, and whether all of them are there
     special_files.py devices and pipes are known before they are opened
+    array_file.py    arrays of numbers, mapped from disk
     numbers.py       how large a number in a file may be
     atomic_write.py  written under a temporary name, then renamed or exchanged
     leftovers.py     the temporary files, which end with their process

@@ -2,7 +2,7 @@
 
     prior.json       format, version, settings, counts, feature names, hashes, the parts in order: for people and checks
     dictionary.txt   the V symbols it was made for, one a line, in fairseq's order
-    arrays.npz       plain numeric arrays (array_file.py), mapped when read; those of a part begin with its name
+    arrays.npz       plain numeric arrays (files/array_file.py), mapped when read; those of a part begin with its name
     source.txt       the U symbols of the source language, only where some part belongs to them
     NAME/            files of the part NAME, where it has any (those of a frozen model)
 

@@ -17,7 +17,7 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.prior.array_file import write_arrays
+from fairseq_llrnn.files.array_file import write_arrays
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.options import TranslationOptions
 from fairseq_llrnn.prior.parts import LexicalPart

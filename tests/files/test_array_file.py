@@ -17,8 +17,8 @@ import pytest
 from small_priors import make_prior
 
 from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.files.array_file import ALIGNMENT, map_file, read_arrays, write_arrays
 from fairseq_llrnn.prior import Prior
-from fairseq_llrnn.prior.array_file import ALIGNMENT, map_file, read_arrays, write_arrays
 
 ARRAYS = {
     "whole": np.arange(7, dtype=np.int64),
