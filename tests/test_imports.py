@@ -3,6 +3,7 @@
 * fairseq is imported by plugin alone, and by the file plugin.py of an extra;
 * plugin and cli are imported by nobody below them; only cli and `fairseq_llrnn.register` import plugin;
 * an extra is imported by nobody but itself, so that its folder can be deleted;
+* trees knows classes by number alone: it imports errors and files, and no other package;
 * imports between packages form no circle, type annotations included.
 """
 
@@ -64,6 +65,9 @@ def forbidden(importer: str, imported: str) -> str | None:
     registers = importer == PACKAGE and imported == plugin
     if within(imported, plugin) and not within(importer, plugin, cli, extras, PACKAGE + ".__main__") and not registers:
         return "only cli, extras and register() import plugin"
+    of_trees = (f"{PACKAGE}.{part}" for part in ("errors", "files", "trees"))
+    if within(importer, f"{PACKAGE}.trees") and within(imported, PACKAGE) and not within(imported, *of_trees):
+        return "trees imports errors and files alone"
     return None
 
 
@@ -136,6 +140,7 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
         ("extras/one/plugin.py", "from ..two import plugin", "nobody imports an extra"),
         ("plugin/a.py", "from fairseq_llrnn.extras.one import plugin", "nobody imports an extra"),
         ("plugin/a.py", "from fairseq_llrnn.extras import one", "nobody imports an extra"),
+        ("trees/a.py", "from ..output import log_linear", "trees imports errors and files alone"),
     ],
 )
 def test_a_broken_rule_is_found(tmp_path: Path, file: str, source: str, rule: str) -> None:
@@ -154,6 +159,7 @@ def test_a_broken_rule_is_found(tmp_path: Path, file: str, source: str, rule: st
         ("extras/one/plugin.py", "import fairseq.tasks\nfrom . import math\nfrom ...prior import prior"),
         ("cli/a.py", "from fairseq_llrnn.plugin import checkpoints\nfrom ..prior import prior"),
         ("output/a.py", "from . import b\nfrom ..errors import DataError\nimport fairseq_free"),
+        ("trees/a.py", "import torch\nfrom . import b\nfrom fairseq_llrnn.files import c\nfrom ..errors import d"),
     ],
 )
 def test_what_is_allowed_passes(tmp_path: Path, file: str, source: str) -> None:

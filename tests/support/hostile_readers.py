@@ -43,6 +43,8 @@ from fairseq_llrnn.rescoring.merging import merge_scores
 from fairseq_llrnn.rescoring.rescoring import Weighing, open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.weights_file import read_weights_file, write_weights
+from fairseq_llrnn.trees.tree import Tree
+from fairseq_llrnn.trees.tree_file import load_tree, save_tree
 
 WORDS = "le la les un une chat chats mer verte vert voit 12 1998 Paris , .".split()
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *WORDS)
@@ -138,6 +140,18 @@ def _weights_json() -> bytes:
         return path.read_bytes()
 
 
+def _tree() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.tree")
+        save_tree(path, Tree.from_parents(np.array([-1, 0, 0, 1, 2, 1, 0]), 4), "ab" * 32)
+        return path.read_bytes()
+
+
+def _all_of_a_tree(path: Path) -> object:
+    tree = load_tree(path, None)
+    return tree.path, tree.chosen, tree.span, tree.order, tree.place, tree.fingerprint
+
+
 def _automaton(path: Path) -> object:
     return read_automaton(path, words(), log_weights=np.log(np.full(len(SYMBOLS), 0.05)))
 
@@ -228,6 +242,7 @@ def readers() -> list[Reader]:
         text("n-best list", "nbest", _nbest, MOSES, JSON_LINES, FAIRSEQ),
         Reader("weights of models", "w.json", (_weights_json(),), lambda p: read_weights_file(p, ["lm", "words"])),
         text("scores", "scores", _scores, SCORES),
+        Reader("tree", "a.tree", (_tree(),), _all_of_a_tree),
         text("part of a text", "part", _text_part, TEXT_PART),
         text("part of a list", "part", _list_part, LIST_PART),
     ]
