@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Write docs/options.md: every option of `llrnn` and of our tasks, models and criteria, from the code itself.
 
+Options of an extra go into options.md in its folder.
+
     python scripts/list_options.py [--check]
 
 --check writes nothing and fails where the page is not what the code says.
@@ -18,13 +20,17 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
 import fairseq_llrnn.plugin  # noqa: F401  (fills the registries)
+from fairseq_llrnn import extras
 from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "options.md"
 INTRODUCTION = """# All options
 
 Made by `python scripts/list_options.py` from the code. What else fairseq-train and its sisters take is fairseq's own.
 """
+OF_EXTRA = INTRODUCTION.replace("# All options", "# Options")
+PREFIX = f"{extras.__name__}."
 REGISTRIES = (
     ("--task", TASK_DATACLASS_REGISTRY),
     ("--arch", MODEL_DATACLASS_REGISTRY),
@@ -69,10 +75,15 @@ def is_ours(part: type) -> bool:
     return part.__module__.startswith("fairseq_llrnn")
 
 
-def of_old_models() -> Iterator[tuple[str, str]]:
+def extra_of(module: str) -> str:
+    """The extra that a module is in; empty: none."""
+    return module.removeprefix(PREFIX).partition(".")[0] if module.startswith(PREFIX) else ""
+
+
+def of_old_models(extra: str) -> Iterator[tuple[str, str]]:
     """Name and rows of our models of fairseq's old kind, which have `add_args` and no dataclass."""
     for name, model in MODEL_REGISTRY.items():
-        if is_ours(model) and name not in MODEL_DATACLASS_REGISTRY:
+        if is_ours(model) and extra_of(model.__module__) == extra and name not in MODEL_DATACLASS_REGISTRY:
             base = next(part for part in model.__mro__ if not is_ours(part))
             whole, of_base = argparse.ArgumentParser(), argparse.ArgumentParser()
             model.add_args(whole)
@@ -85,9 +96,11 @@ def table(lines: Iterator[str]) -> str:
     return "\n".join(["| option | what it does |", "|---|---|", *lines, ""])
 
 
-def page() -> str:
-    parts = [INTRODUCTION]
-    for name in COMMANDS:
+def page(extra: str = "") -> str:
+    """The page of what an extra adds; without one, that of all else."""
+    commands = [name for name, module in extras.commands().items() if extra_of(module) == extra] if extra else COMMANDS
+    parts = [OF_EXTRA if extra else INTRODUCTION]
+    for name in commands:
         command = load(name)
         of_command = parser_of(command)
         listed = table(rows(of_command)) if len(of_command._actions) > 1 else "It takes no options.\n"
@@ -96,23 +109,32 @@ def page() -> str:
         parts.append(f"## `llrnn {name}`\n\n{what}.\n\n{examples}\n\n{listed}")
     for option, registry in REGISTRIES:
         for name, configuration in registry.items():
-            if is_ours(configuration):
+            if is_ours(configuration) and extra_of(configuration.__module__) == extra:
                 parser = argparse.ArgumentParser()
                 gen_parser_from_dataclass(parser, configuration())
                 parts.append(f"## `{option} {name}`\n\n{table(rows(parser, ours(configuration)))}")
         if registry is MODEL_DATACLASS_REGISTRY:
-            parts += [f"## `{option} {name}`\n\n{listed}" for name, listed in of_old_models()]
+            parts += [f"## `{option} {name}`\n\n{listed}" for name, listed in of_old_models(extra)]
     return "\n".join(parts)
+
+
+def pages() -> dict[Path, str]:
+    """All pages, and what they say."""
+    modules = [*extras.commands().values(), *extras.plugins()]
+    names = sorted({extra_of(module) for module in modules})
+    return {PAGE: page()} | {ROOT / "fairseq_llrnn" / "extras" / name / "options.md": page(name) for name in names}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
-    if not parser.parse_args().check:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
-        print(f"{PAGE.name}: is not what the code says; run `python scripts/list_options.py`", file=sys.stderr)
-        return 2
+    check = parser.parse_args().check
+    for place, text in pages().items():
+        if not check:
+            place.write_text(text, encoding="utf-8")
+        elif not place.exists() or place.read_text(encoding="utf-8") != text:
+            print(f"{place.name}: is not what the code says; run `python scripts/list_options.py`", file=sys.stderr)
+            return 2
     return 0
 
 

@@ -40,12 +40,12 @@ def script(shell: str) -> str:
 
 def _whole_parser(file: object, folder: object) -> argparse.ArgumentParser:
     """All sub-commands in one parser, whose arguments say which of them are files and folders."""
-    from fairseq_llrnn.cli.main import COMMANDS, load  # which loads this module
+    from fairseq_llrnn.cli.main import all_commands, load  # which loads this module
 
     whole = argparse.ArgumentParser(prog="llrnn")
     whole.add_argument("--version", action="store_true", help="print the version")
     commands = whole.add_subparsers()
-    for name in COMMANDS:
+    for name in all_commands():
         command = load(name)
         parser = commands.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(parser)

@@ -12,14 +12,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
-from fairseq_llrnn import __version__
+from fairseq_llrnn import __version__, extras
 from fairseq_llrnn.cli.output import drop_output, has_place, output_error
 from fairseq_llrnn.errors import LLRNNError, OptionError
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# The module of each is its name with "_" for "-".
+# The module of each is its name with "_" for "-". Those of extras are found by their files (fairseq_llrnn/extras).
 COMMANDS = ("text", "prior", "show", "explain", "score", "rescore", "report", "user-dir", "completion")
 
 
@@ -35,19 +35,25 @@ class Command(Protocol):
     def run(self, args: argparse.Namespace) -> int: ...
 
 
+def all_commands() -> dict[str, str]:
+    """Every sub-command, ours and then those of extras: name -> module."""
+    return {name: f"fairseq_llrnn.cli.{name.replace('-', '_')}" for name in COMMANDS} | extras.commands()
+
+
 def load(name: str) -> Command:
     """The sub-command's module. Raises OptionError, with the nearest name, if there is none."""
-    if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
-        advice = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(COMMANDS)}"
+    modules = all_commands()
+    if name not in modules:
+        near = difflib.get_close_matches(name, modules, n=1)
+        advice = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(modules)}"
         raise OptionError(f"there is no sub-command '{name}'; {advice} ('llrnn --help' shows them all)")
-    return cast(Command, importlib.import_module(f"fairseq_llrnn.cli.{name.replace('-', '_')}"))
+    return cast(Command, importlib.import_module(modules[name]))
 
 
 def overview() -> str:
     """The help of `llrnn` itself: every sub-command with one example, in lines of their own, to be pasted."""
     lines = ["usage: llrnn SUB-COMMAND …", "", "Log-linear RNNs: make priors, look into priors and models.", ""]
-    for name in COMMANDS:
+    for name in all_commands():
         command = load(name)
         lines += [f"  {name:<10} {command.HELP}", f"    {command.EXAMPLES[0]}", ""]
     lines += ["'llrnn SUB-COMMAND --help' shows its arguments; 'llrnn --version' the version."]

@@ -8,14 +8,20 @@
     scoring/   log-probabilities of sentences and texts, and why each word has its own
 
 It changes nothing for other tasks: own_tasks.py in compat/ says what is done for ours alone. Users call
-`fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they do in every --user-dir.
+`fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they do in every --user-dir. What extras
+bring for fairseq is registered with ours.
 """
 
+import importlib
+
+from fairseq_llrnn import extras
 from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
 from fairseq_llrnn.plugin.models import llrnn_lm, llrnn_lstm, llrnn_transformer
 from fairseq_llrnn.plugin.tasks import criterion, language_modeling, translation
 from fairseq_llrnn.plugin.tasks.base import PriorTask
 
 load_safely_for(PriorTask)
+for module in extras.plugins():
+    importlib.import_module(module)
 
 __all__ = ["criterion", "language_modeling", "llrnn_lm", "llrnn_lstm", "llrnn_transformer", "translation"]

@@ -37,12 +37,12 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Install:
 def test_alone_it_shows_every_sub_command_with_an_example(argv: list[str], capsys: Streams) -> None:
     assert llrnn.main(argv) == 0
     shown = capsys.readouterr().out
-    for name in llrnn.COMMANDS:
+    for name in llrnn.all_commands():
         assert f"  {name} " in shown
         assert f"\n    {llrnn.load(name).EXAMPLES[0]}\n" in shown
 
 
-@pytest.mark.parametrize("name", llrnn.COMMANDS)
+@pytest.mark.parametrize("name", llrnn.all_commands())
 def test_every_sub_command_keeps_the_contract(name: str, capsys: Streams) -> None:
     assert name == llrnn.load(name).NAME
     with pytest.raises(SystemExit) as stop:
@@ -54,7 +54,7 @@ def test_every_sub_command_keeps_the_contract(name: str, capsys: Streams) -> Non
         assert f"\n  {example}\n" in shown, "in one line, to be pasted"
 
 
-@pytest.mark.parametrize("name", llrnn.COMMANDS)
+@pytest.mark.parametrize("name", llrnn.all_commands())
 def test_every_argument_is_in_a_group_with_a_title(name: str, capsys: Streams) -> None:
     with pytest.raises(SystemExit):
         llrnn.main([name, "--help"])
@@ -76,7 +76,7 @@ def test_unknown_sub_command_suggests_the_nearest(capsys: Streams) -> None:
 
 def test_unknown_sub_command_far_from_all_lists_them(capsys: Streams) -> None:
     assert llrnn.main(["zzz"]) == 2
-    expected = f"no sub-command 'zzz'; there are: {', '.join(llrnn.COMMANDS)}"
+    expected = f"no sub-command 'zzz'; there are: {', '.join(llrnn.all_commands())}"
     assert expected in capsys.readouterr().err
 
 
