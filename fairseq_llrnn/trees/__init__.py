@@ -2,4 +2,11 @@
 
     tree.py          the tree: parents, children, depths, paths, leaves below a node
     tree_file.py     a tree in a file
+    limits.py        arity, depth and masses that make sense
+    even.py          a row of classes, cut into equal parts
+    clusters.py      two levels, by mass
+    huffman.py       the least mean depth
+    random_tree.py   balanced, in random order
+    clustering.py    balanced, by vectors of the classes
+    matching.py      items take places, the best pair first
 """
