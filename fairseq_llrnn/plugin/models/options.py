@@ -1,4 +1,4 @@
-"""What our recurrent decoders are told on the command line, and the parts that are built from it."""
+"""What our decoders are told on the command line, and the parts that are built from it."""
 
 from argparse import Namespace
 from dataclasses import dataclass, field
@@ -47,29 +47,12 @@ SPELLER_DROPOUT = {"help": f"dropout on the input and output of its LSTM (defaul
 
 
 @dataclass
-class RecurrentDecoderConfig(CharacterConfig):
-    """Options of a recurrent decoder."""
+class DecoderConfig(CharacterConfig):
+    """Options of a decoder that reads words by features or characters and has a head of its own."""
 
-    cell: ChoiceEnum(sorted(CELLS)) = field(  # type: ignore[valid-type]
-        default="lstm",
-        metadata={
-            "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step "
-            "how many of their dimensions they compute"
-        },
-    )
     decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
-    decoder_hidden_size: int = field(default=256, metadata={"help": "width of the recurrent layers"})
-    decoder_layers: int = field(default=2, metadata={"help": "number of recurrent layers"})
-    dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
-    dropout_in: Optional[float] = field(default=None, metadata={"help": "dropout on the input (default: --dropout)"})
-    dropout_between: Optional[float] = field(
-        default=None, metadata={"help": "dropout between layers (default: --dropout)"}
-    )
-    dropout_out: Optional[float] = field(default=None, metadata={"help": "dropout on the output (default: --dropout)"})
-    variational_dropout: bool = field(
-        default=False, metadata={"help": "one dropout mask for all time steps of a sequence"}
-    )
-    layer_norm: bool = field(default=False, metadata={"help": "layer normalisation after each recurrent layer"})
+    decoder_hidden_size: int = field(default=256, metadata={"help": "width of the hidden states"})
+    dropout: float = field(default=0.0, metadata={"help": "dropout on input and output"})
     tie_features: bool = field(
         default=False, metadata={"help": "one table of feature weights for input (ψ) and output (φ)"}
     )
@@ -88,6 +71,31 @@ class RecurrentDecoderConfig(CharacterConfig):
         default="signature", metadata=OUTPUT_FORMULA
     )
     bf16_products: bool = field(default=False, metadata=BF16_PRODUCTS)
+
+
+@dataclass
+class RecurrentDecoderConfig(DecoderConfig):
+    """Options of a recurrent decoder."""
+
+    cell: ChoiceEnum(sorted(CELLS)) = field(  # type: ignore[valid-type]
+        default="lstm",
+        metadata={
+            "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step "
+            "how many of their dimensions they compute"
+        },
+    )
+    decoder_hidden_size: int = field(default=256, metadata={"help": "width of the recurrent layers"})
+    decoder_layers: int = field(default=2, metadata={"help": "number of recurrent layers"})
+    dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
+    dropout_in: Optional[float] = field(default=None, metadata={"help": "dropout on the input (default: --dropout)"})
+    dropout_between: Optional[float] = field(
+        default=None, metadata={"help": "dropout between layers (default: --dropout)"}
+    )
+    dropout_out: Optional[float] = field(default=None, metadata={"help": "dropout on the output (default: --dropout)"})
+    variational_dropout: bool = field(
+        default=False, metadata={"help": "one dropout mask for all time steps of a sequence"}
+    )
+    layer_norm: bool = field(default=False, metadata={"help": "layer normalisation after each recurrent layer"})
     vc_target: Optional[float] = field(default=None, metadata=metadata("vc_target"))
     vc_penalty: Optional[float] = field(default=None, metadata=metadata("vc_penalty"))
     vc_sharpness: Optional[float] = field(default=None, metadata=metadata("vc_sharpness"))
@@ -115,6 +123,7 @@ def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:
 
 def build_network(args: Namespace | RecurrentDecoderConfig, beside: int = 0) -> RecurrentNetwork:
     """The network of a recurrent decoder. beside: the width of what it reads beside each word."""
+    check_sizes(args, "decoder_layers")
     characters = None if reads_features(args) else character_options(args, None)
     input_size = beside + (args.decoder_embed_dim if characters is None else characters.output_size)
     return RecurrentNetwork(
@@ -128,9 +137,9 @@ def build_network(args: Namespace | RecurrentDecoderConfig, beside: int = 0) -> 
 
 
 def build_head(
-    args: Namespace | RecurrentDecoderConfig, prior: Prior, experts: Panel | None, source_size: int | None = None
+    args: Namespace | DecoderConfig, prior: Prior, experts: Panel | None, source_size: int | None = None
 ) -> LogLinearHead:
-    """The head of a recurrent decoder, with embeddings. source_size: the width of the encoder's states, if any."""
+    """The head of such a decoder, with embeddings. source_size: the width of the encoder's states, if any."""
     head = LogLinearHead(
         prior,
         args.decoder_hidden_size,
@@ -203,9 +212,9 @@ def check_dropouts(args: Namespace | FairseqDataclass, *names: str) -> None:
             raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
 
 
-def check_decoder(args: Namespace | RecurrentDecoderConfig, prior: Prior) -> None:
+def check_decoder(args: Namespace | DecoderConfig, prior: Prior) -> None:
     """Raise OptionError for values out of range and options that exclude each other."""
-    check_sizes(args, "decoder_embed_dim", "decoder_hidden_size", "decoder_layers")
+    check_sizes(args, "decoder_embed_dim", "decoder_hidden_size")
     check_dropouts(args, "dropout", "dropout_in", "dropout_between", "dropout_out")
     check_tied(args)
     if not args.tie_features:
