@@ -5,6 +5,7 @@
     variable_computation.py  cells that choose at every step how much they compute
     computation_target.py    the penalty that teaches them how much
     encoder.py    recurrent encoder of source sentences
+    log_bilinear.py  the last few words, each by the matrix of its distance
     attention.py  attention of a decoder on a source
     characters.py a vector for a word from its characters
 """

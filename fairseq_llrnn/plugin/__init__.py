@@ -2,7 +2,7 @@
 
     compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
-    models/    llrnn_lm, llrnn_lstm, llrnn_transformer, and the decoder that they share
+    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_transformer, and the decoder that they share
     search/    searches over candidates and slots, within a limit of length
     tasks/     llrnn_language_modeling and llrnn_translation, and the criterion log_linear
     scoring/   log-probabilities of sentences and texts, and why each word has its own
@@ -16,7 +16,7 @@ import importlib
 
 from fairseq_llrnn import extras
 from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
-from fairseq_llrnn.plugin.models import llrnn_lm, llrnn_lstm, llrnn_transformer
+from fairseq_llrnn.plugin.models import llrnn_lbl, llrnn_lm, llrnn_lstm, llrnn_transformer
 from fairseq_llrnn.plugin.tasks import criterion, language_modeling, translation
 from fairseq_llrnn.plugin.tasks.base import PriorTask
 
@@ -24,4 +24,12 @@ load_safely_for(PriorTask)
 for module in extras.plugins():
     importlib.import_module(module)
 
-__all__ = ["criterion", "language_modeling", "llrnn_lm", "llrnn_lstm", "llrnn_transformer", "translation"]
+__all__ = [
+    "criterion",
+    "language_modeling",
+    "llrnn_lbl",
+    "llrnn_lm",
+    "llrnn_lstm",
+    "llrnn_transformer",
+    "translation",
+]

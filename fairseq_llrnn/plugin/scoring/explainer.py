@@ -30,6 +30,7 @@ from fairseq_llrnn.plugin.compat.loading import (
 )
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.hidden_states import COMPUTATION
+from fairseq_llrnn.plugin.models.llrnn_lbl import LLRNNLogBilinearModel
 from fairseq_llrnn.plugin.models.llrnn_lm import LLRNNLanguageModel
 from fairseq_llrnn.plugin.models.llrnn_lstm import LLRNNLSTMModel
 from fairseq_llrnn.plugin.models.llrnn_transformer import LLRNNTransformerModel
@@ -64,7 +65,7 @@ class Explainer:
 class LanguageModelExplainer(Explainer):
     """A language model; it reads every sentence by itself, as --sample-break-mode eos trains."""
 
-    models = (LLRNNLanguageModel,)
+    models = (LLRNNLanguageModel, LLRNNLogBilinearModel)
     task_class = LLRNNLanguageModelingTask
     task: LLRNNLanguageModelingTask
 
@@ -198,7 +199,7 @@ def _kind(path: str, cfg: Any) -> type[Explainer]:
             if issubclass(model_class, kind.models) and issubclass(task_class, kind.task_class):
                 return kind
     raise DataError(
-        f"{path}: expected a log-linear model (llrnn_lm of the task llrnn_language_modeling; llrnn_lstm or "
-        f"llrnn_transformer of llrnn_translation), found {model!r} of task {task!r}; only a log-linear model has "
+        f"{path}: expected a log-linear model (llrnn_lm or llrnn_lbl of the task llrnn_language_modeling; llrnn_lstm "
+        f"or llrnn_transformer of llrnn_translation), found {model!r} of task {task!r}; only a log-linear model has "
         "features to explain"
     )
