@@ -18,9 +18,9 @@ from fairseq_llrnn import extras
 from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
 from fairseq_llrnn.plugin.models import llrnn_lbl, llrnn_lm, llrnn_lstm, llrnn_transformer
 from fairseq_llrnn.plugin.tasks import criterion, language_modeling, translation
-from fairseq_llrnn.plugin.tasks.base import PriorTask
+from fairseq_llrnn.plugin.tasks.own import OwnTask
 
-load_safely_for(PriorTask)
+load_safely_for(OwnTask)
 for module in extras.plugins():
     importlib.import_module(module)
 

@@ -1,6 +1,7 @@
 """Tasks and criterion.
 
-    base.py               what both tasks do: load a prior, resume exactly, search
+    own.py                what all tasks do: check options, resume exactly
+    base.py               what those with a prior do: load it, search
     language_modeling.py  llrnn_language_modeling
     translation.py        llrnn_translation
     criterion.py          log_linear: −log p(target | K)

@@ -1,35 +1,30 @@
-"""What every task of ours does: it loads a prior, resumes exactly, and searches over candidates."""
+"""What every task with a prior does: it loads the prior, and searches over candidates."""
 
 import os
-from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
-import numpy as np
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
-from fairseq.data import Dictionary, FairseqDataset
+from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
-from fairseq.tasks import FairseqTask
 from omegaconf import II
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.plugin.compat.loading import data_folder, prior_folder, prior_of_model
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
-from fairseq_llrnn.plugin.compat.option_checks import check_when_parsed, no_such_split
-from fairseq_llrnn.plugin.compat.processes import refuse_separate_processes
+from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.compat.safe_eval import plain_options
-from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -37,6 +32,7 @@ from fairseq_llrnn.plugin.search.ensemble import has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
 from fairseq_llrnn.plugin.search.spell_unknown import random_of, spell_unknown
+from fairseq_llrnn.plugin.tasks.own import OwnTask
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
 
@@ -132,20 +128,13 @@ def criterion_name(cfg: Any) -> str:
     return str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
 
 
-class PriorTask(FairseqTask):
+class PriorTask(OwnTask):
     """A task whose models and criterion find features, signatures and background in `task.prior`."""
 
     prior: Prior
     panel: Panel | None = None  # the experts of --expert
     log_linear: bool | None = None  # whether the last model that was built is; None before there is one
     aims_at_computation = False  # whether it has cells whose computation has a target, in the loss of our criterion
-
-    @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        """The task's options. fairseq asks for them when a command line names the task."""
-        super().add_args(parser)
-        enter_command()
-        check_when_parsed(parser)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """As fairseq's. Raises OptionError where there are experts, for a model that can have none."""
@@ -156,68 +145,6 @@ class PriorTask(FairseqTask):
         self.log_linear = isinstance(getattr(model, "decoder", None), LogLinearDecoder)
         self.aims_at_computation = getattr(getattr(model, "decoder", None), "computation", None) is not None
         return model
-
-    def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
-        """No: every epoch makes its own batches, from the seed and its number.
-
-        Where fairseq uses its first batches again, a run resumed in a later epoch sees others than one never stopped.
-        """
-        return False
-
-    def filter_indices_by_size(
-        self,
-        indices: np.ndarray,
-        dataset: FairseqDataset,
-        max_positions: Any = None,
-        ignore_invalid_inputs: bool = False,
-    ) -> np.ndarray:
-        """As fairseq's, which warns of samples that are left out.
-
-        Args:
-            max_positions: the largest size, a number, or one for the source and one for the target.
-
-        Raises:
-            DataError: a sample that is too long, unless `ignore_invalid_inputs`; none of a data set that is not.
-        """
-        fit, too_long = dataset.filter_indices_by_size(indices, max_positions)
-        names = [name for name, loaded in self.datasets.items() if loaded is dataset]
-        allowed = f"expected at most {_in_words(max_positions)} with </s>, as the model and --max-tokens allow"
-        if len(too_long) > 0 and not ignore_invalid_inputs:
-            first = min(too_long)
-            place = f"sentence {first + 1} of the {names[0]} data" if names else "a sentence of the input"
-            raise DataError(
-                f"{place}: {allowed}, found {_in_words(dataset.size(first))} ({len(too_long):,} too long in all); "
-                "shorten it, or leave out what is too long with --skip-invalid-size-inputs-valid-test"
-            )
-        if names and len(too_long) > 0 and len(fit) == 0:  # of typed input, none may be left: the next line may fit
-            raise DataError(
-                f"the {names[0]} data: {allowed}, found none of {len(too_long):,} sentences that short; raise the "
-                "limit, or shorten them"
-            )
-        kept: np.ndarray = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
-        return kept
-
-    def is_training_data(self, split: str, combine: bool, train_subset: str) -> bool:
-        """Whether `load_dataset` is asked for what training reads: only who trains combines the parts of this split.
-
-        Raises:
-            OptionError: this process is one of several, which would train each for itself.
-        """
-        training = combine and split == train_subset
-        if training:
-            refuse_separate_processes()
-        return training
-
-    def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
-        """As fairseq's; raises OptionError for --max-tokens that a sentence alone exceeds."""
-        try:
-            return super().get_batch_iterator(*args, **options)
-        except AssertionError as error:
-            if "max_tokens" not in str(error):
-                raise
-            raise OptionError(
-                f"--max-tokens: expected room for the longest sentence, found a longer one ({error}); raise it"
-            ) from None
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As fairseq's; raises OptionError for a criterion that is not for the model that was built before.
@@ -323,10 +250,3 @@ class PriorTask(FairseqTask):
         if open_table(self.prior) is not None and not isinstance(generator, SequenceScorer):
             spell_unknown(models, sample, found, written, random_of(generator))
         return found
-
-
-def _in_words(size: Any) -> str:
-    """A number of tokens, or that of the source and that of the target, if there is one."""
-    if not isinstance(size, tuple):
-        return f"{size:,} tokens"
-    return f"{size[0]:,} tokens of source" + (f" and {size[1]:,} of target" if size[1] else "")

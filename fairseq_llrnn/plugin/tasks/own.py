@@ -1,0 +1,93 @@
+"""What every task of ours does, with a prior or without: it checks its options, and resumes exactly."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+import numpy as np
+from fairseq.data import FairseqDataset
+from fairseq.tasks import FairseqTask
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.compat.option_checks import check_when_parsed
+from fairseq_llrnn.plugin.compat.processes import refuse_separate_processes
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
+
+
+class OwnTask(FairseqTask):
+    """A task whose checkpoints are read as data and written whole (compat/own_tasks.py)."""
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """The task's options. fairseq asks for them when a command line names the task."""
+        super().add_args(parser)
+        enter_command()
+        check_when_parsed(parser)
+
+    def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
+        """No: every epoch makes its own batches, from the seed and its number.
+
+        Where fairseq uses its first batches again, a run resumed in a later epoch sees others than one never stopped.
+        """
+        return False
+
+    def filter_indices_by_size(
+        self,
+        indices: np.ndarray,
+        dataset: FairseqDataset,
+        max_positions: Any = None,
+        ignore_invalid_inputs: bool = False,
+    ) -> np.ndarray:
+        """As fairseq's, which warns of samples that are left out.
+
+        Args:
+            max_positions: the largest size, a number, or one for the source and one for the target.
+
+        Raises:
+            DataError: a sample that is too long, unless `ignore_invalid_inputs`; none of a data set that is not.
+        """
+        fit, too_long = dataset.filter_indices_by_size(indices, max_positions)
+        names = [name for name, loaded in self.datasets.items() if loaded is dataset]
+        allowed = f"expected at most {_in_words(max_positions)} with </s>, as the model and --max-tokens allow"
+        if len(too_long) > 0 and not ignore_invalid_inputs:
+            first = min(too_long)
+            place = f"sentence {first + 1} of the {names[0]} data" if names else "a sentence of the input"
+            raise DataError(
+                f"{place}: {allowed}, found {_in_words(dataset.size(first))} ({len(too_long):,} too long in all); "
+                "shorten it, or leave out what is too long with --skip-invalid-size-inputs-valid-test"
+            )
+        if names and len(too_long) > 0 and len(fit) == 0:  # of typed input, none may be left: the next line may fit
+            raise DataError(
+                f"the {names[0]} data: {allowed}, found none of {len(too_long):,} sentences that short; raise the "
+                "limit, or shorten them"
+            )
+        kept: np.ndarray = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+        return kept
+
+    def is_training_data(self, split: str, combine: bool, train_subset: str) -> bool:
+        """Whether `load_dataset` is asked for what training reads: only who trains combines the parts of this split.
+
+        Raises:
+            OptionError: this process is one of several, which would train each for itself.
+        """
+        training = combine and split == train_subset
+        if training:
+            refuse_separate_processes()
+        return training
+
+    def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
+        """As fairseq's; raises OptionError for --max-tokens that a sentence alone exceeds."""
+        try:
+            return super().get_batch_iterator(*args, **options)
+        except AssertionError as error:
+            if "max_tokens" not in str(error):
+                raise
+            raise OptionError(
+                f"--max-tokens: expected room for the longest sentence, found a longer one ({error}); raise it"
+            ) from None
+
+
+def _in_words(size: Any) -> str:
+    """A number of tokens, or that of the source and that of the target, if there is one."""
+    if not isinstance(size, tuple):
+        return f"{size:,} tokens"
+    return f"{size[0]:,} tokens of source" + (f" and {size[1]:,} of target" if size[1] else "")
