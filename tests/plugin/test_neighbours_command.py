@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from expert_models import options
 from shell import Shell
 from tiny_world import World
+from translation_world import TranslationWorld
 
 SMALL = ["--input-characters", "cnn", "--character-embed-dim", "4", "--character-filters", "1:3,3:5"]
 
@@ -31,14 +33,29 @@ def test_of_words_seen_or_not(shell: Shell, world: World, model: Path) -> None:
         for near in word["neighbours"].values():
             assert len(near) == 8 and all(-1 <= one["cosine"] <= 1 for one in near)
             assert word["word"] not in [one["word"] for one in near]
-    moved = shell.run(*args, world.prior("prior"), "--data", world.data)
-    assert moved.out == done.out
+    named = shell.run(*args, "--prior", world.prior("prior"), "--data", world.data)
+    assert named.out == done.out
 
 
 def test_of_a_model_without_characters(shell: Shell, trained: Path) -> None:
     done = shell.run("llrnn", "show", "--path", trained / "checkpoint_last.pt", "--neighbours", "rose")
     assert done.out.splitlines()[1].split()[0] == "features"
     assert "note: this model reads words by their features" in done.err
+
+
+def test_experts_that_no_checkpoint_remembers(
+    shell: Shell, translation: TranslationWorld, expert_file: Path, tmp_path: Path
+) -> None:
+    place, expert = tmp_path / "model", options(expert_file, "Mirror", "Said")
+    training = [*translation.train_args(save_dir=place), *SMALL, "--character-mode", "add", "--max-epoch", 1]
+    shell.run("fairseq-train", *training, *expert)
+    word = (translation.data / "dict.tgt.txt").read_text(encoding="utf-8").split()[0]
+    args = ["llrnn", "show", "--neighbours", word, "--path", place / "checkpoint_last.pt"]
+    said = shell.run(*args, code=2).err
+    assert "which are 2, found 0; give those of its training" in said and "--expert" in said
+    found = shell.run(*args, *expert).out.splitlines()
+    assert found[0] == word and len(found) > 3
+    assert "no.py" in shell.run(*args, *options(tmp_path / "no.py", "Mirror", "Said"), code=2).err
 
 
 def test_what_is_refused(shell: Shell, world: World, model: Path, evidence_models: dict[str, Path]) -> None:
@@ -48,7 +65,11 @@ def test_what_is_refused(shell: Shell, world: World, model: Path, evidence_model
         ([], "expected PRIOR, the folder of a prior, or --neighbours WORD"),
         (["--path", model, "--neighbours", ""], "--neighbours '': expected one word without blanks"),
         (["--path", world.place / "no.pt", "--neighbours", "rose"], "no.pt: expected a checkpoint, found no such file"),
-        ([world.prior("prior"), "rose", "--path", model, "--neighbours", "rose"], "expected no words to look up"),
+        (["--source-prior", world.data], "--source-prior: it needs --neighbours WORD, found none"),
+        ([world.data / "prior", "--expert", "mine.py:Mine"], "--expert: it needs --neighbours WORD, found none"),
+        ([world.data / "prior", "--path", model, "--neighbours", "rose"], "expected no PRIOR and no words of it"),
+        (["--source", "pink", "--path", model, "--neighbours", "rose"], "expected no PRIOR and no words of it"),
+        (["--path", model, "--neighbours", "rose", "--source-prior", "x"], "leave --source-prior out"),
         (["--path", evidence_models["transformer"], "--neighbours", "rose"], "found one with a table of words"),
         (["--path", evidence_models["stock"], "--neighbours", "rose"], "expected a model of ours"),
     ):

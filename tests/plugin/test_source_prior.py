@@ -127,6 +127,9 @@ def test_commands_need_only_the_checkpoint(
     target = translation.world.text("test")[0]
     explain = ["llrnn", "explain", "--path", trained[arch], "--source", lines[0], target]
     assert shell.run(*explain).out == shell.run(*explain, "--source-prior", source_prior).out != ""
+    if arch == "llrnn_lstm":  # the Transformer's decoder reads a table of words
+        near = ["llrnn", "show", "--neighbours", target.split()[0], "--path", trained[arch]]
+        assert shell.run(*near).out == shell.run(*near, "--source-prior", source_prior).out != ""
     nbest = tmp_path / "nbest"
     nbest.write_text(f"0 ||| {target} ||| lm= -1 ||| -1\n", encoding="utf-8")
     sources = tmp_path / "sources"

@@ -38,7 +38,7 @@ MEMBERS_SHOWN = 8
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_argument_group("what is shown")
-    asked.add_argument("prior", nargs="?", metavar="PRIOR", help="directory that `llrnn prior` wrote")
+    asked.add_argument("folder", nargs="?", metavar="PRIOR", help="directory that `llrnn prior` wrote")
     asked.add_argument("words", nargs="*", metavar="WORD", help="words to look up (default: a summary of the prior)")
     asked.add_argument(
         "--source", action="append", default=[], metavar="WORD",
@@ -51,21 +51,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.neighbours or args.path:
+    if show_neighbours.is_meant(args):
         return show_neighbours.run(args)
-    if args.prior is None:
+    if args.folder is None:
         raise OptionError("expected PRIOR, the folder of a prior, or --neighbours WORD with --path FILE, found neither")
-    view = PriorView.of(Prior.load(args.prior))
+    view = PriorView.of(Prior.load(args.folder))
     if args.words or args.source:
         # all of them before the first is printed: an error must not come after half an answer
-        found = [view.word(view.find(word, args.prior)) for word in args.words]
-        asked = [view.source_word(word, args.prior) for word in args.source]
-        result: dict[str, Any] = {"prior": args.prior, "words": found}
+        found = [view.word(view.find(word, args.folder)) for word in args.words]
+        asked = [view.source_word(word, args.folder) for word in args.source]
+        result: dict[str, Any] = {"prior": args.folder, "words": found}
         if asked:
             result["translations"] = asked
         text = "\n\n".join([*(_word_text(word) for word in found), *(source_word_text(word) for word in asked)])
     else:
-        result = {"prior": args.prior, **view.summary()}
+        result = {"prior": args.folder, **view.summary()}
         text = _summary_text(result)
     print(json.dumps(result, ensure_ascii=False) if args.json else text)
     return 0

@@ -4,6 +4,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
@@ -22,24 +23,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "reads characters: before and after the highway layers",
     )  # fmt: skip
     trained.add_argument("--path", metavar="FILE", help="checkpoint of a model of ours")
-    trained.add_argument(
-        "--data", metavar="DIR", help="data folder of the model (default: the one the checkpoint was trained with)"
-    )
+    add_places(trained, of=" of the model")
+
+
+def is_meant(args: argparse.Namespace) -> bool:
+    """Whether an option of this file is given."""
+    return bool(args.neighbours or _of_a_model(args))
 
 
 def run(args: argparse.Namespace) -> int:
-    """args: with --neighbours, or --path."""
-    if not (args.neighbours and args.path):
-        there, missing = ("--neighbours", "--path FILE") if args.neighbours else ("--path", "--neighbours WORD")
-        raise OptionError(f"{there}: it needs {missing}, found none; give both")
-    if args.words or args.source:
-        raise OptionError("--neighbours: expected no words to look up in the prior beside it; ask one after the other")
+    """args: those that `is_meant`."""
+    if not args.neighbours:
+        raise OptionError(f"{_of_a_model(args)[0]}: it needs --neighbours WORD, found none; give both")
+    if args.path is None:
+        raise OptionError("--neighbours: it needs --path FILE, found none; give both")
+    if args.folder is not None or args.source:
+        raise OptionError(
+            "--neighbours: expected no PRIOR and no words of it beside it; ask one after the other, and give the prior "
+            "of a model as --prior DIR"
+        )
     need_fairseq()
     from fairseq_llrnn.head.neighbours import FEATURES, as_json, neighbours
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.word_vectors import load_head
 
-    head = load_head(args.path, Places(args.data, args.prior))
+    head = load_head(args.path, Places(args.data, args.prior, args.expert, source_prior=args.source_prior))
     symbols = set(head.prior.symbols)
     found = [(word, word in symbols, neighbours(head, word, SHOWN)) for word in args.neighbours]
     if any([kind.kind for kind in kinds] == [FEATURES] for _, _, kinds in found):
@@ -50,6 +58,12 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n\n".join(_text(*one) for one in found))
     return 0
+
+
+def _of_a_model(args: argparse.Namespace) -> list[str]:
+    """The options given that are of a checkpoint."""
+    given = [part for part in ("path", *PARTS, TRANSLATES) if getattr(args, part) is not None]
+    return [f"--{part.replace('_', '-')}" for part in given]
 
 
 def _text(word: str, known: bool, found: "list[Neighbours]") -> str:
