@@ -55,9 +55,16 @@ class CharacterEmbedding(nn.Module):
         dtype = self.network.embedding.weight.dtype  # autocast must not decide what is kept
         return self._kept.of(ids, lambda missing: self._in_parts(missing).to(dtype))
 
-    def vectors_of(self, strings: Sequence[str], before_layers: bool = False) -> Tensor:
-        """Of any strings, known or not: (K, D); or what the filters found, before the highway: (K, h)."""
-        return self._read(*self.spellings.rows_of(strings), before_layers)
+    def vectors_of(self, strings: Sequence[str]) -> Tensor:
+        """Of any strings, known or not: (K, D)."""
+        return self.before_and_after(strings)[1]
+
+    def before_and_after(self, strings: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """What the filters find in any strings, before the highway, and their vectors: (K, h), (K, D)."""
+        starts = range(0, max(1, len(strings)), AT_ONCE)
+        parts = [self._tensors(*self.spellings.rows_of(strings[start : start + AT_ONCE])) for start in starts]
+        before = torch.cat([self.network.before_layers(*part) for part in parts])
+        return before, self.network.after_filters(before)
 
     def train(self, mode: bool = True) -> CharacterEmbedding:
         if mode:
@@ -69,8 +76,10 @@ class CharacterEmbedding(nn.Module):
         parts = [self.spellings.rows(part.cpu().numpy()) for part in ids.split(AT_ONCE)]
         return torch.cat([self._read(*part) for part in parts])
 
-    def _read(self, symbols: np.ndarray, lengths: np.ndarray, before_layers: bool = False) -> Tensor:
-        device = self.network.embedding.weight.device
-        rows = torch.from_numpy(symbols).to(device), torch.from_numpy(lengths).to(device)
-        read: Tensor = self.network.before_layers(*rows) if before_layers else self.network(*rows)
+    def _read(self, symbols: np.ndarray, lengths: np.ndarray) -> Tensor:
+        read: Tensor = self.network(*self._tensors(symbols, lengths))
         return read
+
+    def _tensors(self, symbols: np.ndarray, lengths: np.ndarray) -> tuple[Tensor, Tensor]:
+        device = self.network.embedding.weight.device
+        return torch.from_numpy(symbols).to(device), torch.from_numpy(lengths).to(device)

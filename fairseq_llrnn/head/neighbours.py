@@ -16,7 +16,6 @@ from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS
 from fairseq_llrnn.head.input import HeadInput
 
 BEFORE, AFTER, FEATURES = "before highway", "after highway", "features"
-AT_ONCE = 4096  # words whose characters are read together
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,9 @@ def neighbours(head: HeadInput, word: str, k: int) -> list[Neighbours]:
         found.append(Neighbours(kind, [(symbols[i], cosine) for i, cosine in best]))
 
     if head.characters is not None:
-        for kind, before in ((BEFORE, True), (AFTER, False)):
-            parts = [
-                head.characters.vectors_of(symbols[start : start + AT_ONCE], before)
-                for start in range(0, len(symbols), AT_ONCE)
-            ]
-            add(kind, head.characters.vectors_of([word], before)[0], torch.cat(parts))
+        vectors = head.characters.before_and_after([*symbols, word])
+        for kind, rows in zip((BEFORE, AFTER), vectors, strict=True):
+            add(kind, rows[-1], rows[:-1])
     if head.embedding is not None and (known is not None or not found):
         if known is None:
             raise OptionError(

@@ -124,8 +124,7 @@ class CharacterNetwork(nn.Module):
 
     def forward(self, symbols: Tensor, lengths: Tensor) -> Tensor:
         """symbols (N, P), of which the first lengths (N,) of each row count -> (N, output size)."""
-        result: Tensor = self.projection(self.layers(self.before_layers(symbols, lengths)))
-        return result
+        return self.after_filters(self.before_layers(symbols, lengths))
 
     def before_layers(self, symbols: Tensor, lengths: Tensor) -> Tensor:
         """y, before the highway: (N, h)."""
@@ -133,3 +132,8 @@ class CharacterNetwork(nn.Module):
         columns = self.embedding(symbols) * inside.unsqueeze(2)  # shape: (N, P, d)
         columns = functional.pad(columns, (0, 0, 0, max(0, self.widest - symbols.size(1))))
         return torch.cat([filters(columns, lengths) for filters in self.filters], dim=1)
+
+    def after_filters(self, y: Tensor) -> Tensor:
+        """What the layers make of it: (N, h) -> (N, output size)."""
+        result: Tensor = self.projection(self.layers(y))
+        return result

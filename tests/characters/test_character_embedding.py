@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairseq_llrnn.characters import embedding as module
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.characters.spellings import LONGEST, Spellings
 from fairseq_llrnn.features.open_words import OpenWords
@@ -83,6 +84,18 @@ def test_a_string_beyond_the_dictionary_is_read_by_its_characters() -> None:
     torch.testing.assert_close(read(strings)[1], read(torch.tensor(4)), msg="an alias is read like its word")
 
 
+def test_any_number_of_strings_before_and_after_the_highway(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, strings = embedding(), ["le", "amer", "mamelles", "", "le"]
+    before, after = read.before_and_after(strings)
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    for i, parts in enumerate(zip(read.before_and_after(strings), (before, after), strict=True)):
+        torch.testing.assert_close(*parts)
+        for string, row in zip(strings, parts[0], strict=True):
+            torch.testing.assert_close(row, read.before_and_after([string])[i][0])
+    torch.testing.assert_close(after, read.network.layers(before))
+    assert [rows.shape for rows in read.before_and_after([])] == [(0, 8), (0, 8)]
+
+
 def test_padding_is_zero_if_it_is_said() -> None:
     vectors = embedding(padding_idx=1)(torch.tensor([4, 1]))
     assert vectors[0].abs().sum() > 0 and vectors[1].abs().sum() == 0
@@ -106,9 +119,9 @@ class Counted(CharacterEmbedding):
 
     words_read = 0
 
-    def _read(self, symbols: np.ndarray, lengths: np.ndarray, before_layers: bool = False) -> Tensor:
+    def _read(self, symbols: np.ndarray, lengths: np.ndarray) -> Tensor:
         self.words_read += len(lengths)
-        return super()._read(symbols, lengths, before_layers)
+        return super()._read(symbols, lengths)
 
 
 def counted() -> Counted:
@@ -128,7 +141,7 @@ def test_words_are_read_once_where_no_gradient_is_kept() -> None:
     new = read.spellings.words.index("mamelles")
     for _ in range(2):
         torch.testing.assert_close(read(torch.tensor([new, 9])), read.vectors_of(["mamelles", "madeupword0000"]))
-    assert read.words_read == 4 + 2 + 4
+    assert read.words_read == 4 + 2
     assert read(torch.tensor([], dtype=torch.long)).shape == (0, 8)
 
 

@@ -40,8 +40,8 @@ def test_by_characters_before_and_after_the_highway(word: str) -> None:
     assert head.characters is not None
     found = neighbours(head, word, 3)
     assert [kind.kind for kind in found] == [BEFORE, AFTER]
-    for kind, before in zip(found, (True, False), strict=True):
-        vectors = {w: head.characters.vectors_of([w], before)[0] for w in (*SYMBOLS[4:], word)}
+    for which, kind in enumerate(found):
+        vectors = {w: head.characters.before_and_after([w])[which][0] for w in (*SYMBOLS[4:], word)}
         expected = {w: cosine(vectors[w], vectors[word]) for w in SYMBOLS[4:] if w != word}
         assert dict(kind.words) == pytest.approx({w: expected[w] for w, _ in kind.words}, abs=1e-5)
         assert min(c for _, c in kind.words) >= max(c for w, c in expected.items() if w not in dict(kind.words)) - 1e-6
