@@ -45,7 +45,7 @@ CELLS = 1 << 22  # positions × kinds × symbols that are computed at once, wher
 class SpellerSizes:
     """How large a speller is."""
 
-    embed_size: int = 32  # E
+    embed_dim: int = 32  # E
     hidden_size: int = 128  # D
     dropout: float = 0.3  # on what the LSTM reads and says
 
@@ -57,14 +57,14 @@ class NeuralSpeller(nn.Module):
         """num_classes: O. num_symbols: A. hidden_size: H."""
         super().__init__()
         self.num_classes, self.num_symbols, self.hidden_size = num_classes, num_symbols, hidden_size
-        self.characters = nn.Embedding(num_symbols + 1, sizes.embed_size)
+        self.characters = nn.Embedding(num_symbols + 1, sizes.embed_dim)
         self.start = nn.Linear(hidden_size, 2 * sizes.hidden_size)
-        self.lstm = nn.LSTM(sizes.embed_size, sizes.hidden_size, batch_first=True)
-        self.inner = nn.Linear(sizes.hidden_size, sizes.embed_size)
+        self.lstm = nn.LSTM(sizes.embed_dim, sizes.hidden_size, batch_first=True)
+        self.inner = nn.Linear(sizes.hidden_size, sizes.embed_dim)
         self.num_kinds = min(KINDS, num_classes)
-        self.kinds = nn.Embedding(self.num_kinds, sizes.embed_size)
+        self.kinds = nn.Embedding(self.num_kinds, sizes.embed_dim)
         self.shares = nn.Parameter(torch.randn(num_classes, self.num_kinds))  # q before softmax
-        self.output = nn.Linear(sizes.embed_size, num_symbols)  # u and d
+        self.output = nn.Linear(sizes.embed_dim, num_symbols)  # u and d
         self.gate = nn.Parameter(torch.zeros(num_classes))  # logit of g
         self.dropout = nn.Dropout(sizes.dropout)
         nn.init.zeros_(self.output.weight)

@@ -15,7 +15,7 @@ from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 
 H = 3
-SIZES = SpellerSizes(embed_size=4, hidden_size=5, dropout=0.0)
+SIZES = SpellerSizes(embed_dim=4, hidden_size=5, dropout=0.0)
 
 
 def prior(neural: bool = True) -> Prior:

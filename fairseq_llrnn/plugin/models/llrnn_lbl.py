@@ -16,7 +16,8 @@ from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
-from fairseq_llrnn.plugin.models.options import DecoderConfig, build_head, check_decoder, check_sizes, prior_of
+from fairseq_llrnn.plugin.models.options import DecoderConfig, build_head, check_decoder, prior_of
+from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
 
 

@@ -27,11 +27,11 @@ from fairseq_llrnn.plugin.models.options import (
     build_head,
     build_network,
     check_decoder,
-    check_sizes,
     dropouts,
     prior_of,
     warm_up_lexicon,
 )
+from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, readable, source_embedding
 
 

@@ -34,18 +34,14 @@ from fairseq_llrnn.plugin.models.options import (
     LEARN_TEMPERATURE,
     LEXICAL_WARMUP,
     OUTPUT_FORMULA,
-    SPELLER_DROPOUT,
-    SPELLER_EMBED_DIM,
-    SPELLER_HIDDEN_SIZE,
-    check_dropouts,
     check_same_features,
-    check_sizes,
     prior_of,
-    speller_sizes,
     warm_up_lexicon,
 )
+from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
 from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, readable, source_embedding
+from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
 
 # Options of fairseq that speak of an output matrix with a row per word. Here its rows are composed from features.
 REFUSED = {
@@ -152,9 +148,7 @@ class LLRNNTransformerModel(TransformerModel):
         parser.add_argument("--bf16-products", action="store_true", help=BF16_PRODUCTS["help"])
         parser.add_argument("--learn-background-temperature", action="store_true", help=LEARN_TEMPERATURE["help"])
         parser.add_argument("--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"])
-        parser.add_argument("--speller-embed-dim", type=int, metavar="N", help=SPELLER_EMBED_DIM["help"])
-        parser.add_argument("--speller-hidden-size", type=int, metavar="N", help=SPELLER_HIDDEN_SIZE["help"])
-        parser.add_argument("--speller-dropout", type=float, metavar="P", help=SPELLER_DROPOUT["help"])
+        gen_parser_from_dataclass(parser, SpellerConfig())
         parser.add_argument("--output-formula", choices=FORMULAS, default="signature", help=OUTPUT_FORMULA["help"])
 
     @classmethod

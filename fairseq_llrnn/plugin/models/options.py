@@ -14,7 +14,6 @@ from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
 from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.models.character_options import (
     CharacterConfig,
@@ -23,6 +22,8 @@ from fairseq_llrnn.plugin.models.character_options import (
     reads_features,
 )
 from fairseq_llrnn.plugin.models.computation_options import metadata
+from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
+from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
 from fairseq_llrnn.prior.prior import Prior
 
 OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
@@ -38,16 +39,10 @@ BF16_PRODUCTS = {
     "help": "train with bfloat16 products, also on a CPU (where fairseq's --bf16 does not run); weights, sums over "
     "the vocabulary and evaluation stay in float32"
 }
-SPELLER_EMBED_DIM = {
-    "help": "width of the characters and classes of the network that spells unknown words, with a prior of "
-    f"--open-vocabulary neural (default: {SpellerSizes.embed_size})"
-}
-SPELLER_HIDDEN_SIZE = {"help": f"width of its LSTM (default: {SpellerSizes.hidden_size})"}
-SPELLER_DROPOUT = {"help": f"dropout on the input and output of its LSTM (default: {SpellerSizes.dropout})"}
 
 
 @dataclass
-class DecoderConfig(CharacterConfig):
+class DecoderConfig(SpellerConfig, CharacterConfig):
     """Options of a decoder that reads words by features or characters and has a head of its own."""
 
     decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
@@ -64,9 +59,6 @@ class DecoderConfig(CharacterConfig):
         },
     )
     learn_background_temperature: bool = field(default=False, metadata=LEARN_TEMPERATURE)
-    speller_embed_dim: Optional[int] = field(default=None, metadata=SPELLER_EMBED_DIM)
-    speller_hidden_size: Optional[int] = field(default=None, metadata=SPELLER_HIDDEN_SIZE)
-    speller_dropout: Optional[float] = field(default=None, metadata=SPELLER_DROPOUT)
     output_formula: ChoiceEnum(FORMULAS) = field(  # type: ignore[valid-type]
         default="signature", metadata=OUTPUT_FORMULA
     )
@@ -157,24 +149,6 @@ def build_head(
     return head
 
 
-def speller_sizes(args: Namespace | FairseqDataclass) -> SpellerSizes | None:
-    """What is said of the network that spells unknown words; None for nothing, as in old checkpoints.
-
-    Raises:
-        OptionError: a size below 1, or a dropout that is no probability below 1.
-    """
-    given = {name: getattr(args, f"speller_{name}", None) for name in ("embed_dim", "hidden_size", "dropout")}
-    if all(value is None for value in given.values()):
-        return None
-    check_sizes(args, *(f"speller_{name}" for name in ("embed_dim", "hidden_size") if given[name] is not None))
-    check_dropouts(args, "speller_dropout")
-    usual = SpellerSizes()
-    own = given["embed_dim"], given["hidden_size"], given["dropout"]
-    both = zip(own, (usual.embed_size, usual.hidden_size, usual.dropout), strict=True)
-    embed_size, hidden_size, dropout = (mine if mine is not None else default for mine, default in both)
-    return SpellerSizes(int(embed_size), int(hidden_size), float(dropout))
-
-
 def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> None:
     """Do what --lexical-warmup-updates says, which old checkpoints lack.
 
@@ -195,21 +169,6 @@ def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> 
             "build it with `llrnn prior --lexical-translation`, or leave the option out"
         )
     lexicon.warm_up(updates)
-
-
-def check_sizes(args: Namespace | FairseqDataclass, *names: str) -> None:
-    """Raise OptionError for a size below 1."""
-    for name in names:
-        if getattr(args, name) < 1:
-            raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected a number of at least 1")
-
-
-def check_dropouts(args: Namespace | FairseqDataclass, *names: str) -> None:
-    """Raise OptionError for what is no probability below 1."""
-    for name in names:
-        probability = getattr(args, name, None)  # fairseq leaves out some that are not given
-        if probability is not None and not 0.0 <= probability < 1.0:
-            raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
 
 
 def check_decoder(args: Namespace | DecoderConfig, prior: Prior) -> None:

@@ -1,0 +1,43 @@
+"""What our models are told of the network that spells unknown words."""
+
+from argparse import Namespace
+from dataclasses import dataclass, field, fields
+from typing import Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+
+from fairseq.dataclass import FairseqDataclass
+
+from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
+from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
+
+
+@dataclass
+class SpellerConfig(FairseqDataclass):
+    """Options of that network: a field of SpellerSizes each. None, as in old checkpoints: its usual size."""
+
+    speller_embed_dim: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "width of the characters and classes of the network that spells unknown words, with a prior of "
+            f"--open-vocabulary neural (default: {SpellerSizes.embed_dim})"
+        },
+    )
+    speller_hidden_size: Optional[int] = field(
+        default=None, metadata={"help": f"width of its LSTM (default: {SpellerSizes.hidden_size})"}
+    )
+    speller_dropout: Optional[float] = field(
+        default=None,
+        metadata={"help": f"dropout on the input and output of its LSTM (default: {SpellerSizes.dropout})"},
+    )
+
+
+def speller_sizes(args: Namespace | FairseqDataclass) -> SpellerSizes | None:
+    """The sizes that are given; None: none is.
+
+    Raises:
+        OptionError: a size below 1, or a dropout that is no probability below 1.
+    """
+    all_sizes = {size.name: getattr(args, f"speller_{size.name}", None) for size in fields(SpellerSizes)}
+    given = {name: value for name, value in all_sizes.items() if value is not None}
+    check_sizes(args, *(f"speller_{name}" for name in given if name != "dropout"))
+    check_dropouts(args, "speller_dropout")
+    return SpellerSizes(**given) if given else None
