@@ -1,4 +1,4 @@
-"""All classes of a head: their rows, made once a batch or a search, and their scores.
+"""All classes of a head: their rows and normalisation, made once a batch or a search, and scores of the few others.
 
 Sizes: B batch (in a search, N hypotheses), T time, L source length, S signatures, O open classes, J context classes
 (slots of evidence, then the exceptions of experts), H hidden width, E encoder width.
@@ -16,7 +16,9 @@ from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.head.records import RowPair, Rows
 from fairseq_llrnn.output.class_sampling import ClassSampler
 from fairseq_llrnn.output.context_sources import ContextClassSource
+from fairseq_llrnn.output.exact import ExactOutput, PlainOutput
 from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.normalisation import OtherScores
 from fairseq_llrnn.output.sampled_log_linear import SampledOutput
 from fairseq_llrnn.output.scored_class import ScoredClass
 
@@ -25,24 +27,24 @@ def rows_of_classes(output: LogLinearOutput, opened: ScoredClass | None, sampler
     """Rows of the signatures, or of those that are drawn; and of open classes, if there are any; none of slots."""
     of_open = None if opened is None else opened.composed(output.weight, output.bias)
     if sampler is not None:
-        sampled = SampledOutput(output, sampler.draw())
-        return Rows((sampled.rows, sampled.bias), (sampled.rows, sampled.bias), of_open, sampled=sampled)
+        return Rows(SampledOutput(output, sampler.draw()), of_open)
     own = output.composed() if opened is None else opened.without_row(output.composed())
-    return Rows(own, own, of_open)
+    return Rows((PlainOutput if output.formula == "plain" else ExactOutput)(output, own), of_open)
 
 
 def widened(
     rows: Rows, experts: ExpertFeatures, opened: ScoredClass | None, strings: ContextClassSource | None
 ) -> Rows:
     """The rows with the columns that the experts have named so far."""
-    signatures = experts.widen_rows(rows.own[0]), rows.own[1]
-    slots, of_open = rows.own_slots, rows.open_classes
-    if rows.own_slots is not None and strings is not None:
-        slots = experts.widen_other_rows(rows.own_slots[0], strings.compose), rows.own_slots[1]
+    width = experts.weight.size(1)  # what comes after it was added before, for fewer columns
+    signatures, bias = rows.exact.composed
+    classes = replace(rows.exact, composed=(experts.widen_rows(signatures[:, :width]), bias))
+    slots, of_open = rows.slots, rows.open_classes
+    if slots is not None and strings is not None:
+        slots = experts.widen_other_rows(slots[0][..., :width], strings.compose), slots[1]
     if of_open is not None and opened is not None:
-        own = of_open[0][:, : rows.own[0].size(1)]
-        of_open = experts.widen_other_rows(own, opened.rows.compose), of_open[1]
-    return replace(rows, signatures=signatures, open_classes=of_open, slots=slots)
+        of_open = experts.widen_other_rows(of_open[0][:, :width], opened.rows.compose), of_open[1]
+    return replace(rows, classes=classes, open_classes=of_open, slots=slots)
 
 
 def rows_of_slots(
@@ -59,27 +61,21 @@ def rows_of_slots(
     return rows
 
 
-def class_scores(
-    output: LogLinearOutput,
-    opened: ScoredClass | None,
-    hidden: Tensor,
-    rows: Rows,
-    slots: RowPair | None,
-    exceptions: RowPair | None,
-) -> Tensor:
-    """Scores of all classes, that of <unk> being of the open ones: (B, T, H') -> (B, T, S + J).
+def other_scores(
+    opened: ScoredClass | None, hidden: Tensor, rows: Rows, slots: RowPair | None, exceptions: RowPair | None
+) -> OtherScores:
+    """Scores of context classes, and of open ones, by which <unk> has its own: hidden (B, T, H').
 
     Args:
         slots: of each row's sentence, (B, J₁, H') and (B, J₁). exceptions: (B, T, J − J₁, H') and (B, T, J − J₁).
     """
-    scores = output.class_scores(hidden, rows.signatures)
+    of_open = None
     if opened is not None and rows.open_classes is not None:
-        scores = opened.with_score(scores, opened.scores(hidden, rows.open_classes))
-    more = more_scores(hidden, slots, exceptions)
-    return scores if more is None else torch.cat([scores, more], dim=2)
+        of_open = opened, opened.scores(hidden, rows.open_classes)
+    return OtherScores(_context_scores(hidden, slots, exceptions), of_open)
 
 
-def more_scores(hidden: Tensor, slots: RowPair | None, exceptions: RowPair | None) -> Tensor | None:
+def _context_scores(hidden: Tensor, slots: RowPair | None, exceptions: RowPair | None) -> Tensor | None:
     """Scores of the context classes: (B, T, H') -> (B, T, J), at least float32; None where there are none."""
     found = []
     if slots is not None:

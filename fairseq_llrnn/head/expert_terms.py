@@ -35,7 +35,7 @@ def in_batch(
     read = previous if experts.panel.looks_at_prefix else previous[:, :1]
     classes = bound.former_classes(bound.flat_states(read)).view(*read.shape, -1)
     numbers = numbers[:, : read.size(1)]
-    return wide, rows, experts.exception_rows(rows.signatures, rows.slots, classes, numbers, contexts)
+    return wide, rows, experts.exception_rows(rows.exact.composed, rows.slots, classes, numbers, contexts)
 
 
 def in_step(
@@ -48,7 +48,7 @@ def in_step(
     if not bound.source.width:
         return wide, None
     classes = bound.former_classes(states).unsqueeze(1)  # shape: (N, 1, J)
-    return wide, experts.exception_rows(rows.signatures, slots, classes, numbers, bound.source)
+    return wide, experts.exception_rows(rows.exact.composed, slots, classes, numbers, bound.source)
 
 
 def refuse_other_experts(option: str, checkpoint: str, saved: Any, given: int) -> None:

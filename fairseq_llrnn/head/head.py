@@ -28,13 +28,12 @@ from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.explanation import Explanation, explain
 from fairseq_llrnn.head import expert_terms, split, target_terms
-from fairseq_llrnn.head.class_rows import class_scores
+from fairseq_llrnn.head.class_rows import other_scores
 from fairseq_llrnn.head.layers import HeadLayers
 from fairseq_llrnn.head.records import Batch, Condition, RowPair, Rows, State, Step, shares_and_classes
 from fairseq_llrnn.head.split import SplitBatch, SplitCondition
 from fairseq_llrnn.head.zero_mass import LEAVE_OUT
 from fairseq_llrnn.output.context_classes import strings_of
-from fairseq_llrnn.output.log_linear import class_log_probs
 
 
 class LogLinearHead(HeadLayers):
@@ -98,11 +97,12 @@ class LogLinearHead(HeadLayers):
         masses = positions.masses
         if self.temperature is not None and isinstance(masses, Corrections):
             masses = self.temperature.applied(masses, hidden.flatten(0, 1))
-        return Batch(hidden, positions, masses, rows, exceptions)
+        others = other_scores(self.opened, hidden, rows, rows.slots, exceptions)
+        return Batch(hidden, positions, masses, rows, others)
 
     def class_scores(self, batch: Batch) -> Tensor:
         """aᵀφ of all classes: (B, T, S + J), at least float32."""
-        return class_scores(self.output, self.opened, batch.hidden, batch.rows, batch.rows.slots, batch.exceptions)
+        return batch.rows.exact.scores(batch.hidden, batch.others)
 
     def target_log_probs(self, batch: Batch | SplitBatch, targets: Tensor) -> Tensor:
         """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it."""
@@ -136,8 +136,8 @@ class LogLinearHead(HeadLayers):
         """log p of all words, and of strings that slots offer: (B, T, V + J₁)."""
         if isinstance(batch, SplitBatch):
             return batch.per_word(self.word_log_probs)
-        classes = class_log_probs(self.class_scores(batch), batch.log_mass)
-        return batch.background.word_log_probs_per_position(classes, batch.positions.previous)
+        classes = batch.rows.classes.distribution(batch.hidden, batch.others, batch.log_mass)
+        return batch.background.word_log_probs_per_position(classes.log_probs, batch.positions.previous)
 
     # ---- the same in one line -------------------------------------------------------------------------------------
 
@@ -232,8 +232,8 @@ class LogLinearHead(HeadLayers):
         """As `explain`, of a batch of one sentence that the network has read."""
         slot_rows = None if batch.rows.slots is None else batch.rows.slots[0][0]  # shape: (J₁, H')
         opened = None
-        if self.opened is not None and batch.rows.open_classes is not None:
-            opened = self.opened, self.opened.scores(batch.hidden[0], batch.rows.open_classes)
+        if self.opened is not None and batch.others.opened is not None:
+            opened = self.opened, batch.others.opened[1][0]
         scores, masses, powered = self.class_scores(batch)[0], batch.log_mass[0], None
         if self.temperature is not None:
             before = batch.positions.log_mass[0]
@@ -295,11 +295,12 @@ class LogLinearHead(HeadLayers):
             slots = slots[0][sentence], slots[1][sentence]
         if self.experts is not None:
             hidden, exceptions = expert_terms.in_step(self.experts, background, hidden, state.states, state.rows, slots)
-        scores = class_scores(self.output, self.opened, hidden, state.rows, slots, exceptions)[:, 0]
+        others = other_scores(self.opened, hidden, state.rows, slots, exceptions).first()
         masses: Tensor | Corrections | None = background.corrections(state.states)
         if isinstance(masses, Corrections) and self.temperature is not None:
             masses = self.temperature.applied(masses, hidden[:, 0])
-        return Step(scores, background.log_mass(state.states) if masses is None else masses, background, state)
+        masses = background.log_mass(state.states) if masses is None else masses
+        return Step(hidden[:, 0], others, masses, background, state)
 
     def top_k(self, hidden: Tensor, state: State, k: int, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
         """The k most probable next tokens, exactly: hidden (N, H) -> log p and tokens, (N, k) each, the best first.
@@ -312,7 +313,7 @@ class LogLinearHead(HeadLayers):
     @staticmethod
     def tempered(step: Step, temperature: float) -> Step:
         """The step with aᵀφ divided by a temperature."""
-        return step if temperature == 1.0 else replace(step, scores=step.scores / temperature)
+        return step if temperature == 1.0 else replace(step, temperature=temperature)
 
     def readable(self, tokens: Tensor, state: State) -> Tensor:
         """Tokens (N, t) of hypotheses as the network may read them: without ids of strings that it has no row for."""

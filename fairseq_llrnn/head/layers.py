@@ -220,12 +220,12 @@ class HeadLayers(HeadInput):
                     "evidence and the source was given, found None; give them, and source_size when the head is made"
                 )
             slots = rows_of_slots(self.slot_rows, self.output, layer.source, source_states, sentence)
-        return replace(self._static_rows() if shared is None else shared, slots=slots, own_slots=slots)
+        return replace(self._static_rows() if shared is None else shared, slots=slots)
 
     def _widened(self, rows: Rows, background: Background) -> Rows:
         """The rows with columns for all that the experts have named; the same where that is no more than before."""
         assert self.experts is not None
-        if rows.signatures[0].size(1) == self.experts.width:
+        if rows.exact.composed[0].size(1) == self.experts.width:
             return rows
         layer = strings_in(background)
         return widened(rows, self.experts, self.opened, None if layer is None else layer.source)

@@ -12,13 +12,12 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.positions import Positions
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
-from fairseq_llrnn.output.log_linear import best_words
-from fairseq_llrnn.output.sampled_log_linear import SampledOutput
+from fairseq_llrnn.output.exact import ExactOutput
+from fairseq_llrnn.output.normalisation import Distribution, Normalisation, OtherScores
 
 CELLS = 1 << 22  # positions or hypotheses × classes or words that are looked at together
 
@@ -42,13 +41,16 @@ class Condition:
 class Rows:
     """Rows of the output layer, made once for a batch or a search."""
 
-    signatures: RowPair  # (S, H'), (S,)
-    own: RowPair  # the same without what experts add
+    classes: Normalisation  # the signatures, with their rows
     open_classes: RowPair | None = None  # (O, H'), (O,)
     slots: RowPair | None = None  # (B, J₁, H'), (B, J₁), of every sentence
-    own_slots: RowPair | None = None
-    sampled: SampledOutput | None = None  # in training with samples; `signatures` are then not to be used
     speller_zero: Tensor | None = None  # 0, in training: a part of each loss, so that each uses the speller
+
+    @property
+    def exact(self) -> ExactOutput:
+        """The signatures, where somebody needs all of their rows."""
+        assert isinstance(self.classes, ExactOutput)
+        return self.classes
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Batch:
     positions: Positions
     masses: Tensor | Corrections  # log masses as `positions` has them, a learned temperature applied
     rows: Rows
-    exceptions: RowPair | None = None  # (B, T, J − J₁, H'), (B, T, J − J₁), T = 1 where all positions share them
+    others: OtherScores  # (B, T, …)
 
     @property
     def background(self) -> Background:
@@ -107,33 +109,33 @@ class State:
 class Step:
     """One step of a search: the distribution of the next token of N hypotheses."""
 
-    scores: Tensor  # aᵀφ of all classes, (N, S + J)
-    masses: Tensor | Corrections  # log B of the same
+    hidden: Tensor  # (N, H')
+    others: OtherScores
+    masses: Tensor | Corrections  # log B of all classes, (N, S + J)
     background: Background  # as `State.reachable`
     state: State
+    temperature: float | Tensor = 1.0  # divides aᵀφ; (N, 1) where it is a tensor
 
     @cached_property
-    def class_log_probs(self) -> Tensor:
-        """log p(σ | K): (N, S + J)."""
-        if isinstance(self.masses, Corrections):
-            return functional.log_softmax(self.masses.correct(self.scores + self.masses.shared), dim=-1)
-        return functional.log_softmax(self.scores + self.masses, dim=-1)
+    def classes(self) -> Distribution:
+        """p(σ | K)."""
+        return self.state.rows.classes.distribution(self.hidden, self.others, self.masses, self.temperature)
 
     def top_k(self, k: int) -> tuple[Tensor, Tensor]:
         """The k most probable tokens, exactly, without a V-sized tensor: log p and tokens, (N, k) each."""
-        return best_words(self.class_log_probs, self.background, self.state.states, k)
+        return self.classes.best_words(self.background, self.state.states, k)
 
     def log_probs_of(self, tokens: Tensor) -> Tensor:
         """log p of some tokens (N, K) of each hypothesis: (N, K)."""
         share, classes = shares_and_classes(self.background, self.state.states, tokens)
-        return _members(self.class_log_probs, share, classes)
+        return _members(self.classes, share, classes)
 
     def log_probs_of_pinned(self) -> Tensor:
         """log p of `State.pinned`: (N, K)."""
         assert self.state.pinned is not None
         if self.state.pinned_shares is None:
-            return self.log_probs_of(self.state.pinned.expand(len(self.scores), -1))
-        return _members(self.class_log_probs, *self.state.pinned_shares)
+            return self.log_probs_of(self.state.pinned.expand(len(self.hidden), -1))
+        return _members(self.classes, *self.state.pinned_shares)
 
     def word_log_probs(self) -> Tensor:
         """log p of all words, and of strings outside the dictionary that slots offer: (N, V + J₁).
@@ -143,10 +145,10 @@ class Step:
         states, background = self.state.states, self.background
         at_once = max(1, CELLS // background.num_columns)
         if at_once >= len(states):
-            return background.word_log_probs(self.class_log_probs, states)
-        answer = self.scores.new_empty(len(states), background.num_columns)
+            return background.word_log_probs(self.classes.log_probs, states)
+        answer = self.classes.log_probs.new_empty(len(states), background.num_columns)
         for rows in torch.arange(len(states), device=states.device).split(at_once):
-            answer[rows] = background.for_rows(rows).word_log_probs(self.class_log_probs[rows], states[rows])
+            answer[rows] = background.for_rows(rows).word_log_probs(self.classes.log_probs[rows], states[rows])
         return answer
 
 
@@ -158,7 +160,7 @@ def shares_and_classes(background: Background, states: Tensor, tokens: Tensor) -
     return share, background.classes(each, tokens.flatten()).view_as(tokens)
 
 
-def _members(classes: Tensor, share: Tensor, signature: Tensor) -> Tensor:
-    """log p of words (N, K) by their classes: log p of all classes, log shares and classes of the words."""
+def _members(classes: Distribution, share: Tensor, signature: Tensor) -> Tensor:
+    """log p of words (N, K) by their classes: log shares and classes of the words."""
     # a class without mass is −inf, and its members' share as well
-    return torch.where(torch.isneginf(share), share, classes.gather(1, signature) + share)
+    return torch.where(torch.isneginf(share), share, classes.log_probs_of(signature) + share)

@@ -13,7 +13,6 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.experts.features import ExpertFeatures
-from fairseq_llrnn.head.class_rows import more_scores
 from fairseq_llrnn.head.records import Batch
 from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
@@ -22,27 +21,23 @@ from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch: Batch, targets: Tensor) -> Tensor:
     """log p(target | K) in nats: targets (B, T) -> (B, T); −inf for a target that the background forbids."""
     masses, static, slots = batch.masses, output.rows.num_rows, None
-    words = _words(strings, batch, targets)
+    words, others = _words(strings, batch, targets), batch.others
     classes = batch.background.classes_per_position(words).flatten()
-    more = more_scores(batch.hidden, batch.rows.slots, batch.exceptions)
-    if more is not None:
+    if others.context is not None:
         of_slots = batch.log_mass[..., static:].expand(*targets.shape, -1)
-        slots = SlotScores(more.flatten(0, 1), of_slots.flatten(0, 1), classes)
+        slots = SlotScores(others.context.flatten(0, 1), of_slots.flatten(0, 1), classes)
     opened = None
-    if strings is not None and batch.rows.open_classes is not None:
-        opened = strings.mixture.scores(batch.hidden, batch.rows.open_classes).flatten(0, 1)
-        mass = strings.mixture.mass(masses)
+    if others.opened is not None:
+        scored, opened = others.opened[0], others.opened[1].flatten(0, 1)
+        mass = scored.mass(masses)
         mass = mass if isinstance(masses, Corrections) else mass.expand(targets.shape).flatten()
-        slots = strings.mixture.beside(slots, opened, mass, classes, static)
+        slots = scored.beside(slots, opened, mass, classes, static)
     each, share = (batch.hidden.flatten(0, 1), words.flatten()), batch.positions.log_share(words).flatten()
-    rows = masses if isinstance(masses, Corrections) else _rows(masses[..., :static], targets)
-    if batch.rows.sampled is not None:
-        flat = batch.rows.sampled.target_log_prob(*each, rows, share, slots)
-    else:
-        log_weights = None
-        if output.formula == "plain":
-            log_weights = batch.positions.log_weights(batch.log_mass).expand(*targets.shape, -1).flatten(0, 1)
-        flat = output.target_log_prob(*each, rows, share, log_weights, batch.rows.signatures, slots)
+    if batch.rows.classes.over_words:
+        masses = batch.positions.log_weights(batch.log_mass).expand(*targets.shape, -1).flatten(0, 1)
+    elif not isinstance(masses, Corrections):
+        masses = _rows(masses[..., :static], targets)
+    flat = batch.rows.classes.target_log_prob(*each, masses, share, slots)
     if strings is not None and opened is not None:
         if batch.rows.speller_zero is not None:
             flat = flat + batch.rows.speller_zero.to(flat.dtype)
@@ -69,16 +64,15 @@ def smoothing_gain(
     """
     sizes = functional.pad(log_sizes, (0, batch.log_mass.size(-1) - len(log_sizes)))
     log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
-    words, slots = _words(strings, batch, targets), None
-    more = more_scores(batch.hidden, batch.rows.slots, batch.exceptions)
-    if more is not None:
-        slots = SlotScores(more, log_q, batch.background.classes_per_position(words))
-    if strings is not None and batch.rows.open_classes is not None:
+    words, others, slots = _words(strings, batch, targets), batch.others, None
+    if others.context is not None:
+        slots = SlotScores(others.context, log_q, batch.background.classes_per_position(words))
+    if others.opened is not None:
         classes = output.class_of[words] if slots is None else slots.targets
-        scores = strings.mixture.scores(batch.hidden, batch.rows.open_classes)
         log_q = functional.pad(log_q, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
-        slots = strings.mixture.beside(slots, scores, log_q[..., -1], classes, output.rows.num_rows)
-    return output.smoothing_gain(batch.hidden, words, log_q, batch.rows.signatures, slots)
+        scored, scores = others.opened
+        slots = scored.beside(slots, scores, log_q[..., -1], classes, output.rows.num_rows)
+    return batch.rows.classes.smoothing_gain(batch.hidden, words, log_q, batch.log_mass, slots)
 
 
 def adaptor_norm(output: LogLinearOutput, experts: ExpertFeatures | None, hidden: Tensor, p: float) -> Tensor:

@@ -1,5 +1,6 @@
 """The log-linear output layer: exact over signatures, or with a sample of them.
 
+    normalisation.py        the contract: hidden states, masses -> probabilities of classes (exact.py: all)
     log_linear.py           p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over signatures
     feature_weights.py      a row of weights per feature, composed into a row per signature
     fused_loss.py           log p of a class, for training

@@ -5,16 +5,25 @@ Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E ent
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.class_sampling import Sample, sampled_log_prob
+from fairseq_llrnn.output.exact import ExactOutput
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.output.normalisation import Distribution, OtherScores
+
+NOT_SMOOTHED = "--sampled-classes: not supported with --label-smoothing, which looks at all classes"
 
 
 class SampledOutput:
-    """An output layer and one sample, for one batch. Made where its parameters are to be seen used."""
+    """A normalisation by one sample, for one batch. Made where the parameters are to be seen used."""
+
+    over_words = False
 
     def __init__(self, output: LogLinearOutput, sample: Sample) -> None:
         self.output, self.sample = output, sample
@@ -45,6 +54,22 @@ class SampledOutput:
             None if slots is None else slots.scores + slots.log_mass,
             self.output.rows.num_rows,
         )
+
+    def smoothing_gain(
+        self, hidden: Tensor, targets: Tensor, log_q: Tensor, log_mass: Tensor, slots: SlotScores | None = None
+    ) -> Tensor:
+        """Raise OptionError."""
+        raise OptionError(NOT_SMOOTHED)
+
+    def distribution(
+        self, hidden: Tensor, others: OtherScores, masses: Tensor | Corrections, temperature: float | Tensor = 1.0
+    ) -> Distribution:
+        """Exact."""
+        return self._exact.distribution(hidden, others, masses, temperature)
+
+    @cached_property
+    def _exact(self) -> ExactOutput:
+        return ExactOutput(self.output, self.output.composed())
 
 
 def _masses(log_mass: Tensor | Corrections, classes: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,9 +24,9 @@ def test_the_first_step_of_a_search_may_read_a_whole_prefix(world: World, option
     decoder = setting.model.eval().decoder
     sample = batch(setting.task.dictionary, ["le chat voit la mer", "une pomme tient la tour"])
     tokens = sample["net_input"]["src_tokens"]
-    whole = decoder.head.class_scores(decoder(tokens)[1]["batch"])
+    whole = decoder.head.word_log_probs(decoder(tokens)[1]["batch"])
     state: dict = {}
     for end in (3, 4, 5, 6):
-        step, extra = decoder(tokens[:, :end], incremental_state=state)
-        assert step.shape[1] == 1
-        torch.testing.assert_close(step[:, 0], whole[:, end - 1])
+        output = decoder(tokens[:, :end], incremental_state=state)
+        found = decoder.get_normalized_probs(output, log_probs=True)
+        torch.testing.assert_close(found, whole[:, end - 1 : end])

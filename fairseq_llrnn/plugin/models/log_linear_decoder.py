@@ -1,11 +1,10 @@
 """A fairseq decoder that ends in a log-linear head: fairseq's conventions, and nothing else.
 
-Sizes: B batch, T time, N hypotheses, L source length, V words, S signatures, J context classes, J₁ slots of evidence, H
-hidden width, E encoder width. In a search, element 0 of the decoder's output holds aᵀφ of all classes, (N, 1, S + J),
-which fairseq may divide by a temperature; else the hidden states, (B, T, H), so that nothing as wide as the classes is
-made before it is known what is asked. The second element is a dictionary, because fairseq reads "attn" there, and holds
-the head's record: "batch" (head.Batch or SplitBatch), or in a search "step" (head.Step); beside a batch "terms", what
-the network says of each position for the criterion.
+Sizes: B batch, T time, N hypotheses, L source length, V words, J₁ slots of evidence, H hidden width, E encoder width.
+Nothing as wide as the classes is made before it is known what is asked. So element 0 of the decoder's output holds the
+hidden states, (B, T, H), and in a search ones, (N, 1, 1), which fairseq divides by its temperature. The second element
+is a dictionary, because fairseq reads "attn" there, and holds the head's record: "batch" (head.Batch or SplitBatch), or
+in a search "step" (head.Step); beside a batch "terms", what the network says of each position for the criterion.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         incremental_state: IncrementalState | None = None,
         src_lengths: Tensor | None = None,
     ) -> Output:
-        """Hidden states of every position, or class scores of the last one where `incremental_state` is given.
+        """Hidden states of every position, or the step of the last one where `incremental_state` is given.
 
         Args:
             prev_output_tokens: (B, T). src_lengths: what fairseq hands over; unused, since padding is on the right.
@@ -85,7 +84,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def _search_step(
         self, tokens: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState
     ) -> Output:
-        """Scores (N, 1, S + J) of the next token after `tokens` (N, t), whose first symbol starts the sentence."""
+        """Ones (N, 1, 1), and the step of the next token after `tokens` (N, t), which begin with </s>."""
         memory = SearchMemory(self, incremental_state)
         state: State | None = memory.get(HEAD)
         unread = tokens[:, -1:] if state is not None else tokens[:, 1:]
@@ -101,7 +100,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         states = self.hidden(self.head.readable(tokens, state), encoder_out, incremental_state)
         step = self.head.step(states.hidden[:, -1], state)
         attention = None if states.attention is None else [states.attention]
-        return step.scores.unsqueeze(1), {"attn": attention, "step": step}
+        return torch.ones(len(tokens), 1, 1, device=tokens.device), {"attn": attention, "step": step}
 
     def _source_states(self, encoder_out: EncoderOut | None) -> Tensor | None:
         """The encoder's states (B, L, E), where the head looks at them."""
@@ -152,7 +151,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         first, extra = net_output
         if "step" in extra:
             step: Step = extra["step"]
-            result = replace(step, scores=first[:, -1]).word_log_probs().unsqueeze(1)
+            tempered = step if bool((first == 1.0).all()) else replace(step, temperature=1.0 / first[:, -1])
+            result = tempered.word_log_probs().unsqueeze(1)
             return result if log_probs else result.exp()
         batch: Batch | SplitBatch = extra["batch"]
         if first.shape[:2] != batch.hidden.shape[:2]:

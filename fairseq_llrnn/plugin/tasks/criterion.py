@@ -22,6 +22,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.records import Batch
 from fairseq_llrnn.head.split import SplitBatch
+from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -98,7 +99,7 @@ class LogLinearCriterion(FairseqCriterion):
         if sampled_classes < 0:
             raise OptionError(f"--sampled-classes {sampled_classes}: expected 0 (all) or a number, e.g. 1000")
         if sampled_classes and label_smoothing:
-            raise OptionError("--sampled-classes: not supported with --label-smoothing, which looks at all classes")
+            raise OptionError(NOT_SMOOTHED)
         self.prior, self.sampled_classes = prior, sampled_classes
         self.label_smoothing = label_smoothing
         self.adaptor_penalty = adaptor_penalty
