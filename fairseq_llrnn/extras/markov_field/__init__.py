@@ -1,0 +1,18 @@
+"""A language model, and a tagger, that are normalised once for a whole text: a chain Markov random field.
+
+After Jernite (2018), *Learning Representations of Text through Language and Discourse Modeling*, chapter 4. In the
+order in which data travels:
+
+    vocabulary.py         the tokens of a text, as words or as signatures of a prior
+    moments.py            what is counted of a text, once
+    potentials.py         θ: explicit, three forms of low rank, rows of features
+    star.py               the bound on log Z: belief propagation on a star, in blocks
+    tightening.py         Algorithm 4.1: the best dual variables
+    lbfgs.py, learning.py Algorithm 4.2, and both at once
+    conditionals.py       p(tᵢ | neighbours); pseudo_likelihood.py: training by it
+    outlook.py            the conditional from left to right
+    model.py, files.py    a trained field, and its folder
+    background.py, part.py  a field as the background of a log-linear model
+    tagger.py, …          the joint field of words and tags
+    commands/             `llrnn mrf`
+"""

@@ -1,0 +1,95 @@
+"""L-BFGS with backtracking (Nocedal & Wright 2006, algorithms 7.4 and 3.1), whose state can be written and read.
+
+Sizes: P parameters, m kept steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+KEPT = 7  # m
+SUFFICIENT, SHRINK, TRIALS = 1e-4, 0.5, 30
+Function = Callable[[Tensor], tuple[float, Tensor]]  # x (P,) -> value and gradient
+
+
+@dataclass
+class LBFGS:
+    """Minimises a function, a step at a time."""
+
+    function: Function
+    x: Tensor  # (P,)
+    kept: int = KEPT
+    value: float = field(init=False)
+    gradient: Tensor = field(init=False)  # (P,)
+    evaluations: int = 0
+    steps: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # differences of x and of gradients
+
+    def __post_init__(self) -> None:
+        self.value, self.gradient = self._evaluate(self.x)
+
+    def step(self) -> bool:
+        """One step down; False, and nothing done, where none is found: rounding has the last word, or x is best."""
+        direction = self._direction()
+        slope = float(direction @ self.gradient)
+        if slope >= 0.0:
+            if not self.steps:
+                return False
+            self.steps.clear()
+            direction, slope = -self.gradient, -float(self.gradient @ self.gradient)
+        size = 1.0 if self.steps else min(1.0, 1.0 / max(float(self.gradient.norm()), 1e-300))
+        for _ in range(TRIALS):
+            x = self.x + size * direction
+            value, gradient = self._evaluate(x)
+            if value <= self.value + SUFFICIENT * size * slope:
+                break
+            size *= SHRINK
+        else:
+            if not self.steps:
+                return False
+            self.steps.clear()  # once more, straight down
+            return self.step()
+        moved = value < self.value
+        difference = (x - self.x, gradient - self.gradient)
+        if float(difference[0] @ difference[1]) > 1e-12 * float(difference[1] @ difference[1]):
+            self.steps = [*self.steps, difference][-self.kept :]
+        self.x, self.value, self.gradient = x, value, gradient
+        return moved
+
+    def _evaluate(self, x: Tensor) -> tuple[float, Tensor]:
+        self.evaluations += 1
+        return self.function(x)
+
+    def _direction(self) -> Tensor:
+        """−H g by the two loops."""
+        direction, factors = -self.gradient, []
+        for moved, changed in reversed(self.steps):
+            factor = float(moved @ direction) / float(moved @ changed)
+            direction = direction - factor * changed
+            factors.append(factor)
+        if self.steps:
+            moved, changed = self.steps[-1]
+            direction = direction * (float(moved @ changed) / float(changed @ changed))
+        for (moved, changed), factor in zip(self.steps, reversed(factors), strict=True):
+            direction = direction + (factor - float(changed @ direction) / float(moved @ changed)) * moved
+        return direction
+
+    # ---- as arrays --------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tensor]:
+        """What `resume` needs besides the function."""
+        steps = torch.stack([torch.stack(step) for step in self.steps]) if self.steps else self.x.new_zeros(0, 2, 0)
+        return {"x": self.x, "gradient": self.gradient, "value": self.x.new_tensor([self.value]), "steps": steps}
+
+    @classmethod
+    def resume(cls, function: Function, state: Mapping[str, Tensor], kept: int = KEPT) -> LBFGS:
+        """Where `state` was taken; the next step is the one that would have followed."""
+        made = cls.__new__(cls)
+        made.function, made.kept, made.evaluations = function, kept, 0
+        made.x, made.gradient = state["x"].clone(), state["gradient"].clone()
+        made.value = float(state["value"][0])
+        made.steps = [(moved.clone(), changed.clone()) for moved, changed in state["steps"]]
+        return made

@@ -1,0 +1,188 @@
+"""Algorithm 4.2: the potentials that maximise the bound of a text.
+
+`both` climbs in parameters and δ at once: each step costs one solution of the star, and the objective is the same
+(objective.py). `nested` is the thesis' algorithm: the tightest δ before each step in the parameters.
+
+Sizes: R kinds of tokens, K order, P numbers in all parameters.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .lbfgs import LBFGS
+from .moments import Moments
+from .objective import Objective, Value, bound
+from .potentials import Parameters
+from .star import Star
+from .tightening import ITERATIONS, tighten
+
+METHODS = ("both", "nested")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """After one step."""
+
+    iteration: int
+    seconds: float  # since training began
+    objective: float  # of the training text, nats per token: the bound less the penalty
+    bound: float
+    valid: float | None  # the bound of the other text
+    best: bool  # whether `valid` (or, without one, `objective`) has never been higher
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to climb."""
+
+    method: str = METHODS[0]
+    iterations: int = 200
+    tolerance: float = 1e-6  # stop where ten steps gain less than this part of the objective
+    patience: int = 10  # stop after so many steps without a better `valid`
+    dual_iterations: int = ITERATIONS  # of `nested`
+
+
+@dataclass
+class Learner:
+    """Training under way: what a checkpoint holds, and what makes the next step."""
+
+    objective: Objective
+    plan: Plan
+    search: LBFGS
+    valid: Moments | None
+    delta: Tensor  # (K, R) of `nested`, which L-BFGS does not see
+    best: Tensor  # (P,) the parameters and, behind them, δ (K·R)
+    best_value: float = -math.inf
+    history: list[Progress] | None = None
+    seconds: float = 0.0  # before this process
+
+    @classmethod
+    def begin(cls, objective: Objective, plan: Plan, parameters: Parameters, valid: Moments | None = None) -> Learner:
+        """From these parameters and δ = 0."""
+        form = objective.form
+        delta = torch.zeros(form.order, form.size, dtype=torch.float64)
+        start = joined(parameters, form.shapes())
+        if plan.method == "both":
+            start = torch.cat([start, delta.flatten()])
+        learner = cls.__new__(cls)
+        learner.objective, learner.plan, learner.valid, learner.delta = objective, plan, valid, delta
+        learner.history, learner.best_value, learner.seconds = [], -math.inf, 0.0
+        learner.search = LBFGS(learner._function, start)
+        learner.best = learner._whole()
+        return learner
+
+    # ---- the next step --------------------------------------------------------------------------------------------
+
+    def run(self, watch: Callable[[Learner, Progress], None] = lambda learner, progress: None) -> None:
+        """Climb until the plan says stop; `watch` is called after each step."""
+        begun = time.monotonic() - self.seconds
+        assert self.history is not None
+        while not self.is_done():
+            moved = self.search.step()
+            self.seconds = time.monotonic() - begun
+            progress = self._note()
+            self.history.append(progress)
+            watch(self, progress)
+            if not moved:
+                break
+
+    def is_done(self) -> bool:
+        """Whether the plan says stop."""
+        assert self.history is not None
+        steps, plan = self.history, self.plan
+        if len(steps) >= plan.iterations:
+            return True
+        if self.valid is not None and len(steps) >= plan.patience and not any(p.best for p in steps[-plan.patience :]):
+            return True
+        now = steps[-1].objective if steps else 0.0
+        return len(steps) > 10 and now - steps[-11].objective < plan.tolerance * abs(now)
+
+    def _function(self, x: Tensor) -> tuple[float, Tensor]:
+        """What L-BFGS minimises: −L, and its gradient."""
+        shapes = self.objective.form.shapes()
+        if self.plan.method == "both":
+            many = len(x) - self.delta.numel()
+            value = self.objective.at(parted(x[:many], shapes), x[many:].view_as(self.delta))
+            gradient = torch.cat([joined(value.gradient, shapes), value.delta_gradient.flatten()])
+        else:
+            parameters = parted(x, shapes)
+            star = Star(self.objective.form.potentials(parameters), self.objective.memory)
+            self.delta = tighten(star, self.delta, self.plan.dual_iterations).delta
+            value = self.objective.at(parameters, self.delta)
+            gradient = joined(value.gradient, shapes)
+        self._last = (x, value)
+        return -value.objective, -gradient
+
+    def _value(self) -> Value:
+        """At the search's own point, which is the last one asked for unless training was resumed or a step failed."""
+        last = getattr(self, "_last", None)
+        if last is None or not torch.equal(last[0], self.search.x):
+            self._function(self.search.x)
+        return self._last[1]
+
+    def _note(self) -> Progress:
+        value = self._value()
+        valid = None if self.valid is None else bound(self.valid, value.potentials, value.beliefs.log_z)
+        found = value.objective if valid is None else valid
+        if best := found > self.best_value:
+            self.best_value, self.best = found, self._whole()
+        assert self.history is not None
+        return Progress(len(self.history) + 1, self.seconds, value.objective, value.bound, valid, best)
+
+    def _whole(self) -> Tensor:
+        x = self.search.x
+        return x.clone() if self.plan.method == "both" else torch.cat([x, self.delta.flatten()])
+
+    def result(self) -> tuple[dict[str, Tensor], Tensor]:
+        """The best parameters, and their δ (K, R)."""
+        many = len(self.best) - self.delta.numel()
+        shapes = self.objective.form.shapes()
+        return parted(self.best[:many], shapes), self.best[many:].view_as(self.delta).clone()
+
+    # ---- as arrays --------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tensor]:
+        """All that `resume` needs besides objective, plan and texts."""
+        rows = [
+            [p.iteration, p.seconds, p.objective, p.bound, math.nan if p.valid is None else p.valid, float(p.best)]
+            for p in self.history or ()
+        ]
+        history = torch.tensor(rows, dtype=torch.float64).view(-1, 6)
+        own = {"delta": self.delta, "best": self.best, "best_value": torch.tensor([self.best_value]).double()}
+        return own | {"history": history} | {f"search_{name}": value for name, value in self.search.state().items()}
+
+    @classmethod
+    def resume(
+        cls, objective: Objective, plan: Plan, state: Mapping[str, Tensor], valid: Moments | None = None
+    ) -> Learner:
+        """Where `state` was taken: the steps that follow are those that would have followed."""
+        learner = cls.__new__(cls)
+        learner.objective, learner.plan, learner.valid = objective, plan, valid
+        learner.delta, learner.best = state["delta"].clone(), state["best"].clone()
+        learner.best_value = float(state["best_value"][0])
+        learner.history = [
+            Progress(int(row[0]), row[1], row[2], row[3], None if math.isnan(row[4]) else row[4], bool(row[5]))
+            for row in state["history"].tolist()
+        ]
+        learner.seconds = learner.history[-1].seconds if learner.history else 0.0
+        search = {name.removeprefix("search_"): value for name, value in state.items() if name.startswith("search_")}
+        learner.search = LBFGS.resume(learner._function, search)
+        return learner
+
+
+def joined(values: Mapping[str, Tensor], names: Mapping[str, Sequence[int]]) -> Tensor:
+    """All values in the order of the names: (P,)."""
+    return torch.cat([values[name].flatten() for name in names])
+
+
+def parted(x: Tensor, shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
+    """The reverse of `joined`."""
+    pieces = x.split([math.prod(shape) for shape in shapes.values()])
+    return {name: piece.view(*shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}

@@ -1,0 +1,95 @@
+"""What a text says to a chain of order K: how often tokens come, and pairs of them at each distance. Counted once.
+
+The text is laid out as a cycle (thesis, §4.3, figure 4.2): before each sentence stand K separators, so that no edge
+joins two sentences' words, and the last token's neighbours are the first ones. Which sentence follows which is of no
+matter then: counts of a text are the sums of those of its sentences.
+
+Sizes: R kinds of tokens (words, or signatures), K order, N tokens in the layout, n sentences, T words, P pairs that
+occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+BLOCK = 1 << 22  # tokens that are counted at a time
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Relative frequencies μ̂ of a text."""
+
+    tokens: int  # N, separators included
+    words: int  # T
+    sentences: int  # n, of those that have words
+    unary: Tensor  # (R,) float64, sum 1
+    pairs: tuple[Tensor, ...]  # K sparse (R, R), float64, sum 1: entry x, y: x stands l places before y
+
+    @property
+    def size(self) -> int:
+        """R"""
+        return len(self.unary)
+
+    @property
+    def order(self) -> int:
+        """K"""
+        return len(self.pairs)
+
+
+def layout(tokens: np.ndarray, lengths: np.ndarray, separator: int, order: int) -> np.ndarray:
+    """The cycle of a text: K separators before the words of each sentence that has words.
+
+    Args:
+        tokens: (T,) the words, one sentence behind the other. lengths: (n,).
+
+    Returns:
+        (N,) int64, N = T + K · (number of sentences that have words).
+    """
+    lengths = lengths[lengths > 0]
+    begins = lengths.cumsum() - lengths
+    places = np.arange(len(tokens)) + np.repeat(order * (1 + np.arange(len(lengths))), lengths)
+    made = np.full(len(tokens) + order * len(begins), separator, dtype=np.int64)
+    made[places] = tokens
+    return made
+
+
+def count_moments(
+    tokens: np.ndarray, lengths: np.ndarray, separator: int, order: int, size: int, block: int = BLOCK
+) -> Moments:
+    """The moments of a text (T,), (n,) over R = `size` kinds of tokens; memory is that of a block and of the pairs."""
+    full = lengths > 0
+    unary = np.zeros(size)
+    found: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in range(order)]
+    ends = lengths.cumsum()
+    first, many = 0, 0
+    while first < len(lengths):
+        begin = 0 if first == 0 else ends[first - 1]
+        last = max(first + 1, int(np.searchsorted(ends, begin + block, side="right")))
+        cycle = layout(tokens[begin : ends[last - 1]], lengths[first:last], separator, order)
+        unary += np.bincount(cycle, minlength=size)
+        many += len(cycle)
+        for distance, pairs in enumerate(found, 1):
+            keys = cycle * size + np.roll(cycle, -distance)
+            pairs.append(np.unique(keys, return_counts=True))
+            if len(pairs) > 8:
+                pairs[:] = [_summed(pairs)]
+        first = last
+    matrices = [_matrix(*_summed(pairs), size, many) for pairs in found] if many else []
+    return Moments(many, len(tokens), int(full.sum()), torch.from_numpy(unary / max(1, many)), tuple(matrices))
+
+
+def _summed(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Keys, each once, and their counts."""
+    keys, which = np.unique(np.concatenate([key for key, _ in pairs]), return_inverse=True)
+    return keys, np.bincount(which, weights=np.concatenate([count for _, count in pairs]))
+
+
+def _matrix(keys: np.ndarray, counts: np.ndarray, size: int, tokens: int) -> Tensor:
+    places = torch.from_numpy(np.stack([keys // size, keys % size]))
+    values = torch.from_numpy(counts / tokens)
+    return torch.sparse_coo_tensor(places, values, (size, size), is_coalesced=True, check_invariants=False)

@@ -1,0 +1,93 @@
+"""The chain from left to right: p(next word | the K words before), as n-grams and networks have it.
+
+Exactly, p(tᵢ = x | what came before) ∝ exp(θ⁰_x + Σ_l θˡ(tᵢ₋ₗ, x)) · β(x, tᵢ₋₁, …, tᵢ₋ₖ₊₁), where β sums what may
+follow; it has R^K values. Here β is a product of one factor for each of its words, so that only that of x matters, its
+*outlook* ρ:
+
+    q(x | tᵢ₋₁, …, tᵢ₋ₖ)  ∝  exp( θ⁰_x + ρ_x + Σ_l θˡ(tᵢ₋ₗ, x) )
+
+    e^ρ_x    ∝  Π_l Σ_y g_l(y) exp θˡ(x, y)                       what x does to the words behind it
+    g_l(y)   =  exp(θ⁰_y + ρ_y) · Π_{l' ≠ l} c_l'(y)              their weights beside x's own
+    c_l(y)   =  Σ_x μ(x) exp θˡ(x, y)                             other words in the mean of the marginals μ
+
+For K = 1 this is the eigenvector of exp(θ⁰_y + θ¹(x, y)) with the largest eigenvalue, and q is exact in a long text.
+For K > 1 q is an approximation of the field's conditional, and a distribution of its own right.
+
+Sizes: R kinds of tokens, K order, n contexts.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .conditionals import batches
+from .potentials import Potentials
+from .star import BLOCK
+
+ITERATIONS, TOLERANCE = 500, 1e-10
+
+
+def outlook(potentials: Potentials, marginals: Tensor) -> Tensor:
+    """ρ (R,), with the mean 0 under the marginals μ (R,) of a token."""
+    edges = range(potentials.order)
+    tops, means = [], []  # of rows of θˡ; log c_l
+    for edge in edges:
+        top, mean = _scaled_mean(potentials, edge, marginals)
+        tops.append(top)
+        means.append(mean)
+    total = torch.stack(means).sum(0)
+    rho = torch.zeros_like(potentials.unary)
+    for _ in range(ITERATIONS):
+        made = torch.zeros_like(rho)
+        for edge in edges:
+            log_g = potentials.unary + rho + total - means[edge]
+            made += _log_product(potentials, edge, log_g, tops[edge])
+        made -= marginals @ made
+        change = float((made - rho).abs().max())
+        rho = made
+        if change < TOLERANCE:
+            break
+    return rho
+
+
+def next_log_probs(potentials: Potentials, rho: Tensor, before: Tensor) -> Tensor:
+    """log q of all tokens: `before` (n, K), the last token first -> (n, R)."""
+    scores = potentials.unary + rho
+    for edge in range(potentials.order):
+        scores = scores + potentials.rows(edge, before[:, edge])
+    return scores - scores.logsumexp(1, keepdim=True)
+
+
+def log_probs_left_to_right(potentials: Potentials, rho: Tensor, window: Tensor) -> Tensor:
+    """log q of the last token of each row after those before it: (N, K+1) -> (N,)."""
+    parts = []
+    for some in batches(window, potentials.size):
+        log_q = next_log_probs(potentials, rho, some[:, :-1].flip(1))
+        parts.append(log_q.gather(1, some[:, -1:]).squeeze(1))
+    return torch.cat(parts) if parts else rho.new_zeros(0)
+
+
+def _row_blocks(size: int) -> list[slice]:
+    rows = max(1, BLOCK // (8 * size))
+    return [slice(begin, min(begin + rows, size)) for begin in range(0, size, rows)]
+
+
+def _scaled_mean(potentials: Potentials, edge: int, marginals: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest entry of each row of θˡ (R,), and log c_l (R,)."""
+    tops, mean = torch.empty_like(marginals), torch.full_like(marginals, float("-inf"))
+    for rows in _row_blocks(potentials.size):
+        block = potentials.rows(edge, rows)
+        tops[rows] = block.amax(1)
+        mean = torch.logaddexp(mean, (block + marginals[rows].log().unsqueeze(1)).logsumexp(0))
+    return tops, mean
+
+
+def _log_product(potentials: Potentials, edge: int, log_g: Tensor, tops: Tensor) -> Tensor:
+    """log Σ_y g(y) exp θˡ(x, y): (R,)."""
+    highest = log_g.max()
+    g, made = (log_g - highest).exp(), torch.empty_like(log_g)
+    for rows in _row_blocks(potentials.size):
+        exponentials = (potentials.rows(edge, rows) - tops[rows].unsqueeze(1)).exp_()
+        made[rows] = (exponentials @ g).log() + tops[rows] + highest
+    return made

@@ -1,0 +1,158 @@
+"""The log-potentials θ of a chain: explicit ones, three forms of low rank, rows that are composed of features.
+
+Sizes: R kinds of tokens (words, or signatures), K order, D width, F features. θ⁰ is (R,), θˡ (R, R), l = 1 … K: the
+log-potential of a token and of the one l places behind it.
+
+    explicit   θˡ                            K · R² numbers
+    urw        θˡ = U Rˡ Wᵀ                  (thesis, §4.2, 1: a log-bilinear model's)
+    uw         θˡ = U (Wˡ)ᵀ                  (2, that of the thesis' experiments)
+    uvw        θˡ = Uˡ Vᵀ + V (Wˡ)ᵀ          (3)
+
+Forms of low rank are all θˡ = Aˡ (Bˡ)ᵀ with Aˡ, Bˡ (R, D) or, for uvw, (R, 2D): what computes with them asks no more.
+With features, the rows of U, V and W are Φ times a row per feature (Φ (R, F), those of a prior), and θ⁰ = log B + Φu:
+the log-potentials are linear in products of features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.errors import OptionError
+
+EXPLICIT = "explicit"
+FORMS = (EXPLICIT, "urw", "uw", "uvw")
+SPREAD = 0.1  # standard deviation of the first values of rows
+Parameters = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Potentials:
+    """θ as it is computed with."""
+
+    unary: Tensor  # (R,) −inf forbids
+    left: tuple[Tensor, ...]  # K of Aˡ (R, D'), or, where they are explicit, of θˡ (R, R)
+    right: tuple[Tensor, ...] | None  # K of Bˡ (R, D'); None: explicit
+
+    @property
+    def size(self) -> int:
+        """R"""
+        return len(self.unary)
+
+    @property
+    def order(self) -> int:
+        """K"""
+        return len(self.left)
+
+    def rows(self, edge: int, which: Tensor | slice) -> Tensor:
+        """θˡ of some first tokens with all second ones, l = edge + 1: (n, R)."""
+        chosen = self.left[edge][which]
+        return chosen if self.right is None else chosen @ self.right[edge].T
+
+    def columns(self, edge: int, which: Tensor | slice) -> Tensor:
+        """θˡ of all first tokens with some second ones, transposed: (n, R)."""
+        if self.right is None:
+            return self.left[edge][:, which].T
+        return self.right[edge][which] @ self.left[edge].T
+
+
+@dataclass(frozen=True)
+class Form:
+    """Which parameters there are, and what θ they make."""
+
+    name: str  # one of FORMS
+    order: int  # K
+    offset: Tensor  # (R,) what θ⁰ has beside its parameters; −inf forbids a token
+    width: int = 0  # D, where the form is of low rank
+    features: Tensor | None = None  # Φ (R, F) sparse; None: each token has rows of its own
+
+    def __post_init__(self) -> None:
+        if self.name not in FORMS:
+            raise OptionError(f"--form {self.name}: expected one of {', '.join(FORMS)}")
+        if self.order < 1:
+            raise OptionError(f"--order {self.order}: expected a number of at least 1")
+        if self.name == EXPLICIT and self.features is not None:
+            raise OptionError(
+                "--form explicit: found --prior beside it, whose features compose rows; choose --form uw, urw or uvw"
+            )
+        if self.name != EXPLICIT and self.width < 1:
+            raise OptionError(f"--width {self.width}: expected a number of at least 1")
+
+    @property
+    def size(self) -> int:
+        """R"""
+        return len(self.offset)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the parameters, by name."""
+        rows = self.size if self.features is None else self.features.shape[1]
+        one, each, unary = (rows, self.width), (self.order, rows, self.width), {"unary": (rows,)}
+        if self.name == EXPLICIT:
+            return unary | {"edges": (self.order, self.size, self.size)}
+        if self.name == "urw":
+            return unary | {"U": one, "R": (self.order, self.width, self.width), "W": one}
+        return unary | ({"U": one, "W": each} if self.name == "uw" else {"U": each, "V": one, "W": each})
+
+    def initial(self, seed: int = 1, unary: Tensor | None = None) -> dict[str, Tensor]:
+        """Where training begins: small random rows (no edges, where they are explicit).
+
+        Args:
+            unary: (R,) the first θ⁰ of tokens with rows of their own.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        made = {}
+        for name, shape in self.shapes().items():
+            values = torch.zeros(shape, dtype=torch.float64)
+            if name not in ("unary", "edges"):
+                values.normal_(0.0, SPREAD if name != "R" else 1.0 / math.sqrt(self.width), generator=generator)
+            made[name] = values
+        if unary is not None and self.features is None:
+            made["unary"] = unary.clone()
+        return made
+
+    def potentials(self, parameters: Parameters) -> Potentials:
+        """θ of these parameters; gradients flow where they are asked for."""
+        made = {
+            name: value if name in ("R", "edges") or self.features is None else _composed(self.features, value)
+            for name, value in parameters.items()
+        }
+        unary = self.offset + made["unary"]
+        if self.name == EXPLICIT:
+            return Potentials(unary, tuple(made["edges"]), None)
+        edges = range(self.order)
+        if self.name == "urw":
+            return Potentials(unary, tuple(made["U"] @ made["R"][e] for e in edges), (made["W"],) * self.order)
+        if self.name == "uw":
+            return Potentials(unary, (made["U"],) * self.order, tuple(made["W"]))
+        left = tuple(torch.cat([made["U"][e], made["V"]], dim=1) for e in edges)
+        return Potentials(unary, left, tuple(torch.cat([made["V"], made["W"][e]], dim=1) for e in edges))
+
+    def gradient(self, parameters: Parameters, gradient: Potentials) -> dict[str, Tensor]:
+        """Gradients of the parameters from those of θ (the chain rule; Aˡ and Bˡ where it is of low rank)."""
+        if self.name == EXPLICIT:
+            return {"unary": gradient.unary, "edges": torch.stack(gradient.left)}
+        leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+        with torch.enable_grad():
+            made = self.potentials(leaves)
+        assert made.right is not None and gradient.right is not None
+        outputs = (made.unary, *made.left, *made.right)
+        found = torch.autograd.grad(outputs, list(leaves.values()), (gradient.unary, *gradient.left, *gradient.right))
+        return dict(zip(leaves, found, strict=True))
+
+
+def _composed(features: Tensor, values: Tensor) -> Tensor:
+    """Φ times values (F,), (F, D) or (K, F, D): (R, …)."""
+    if values.dim() == 1:
+        return torch.mv(features, values)
+    if values.dim() == 2:
+        return torch.sparse.mm(features, values)
+    return torch.stack([torch.sparse.mm(features, one) for one in values])
+
+
+def memory_of_explicit(size: int, order: int, kept: int) -> int:
+    """Bytes that training explicit potentials takes: θ, its exponentials, gradients, `kept` steps of L-BFGS."""
+    return 8 * order * size * size * (4 + 2 * kept)

@@ -1,0 +1,70 @@
+"""Training by the pseudo-likelihood Π p(tᵢ | neighbours) with stochastic gradients, as log-bilinear models learn.
+
+Its cost is that of an epoch over the text, N · R · D, where the bound's (learning.py) is R² · D whatever the text is.
+
+Sizes: R kinds of tokens, K order, D width, N tokens of the layout.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .conditionals import conditional_scores, log_conditionals
+from .learning import Progress
+from .potentials import Form, Parameters
+
+BATCH = 512
+RATE = 0.01  # of Adam at the beginning; it falls to nothing, evenly
+
+
+def learn_by_pseudo_likelihood(
+    form: Form,
+    parameters: Parameters,
+    window: Tensor,
+    valid: Tensor | None,
+    epochs: int,
+    penalty: float = 0.0,
+    seed: int = 1,
+    rate: float = RATE,
+    watch: Callable[[Progress], None] = lambda progress: None,
+) -> dict[str, Tensor]:
+    """The parameters after the best epoch by `valid`, or after the last one.
+
+    Args:
+        window: (N, 2K+1) every token of the text with its neighbours. valid: the same of another text.
+        watch: is called after each epoch; the objective and bound that it is told are the mean log-conditional.
+    """
+    leaves = {name: value.clone().requires_grad_() for name, value in parameters.items()}
+    optimizer = torch.optim.Adam(leaves.values(), lr=rate)
+    generator = torch.Generator().manual_seed(seed)
+    order, total = form.order, epochs * math.ceil(len(window) / BATCH)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total)
+    begun, best_value = time.monotonic(), -math.inf
+    best = {name: value.detach().clone() for name, value in leaves.items()}
+    for epoch in range(1, epochs + 1):
+        gained = 0.0
+        for chosen in torch.randperm(len(window), generator=generator).split(BATCH):
+            some = window[chosen]
+            scores = conditional_scores(form.potentials(leaves), some)
+            loss = torch.nn.functional.cross_entropy(scores, some[:, order])
+            gained -= loss.item() * len(some)
+            for name, value in leaves.items():
+                if penalty and name != "unary":
+                    loss = loss + 0.5 * penalty * value.square().sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+        now = {name: value.detach().clone() for name, value in leaves.items()}
+        found = gained / len(window) if valid is None else float(log_conditionals(form.potentials(now), valid).mean())
+        if better := valid is None or found > best_value:
+            best_value, best = found, now
+        seconds = time.monotonic() - begun
+        mean = gained / len(window)
+        watch(Progress(epoch, seconds, mean, mean, None if valid is None else found, better))
+    return best

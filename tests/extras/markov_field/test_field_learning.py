@@ -1,0 +1,316 @@
+"""Moments, gradients, L-BFGS, Algorithm 4.2 (moments.py, objective.py, lbfgs.py, learning.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+from field_oracles import cyclic_log_partition, cyclic_scores, dense, linear_log_partition, random_potentials
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.extras.markov_field.lbfgs import LBFGS
+from fairseq_llrnn.extras.markov_field.learning import METHODS, Learner, Plan, joined, parted
+from fairseq_llrnn.extras.markov_field.moments import Moments, count_moments, layout
+from fairseq_llrnn.extras.markov_field.objective import Objective, bound
+from fairseq_llrnn.extras.markov_field.potentials import FORMS, Form, Potentials
+from fairseq_llrnn.extras.markov_field.star import Star
+from fairseq_llrnn.extras.markov_field.tightening import no_delta, tighten
+
+SEPARATOR = 0
+
+
+def moments_of(sentences: list[list[int]], order: int, size: int, block: int = 1 << 20) -> Moments:
+    tokens = np.array([token for sentence in sentences for token in sentence], dtype=np.int64)
+    lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+    return count_moments(tokens, lengths, SEPARATOR, order, size, block)
+
+
+SENTENCES = [[1, 2, 3], [2], [], [3, 3, 1, 2, 1], [1, 2]]
+
+
+def form_of(name: str, order: int = 2, size: int = 4, **more: object) -> Form:
+    offset = torch.zeros(size, dtype=torch.float64)
+    return Form(name, order, offset, 0 if name == "explicit" else 2, **more)  # type: ignore[arg-type]
+
+
+# ---- moments --------------------------------------------------------------------------------------------------------
+
+
+def test_the_layout_puts_separators_before_each_sentence() -> None:
+    tokens = np.array([5, 6, 7])
+    assert layout(tokens, np.array([2, 0, 1]), 0, 2).tolist() == [0, 0, 5, 6, 0, 0, 7]
+
+
+@settings(max_examples=40)
+@given(
+    sentences=st.lists(st.lists(st.integers(1, 3), max_size=4), min_size=1, max_size=8).filter(any),
+    order=st.integers(1, 3), block=st.integers(1, 12),
+)  # fmt: skip
+def test_moments_are_sums_over_sentences_whatever_their_order(
+    sentences: list[list[int]], order: int, block: int
+) -> None:
+    whole, size = moments_of(sentences, order, 4), 4
+    cycle = [token for sentence in sentences if sentence for token in [SEPARATOR] * order + sentence]
+    expected = np.zeros((order, size, size))
+    for edge in range(order):
+        for i, token in enumerate(cycle):
+            expected[edge, token, cycle[(i + edge + 1) % len(cycle)]] += 1 / len(cycle)
+    for made in (whole, moments_of(sentences[::-1], order, 4), moments_of(sentences, order, 4, block)):
+        assert (made.tokens, made.words, made.sentences) == (len(cycle), len(cycle) - order * sum(map(bool, sentences)),
+                                                             sum(map(bool, sentences)))  # fmt: skip
+        torch.testing.assert_close(made.unary, torch.from_numpy(expected[0].sum(1)))
+        for edge in range(order):
+            torch.testing.assert_close(made.pairs[edge].to_dense(), torch.from_numpy(expected[edge]))
+
+
+# ---- gradients ------------------------------------------------------------------------------------------------------
+
+
+def value_of(objective: Objective, x: torch.Tensor) -> float:
+    shapes = objective.form.shapes()
+    many = len(x) - objective.form.order * objective.form.size
+    return objective.at(parted(x[:many], shapes), x[many:].view(objective.form.order, -1)).objective
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("with_features", [False, True])
+def test_gradients_are_finite_differences(name: str, with_features: bool) -> None:
+    if name == "explicit" and with_features:
+        return
+    generator = torch.Generator().manual_seed(3)
+    features = torch.randn(4, 3, dtype=torch.float64, generator=generator).to_sparse() if with_features else None
+    form = form_of(name, features=features)
+    objective = Objective(form, moments_of(SENTENCES, 2, 4), penalty=0.1)
+    many = sum(int(np.prod(shape)) for shape in form.shapes().values())
+    x = 0.5 * torch.randn(many + 8, dtype=torch.float64, generator=generator)
+    value = objective.at(parted(x[:many], form.shapes()), x[many:].view(2, 4))
+    found = torch.cat([joined(value.gradient, form.shapes()), value.delta_gradient.flatten()])
+    step = 1e-6 * torch.eye(len(x), dtype=torch.float64)
+    expected = [(value_of(objective, x + d) - value_of(objective, x - d)) / 2e-6 for d in step]
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), atol=1e-7, rtol=1e-5)
+
+
+def test_the_bound_of_the_text_itself_is_the_objectives() -> None:
+    moments = moments_of(SENTENCES, 2, 4)
+    for name in FORMS:
+        form = form_of(name)
+        value = Objective(form, moments).at(form.initial(), torch.zeros(2, 4, dtype=torch.float64))
+        assert bound(moments, value.potentials, value.beliefs.log_z) == pytest.approx(value.bound)
+
+
+# ---- L-BFGS ---------------------------------------------------------------------------------------------------------
+
+
+def rosenbrock(x: torch.Tensor) -> tuple[float, torch.Tensor]:
+    y = x.detach().requires_grad_()
+    with torch.enable_grad():
+        value = (100 * (y[1:] - y[:-1] ** 2) ** 2 + (1 - y[:-1]) ** 2).sum()
+        (gradient,) = torch.autograd.grad(value, y)
+    return value.item(), gradient
+
+
+def test_it_ends_where_scipys_does() -> None:
+    start = torch.tensor([-1.2, 1.0, 0.5, -0.7], dtype=torch.float64)
+    search = LBFGS(rosenbrock, start)
+    while search.step():
+        pass
+    other = scipy.optimize.minimize(
+        lambda x: tuple(np.asarray(part) for part in rosenbrock(torch.from_numpy(x))), start.numpy(), jac=True,
+        method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10},
+    )  # fmt: skip
+    np.testing.assert_allclose(search.x.numpy(), other.x, atol=1e-4)
+    assert search.evaluations < 3 * other.nfev
+
+
+def test_a_resumed_search_takes_the_same_steps() -> None:
+    search = LBFGS(rosenbrock, torch.tensor([-1.2, 1.0, 0.5], dtype=torch.float64))
+    for _ in range(9):
+        search.step()
+    other = LBFGS.resume(rosenbrock, search.state())
+    for _ in range(9):
+        search.step()
+        other.step()
+    assert torch.equal(search.x, other.x)
+
+
+# ---- learning -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("method", METHODS)
+def test_both_methods_reach_the_same_bound(name: str, method: str) -> None:
+    """Explicit potentials: the optimum is one. Low rank: each climbs far above the unigram."""
+    moments, form = moments_of(SENTENCES, 1, 4), form_of(name, order=1)
+    objective = Objective(form, moments, penalty=0.01)
+    learner = Learner.begin(objective, Plan(method, iterations=150, tolerance=1e-9), form.initial())
+    before = objective.at(form.initial(), torch.zeros(1, 4, dtype=torch.float64)).objective
+    learner.run()
+    parameters, delta = learner.result()
+    after = objective.at(parameters, delta)
+    assert after.objective > before + 0.1
+    if name == "explicit":
+        assert after.objective == pytest.approx(-1.1956, abs=1e-4)
+        assert all(float(gradient.abs().max()) < 1e-3 for gradient in after.gradient.values())
+
+
+def forward_log_partition(potentials: Potentials, length: int, separator: int) -> torch.Tensor:
+    """As `linear_log_partition`, for order 1: N products of a matrix with a vector."""
+    (edge,) = dense(potentials)
+    total = potentials.unary[separator] + edge[separator]
+    for _ in range(length - 2):
+        total = ((total + potentials.unary).unsqueeze(1) + edge).logsumexp(0)
+    return (total + potentials.unary + edge[:, separator]).logsumexp(0)
+
+
+def test_the_forward_algorithm_is_the_sum_over_sequences() -> None:
+    potentials = random_potentials(3, 1)
+    expected = float(linear_log_partition(potentials, 5, 1))
+    assert float(forward_log_partition(potentials, 5, 1)) == pytest.approx(expected)
+
+
+def sequence_of_a_chain(length: int, seed: int) -> list[int]:
+    """Words 1, 2, 3, each by the one before."""
+    generator = np.random.default_rng(seed)
+    steps = generator.dirichlet([0.5] * 3, size=4)
+    words = [1]
+    while len(words) < length:
+        words.append(1 + int(generator.choice(3, p=steps[words[-1]])))
+    return words
+
+
+def test_figure_4_6_the_lifted_model_is_nearly_the_one_of_the_exact_likelihood() -> None:
+    """N = 60, four words; exact gradients by the forward algorithm. Per token."""
+    words = sequence_of_a_chain(59, seed=1)
+    moments, form = moments_of([words], 1, 4), form_of("explicit", order=1)
+    tokens, penalty = torch.tensor([[0, *words]]), 0.005
+
+    def likelihood_of(potentials: Potentials) -> torch.Tensor:
+        return (cyclic_scores(potentials, tokens)[0] - forward_log_partition(potentials, 60, 0)) / 60
+
+    def exact(x: torch.Tensor) -> tuple[float, torch.Tensor]:
+        leaf = x.detach().requires_grad_()
+        with torch.enable_grad():
+            parameters = parted(leaf, form.shapes())
+            loss = 0.5 * penalty * parameters["edges"].square().sum() - likelihood_of(form.potentials(parameters))
+            (gradient,) = torch.autograd.grad(loss, leaf)
+        return loss.item(), gradient
+
+    search = LBFGS(exact, joined(form.initial(), form.shapes()))
+    for _ in range(100):
+        search.step()
+    learner = Learner.begin(Objective(form, moments, penalty), Plan(iterations=100), form.initial())
+    learner.run()
+    parameters, _ = learner.result()
+
+    best, lifted = (float(likelihood_of(form.potentials(p))) for p in (parted(search.x, form.shapes()), parameters))
+    seen = moments.unary[moments.unary > 0]
+    without_edges = float(seen @ seen.log())
+    assert learner.history is not None and learner.history[-1].bound < lifted < best  # the bound is one
+    assert lifted - without_edges > 0.75 * (best - without_edges)
+
+
+def test_the_bound_after_learning_is_below_the_cycles_likelihood() -> None:
+    moments, form = moments_of(SENTENCES, 2, 4), form_of("uw")
+    learner = Learner.begin(Objective(form, moments), Plan(iterations=30), form.initial())
+    learner.run()
+    potentials = form.potentials(learner.result()[0])
+    star = Star(potentials)
+    tight = bound(moments, potentials, tighten(star, no_delta(star)).beliefs.log_z)
+    cycle = torch.tensor([[token for sentence in SENTENCES if sentence for token in [0, 0, *sentence]]])
+    # 4^19 sequences are too many: the partition function of a cycle is a trace of products of matrices
+    exact = float(cyclic_scores(potentials, cycle)[0]) - log_trace(potentials, cycle.size(1))
+    assert moments.tokens * tight <= exact + 1e-9
+
+
+def log_trace(potentials: Potentials, length: int) -> float:
+    """log-partition of a cycle of order 2 by products of matrices over pairs of tokens."""
+    size, (one, two) = potentials.size, dense(potentials)
+    step = torch.zeros(size, size, size, size, dtype=torch.float64)  # (a, b) -> (b, c)
+    for b in range(size):
+        step[:, b, b, :] = (potentials.unary + one[b] + two).exp()
+    step = step.reshape(size * size, size * size)
+    return float(torch.linalg.matrix_power(step / step.max(), length).trace().log() + length * step.max().log())
+
+
+def test_the_trace_is_the_sum_over_sequences() -> None:
+    form = form_of("uw", size=3)
+    potentials = form.potentials(form.initial())
+    assert log_trace(potentials, 5) == pytest.approx(float(cyclic_log_partition(potentials, 5)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_resumed_training_is_the_same_training(method: str) -> None:
+    form = form_of("uw")
+    objective = Objective(form, moments_of(SENTENCES, 2, 4), penalty=0.01)
+    valid = moments_of([[1, 2], [3, 1]], 2, 4)
+    whole = Learner.begin(objective, Plan(method, iterations=8), form.initial(), valid)
+    whole.run()
+    half = Learner.begin(objective, Plan(method, iterations=4), form.initial(), valid)
+    half.run()
+    rest = Learner.resume(objective, Plan(method, iterations=8), half.state(), valid)
+    rest.run()
+    assert torch.equal(rest.search.x, whole.search.x)
+    assert torch.equal(rest.best, whole.best)
+    assert [p.bound for p in rest.history or ()] == [p.bound for p in whole.history or ()]
+
+
+def test_training_stops_when_another_text_gets_worse() -> None:
+    form = form_of("explicit")
+    objective, valid = Objective(form, moments_of(SENTENCES, 2, 4)), moments_of([[3, 2, 2, 2, 3]], 2, 4)
+    learner = Learner.begin(objective, Plan(iterations=100, patience=5), form.initial(), valid)
+    learner.run()
+    assert learner.history is not None and len(learner.history) < 100
+    assert not any(progress.best for progress in learner.history[-5:])
+    best = max(progress.valid or -9.0 for progress in learner.history)
+    parameters, delta = learner.result()
+    found = objective.at(parameters, delta)
+    assert bound(valid, found.potentials, found.beliefs.log_z) == pytest.approx(best)
+
+
+# ---- features -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["urw", "uw", "uvw"])
+def test_signatures_give_what_all_words_give(name: str) -> None:
+    """S² sums instead of V²: the same bound and the same gradients, with θ⁰ = log b(x) + u·φ(x)."""
+    class_of = torch.tensor([0, 1, 2, 1, 2, 2])
+    weights = torch.tensor([0.2, 0.1, 0.3, 0.05, 0.15, 0.2], dtype=torch.float64)
+    rows = torch.tensor([[1.0, 0.0], [0.5, 1.0], [0.0, -1.0]], dtype=torch.float64)
+    masses = torch.zeros(3, dtype=torch.float64).index_add(0, class_of, weights)
+    small = Form(name, 2, masses.log(), 2, rows.to_sparse())
+    large = Form(name, 2, weights.log(), 2, rows[class_of].to_sparse())
+    sentences = [[1, 2, 5, 3], [4, 4, 1], [2, 3]]
+    of_classes = moments_of([[int(class_of[word]) for word in sentence] for sentence in sentences], 2, 3)
+    of_words = moments_of(sentences, 2, 6)
+    parameters = small.initial(4)
+    delta = torch.randn(2, 3, dtype=torch.float64)
+    found = Objective(small, of_classes).at(parameters, delta)
+    expected = Objective(large, of_words).at(parameters, delta[:, class_of])
+    shares = float(of_words.unary @ (weights.log() - masses.log()[class_of]))  # what says which member it is
+    assert found.bound + shares == pytest.approx(expected.bound)
+    for name in parameters:
+        torch.testing.assert_close(found.gradient[name], expected.gradient[name])
+    tight, other = (tighten(Star(value.potentials), no_delta(Star(value.potentials))) for value in (found, expected))
+    assert tight.beliefs.log_z == pytest.approx(other.beliefs.log_z, abs=1e-6)  # the best δ is one per signature
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("dense", 1, 3), "--form dense: expected one of explicit, urw, uw, uvw"),
+        (("uw", 0, 3), "--order 0: expected a number of at least 1"),
+        (("uw", 1, 0), "--width 0: expected a number of at least 1"),
+    ],
+)
+def test_a_form_that_is_none(arguments: tuple[str, int, int], message: str) -> None:
+    name, order, width = arguments
+    with pytest.raises(OptionError, match=message):
+        Form(name, order, torch.zeros(3), width)
+
+
+def test_explicit_potentials_have_no_features() -> None:
+    with pytest.raises(OptionError, match="--form explicit: found --prior beside it"):
+        form_of("explicit", features=torch.eye(4).to_sparse())

@@ -1,0 +1,68 @@
+"""Slow and obvious versions of what extras/markov_field computes: sums over all sequences.
+
+Sizes: R kinds of tokens, K order, N tokens.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.extras.markov_field.potentials import Potentials
+
+
+def dense(potentials: Potentials) -> Tensor:
+    """θˡ: (K, R, R)."""
+    every = slice(0, potentials.size)
+    return torch.stack([potentials.rows(edge, every) for edge in range(potentials.order)])
+
+
+def sequences(size: int, length: int) -> Tensor:
+    """All of them: (R^N, N)."""
+    return torch.tensor(list(itertools.product(range(size), repeat=length)))
+
+
+def cyclic_scores(potentials: Potentials, tokens: Tensor) -> Tensor:
+    """Σ_i θ⁰ + Σ_l θˡ(tᵢ, tᵢ₊ₗ) around the cycle: (n, N) -> (n,)."""
+    edges, total = dense(potentials), potentials.unary[tokens].sum(1)
+    for edge in range(potentials.order):
+        total = total + edges[edge][tokens, tokens.roll(-edge - 1, dims=1)].sum(1)
+    return total
+
+
+def cyclic_log_partition(potentials: Potentials, length: int) -> Tensor:
+    return cyclic_scores(potentials, sequences(potentials.size, length)).logsumexp(0)
+
+
+def linear_log_partition(potentials: Potentials, length: int, separator: int) -> Tensor:
+    """Of the sequences whose first K tokens are separators: the cycle, cut there."""
+    tokens = sequences(potentials.size, length - potentials.order)
+    before = torch.full((len(tokens), potentials.order), separator)
+    return cyclic_scores(potentials, torch.cat([before, tokens], dim=1)).logsumexp(0)
+
+
+def star_log_partition(potentials: Potentials, delta: Tensor) -> Tensor:
+    """log Z★, by enumeration of the centre and its K leaves."""
+    order, edges = potentials.order, dense(potentials)
+    tokens = sequences(potentials.size, order + 1)
+    total = (potentials.unary - delta.sum(0))[tokens[:, 0]]
+    for edge in range(order):
+        total = total + (potentials.unary + delta[edge])[tokens[:, edge + 1]]
+        total = total + (order + 1) * edges[edge][tokens[:, 0], tokens[:, edge + 1]]
+    return total.logsumexp(0)
+
+
+def random_potentials(size: int, order: int, spread: float = 1.0, seed: int = 0, width: int = 0) -> Potentials:
+    """Explicit ones, or of some width."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return spread * torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    unary = normal(size)
+    if not width:
+        return Potentials(unary, tuple(normal(size, size) for _ in range(order)), None)
+    left = tuple(normal(size, width) for _ in range(order))
+    return Potentials(unary, left, tuple(normal(size, width) for _ in range(order)))
