@@ -52,8 +52,9 @@ class SparseRows(nn.Module):
         )
 
     def compose_subset(self, weight: Tensor, subset: Tensor) -> Tensor:
-        """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H)."""
-        starts, sizes = self.offsets[subset], self.offsets[subset + 1] - self.offsets[subset]
+        """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H); where it says −1, a row of zeros."""
+        starts = self.offsets[subset]
+        sizes = (self.offsets[subset + 1] - starts).masked_fill(subset < 0, 0)
         offsets = functional.pad(sizes.cumsum(0), (1, 0))
         # the entries of row k stand at starts[k], starts[k] + 1, …
         step = torch.arange(int(offsets[-1]), device=subset.device)

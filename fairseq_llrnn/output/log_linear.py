@@ -69,16 +69,27 @@ def best_words(classes: Tensor, background: Background, state: Tensor, k: int) -
     """
     best = classes + background.best_share(state)
     values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
+    return best_words_of(classes.gather(1, chosen), chosen, values, background, state, k)
+
+
+def best_words_of(
+    log_probs: Tensor, chosen: Tensor, best: Tensor, background: Background, state: Tensor, k: int
+) -> tuple[Tensor, Tensor]:
+    """As `best_words`, of the k classes whose best members are best.
+
+    Args:
+        log_probs, chosen: log p(σ | K), and which classes these are, (N, C). best: log p of their best members.
+    """
     tokens = background.only_member(state, chosen)
     several = tokens < 0
     # shape: (N, C, k); a class of one member, as most of the best are, has given its best already
-    values = functional.pad(values.unsqueeze(2), (0, k - 1), value=NEGATIVE_INFINITY)
+    values = functional.pad(best.unsqueeze(2), (0, k - 1), value=NEGATIVE_INFINITY)
     tokens = functional.pad(tokens.unsqueeze(2), (0, k - 1))
     row, _ = several.nonzero(as_tuple=True)
     if len(row) > 0:
         full = chosen[several]
         shares, members = background.for_rows(row).best_members(state[row], full.unsqueeze(1), k)
-        values[several] = classes[row, full].unsqueeze(1) + shares.squeeze(1)
+        values[several] = log_probs[several].unsqueeze(1) + shares.squeeze(1)
         tokens[several] = members.squeeze(1)
     result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
     return result, tokens.flatten(1).gather(1, where)

@@ -1,0 +1,121 @@
+"""What a tree over the signatures adds to the output layer: its tables, and rows of its internal nodes.
+
+Sizes: S signatures, the leaves; I internal nodes; D levels; M most children of a node; H hidden width. Nodes are
+numbered as in trees/tree.py: internal ones first, then the leaves. Source: Jernite 2018, §2.3 and chapter 3; there, a
+child of a node has a row of its own. Here the row of a leaf is that of its signature, and so composed of features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fairseq_llrnn.trees.tree import Tree
+
+ROWS = ("free", "composed")
+
+
+class TreeLayer(nn.Module):
+    """The tree of an output layer, and the rows and biases of its internal nodes.
+
+    Args:
+        tree: over S signatures.
+        log_mass: (S,) of the background without context: the weights of the means of composed rows.
+        rows: "free", parameters that begin as zeros, one row for each internal node; or "composed", the mean of the
+            rows of all leaves below, weighted by the background without context.
+    """
+
+    parent: Tensor  # (I + S,) −1 for the root; the only table that a checkpoint needs
+    first: Tensor  # (I + 1,) where the children of a node begin in `child`
+    child: Tensor  # (I + S − 1,)
+    place: Tensor  # (I + S,) of a node among its siblings
+    chosen: Tensor  # (S, D) children chosen on the way to each leaf, −1 behind it
+    log_mass: Tensor  # (S,)
+    mean_first: Tensor  # where rows are composed: the leaves below each internal node, and their weights
+    mean_leaves: Tensor
+    mean_weights: Tensor
+
+    def __init__(self, tree: Tree, hidden_size: int, log_mass: Tensor, rows: str = "free") -> None:
+        super().__init__()
+        if rows not in ROWS:
+            raise ValueError(f"rows: expected one of {ROWS}, found {rows!r}")
+        self.rows = rows
+        self.register_buffer("parent", torch.from_numpy(tree.parent.copy()))
+        self.register_buffer("log_mass", log_mass.detach().clone(), persistent=False)
+        self.leaves, self.internal = tree.leaves, tree.internal
+        self._set_tables(tree)
+        if rows == "free":
+            self.node_rows = nn.Parameter(torch.zeros(tree.internal, hidden_size))
+            self.node_bias = nn.Parameter(torch.zeros(tree.internal))
+
+    def move(self, tree: Tree) -> None:
+        """Put another tree with as many nodes in the place of this one; rows stay with the numbers of nodes."""
+        if (tree.leaves, tree.internal) != (self.leaves, self.internal):
+            raise ValueError(
+                f"tree: expected {self.leaves} leaves and {self.internal} internal nodes, found {tree.leaves} and "
+                f"{tree.internal}"
+            )
+        self.parent.copy_(torch.from_numpy(tree.parent))
+        self._set_tables(tree)
+
+    def _set_tables(self, tree: Tree) -> None:
+        self.tree = tree
+        self.levels, self.arity = tree.levels, tree.arity
+        # the internal nodes that are 0, 1, … choices below the root; the last ones may be empty
+        inner = [nodes[nodes < tree.internal] for nodes in tree.by_depth]
+        self.spans = [(int(nodes[0]), int(nodes[-1]) + 1) for nodes in inner if len(nodes)]
+        tables = {"first": tree.first, "child": tree.child, "place": tree.place, "chosen": tree.chosen}
+        for name, table in tables.items():
+            self._set(name, torch.from_numpy(table.copy()))
+        if self.rows == "composed":
+            self._set_means(tree)
+
+    def _set(self, name: str, table: Tensor) -> None:
+        self.register_buffer(name, table.to(self.parent.device), persistent=False)
+
+    def _set_means(self, tree: Tree) -> None:
+        """For each internal node its leaves, and the share of each in the background's mass of the node."""
+        span, order = torch.from_numpy(tree.span[: tree.internal]), torch.from_numpy(tree.order.copy())
+        sizes = span[:, 1] - span[:, 0]
+        first = functional.pad(sizes.cumsum(0), (1, 0))
+        step = torch.arange(int(first[-1])) + (span[:, 0] - first[:-1]).repeat_interleave(sizes)
+        leaves, owner = order[step], torch.arange(tree.internal).repeat_interleave(sizes)
+        mass = self.log_mass.double().cpu().exp()[leaves]
+        total = torch.zeros(tree.internal, dtype=torch.float64).index_add(0, owner, mass)[owner]
+        weights = torch.where(total > 0.0, mass / total, 1.0 / sizes[owner])
+        self._set("mean_first", first)
+        self._set("mean_leaves", leaves)
+        self._set("mean_weights", weights.float())
+
+    def internal_rows(self, composed: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
+        """Rows (I, H') and biases (I,) of the internal nodes as children; the root's do not count.
+
+        Args:
+            composed: rows (S, H') and biases (S,) of all signatures, which composed rows need. Columns that free rows
+                lack are 0 in them.
+        """
+        if self.rows == "composed":
+            if composed is None:
+                raise ValueError("composed: rows of all signatures are needed where those of nodes are their means")
+            rows, bias = composed
+            return self._mean(rows), self._mean(bias.unsqueeze(1)).squeeze(1)
+        rows, bias = self.node_rows, self.node_bias
+        if composed is not None:
+            bias = bias.to(composed[1].dtype)
+            if composed[0].size(1) > rows.size(1):
+                rows = functional.pad(rows, (0, composed[0].size(1) - rows.size(1)))
+        return rows, bias.to(torch.promote_types(bias.dtype, torch.float32))
+
+    def _mean(self, rows: Tensor) -> Tensor:
+        weights = self.mean_weights.to(rows.dtype)
+        return functional.embedding_bag(
+            self.mean_leaves, rows, self.mean_first, mode="sum", per_sample_weights=weights, include_last_offset=True
+        )
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+        if prefix + "parent" in state_dict:
+            self._set_tables(Tree.from_parents(self.parent.cpu().numpy(), self.leaves))

@@ -1,0 +1,315 @@
+"""The log-linear output over a tree of signatures: a choice among the children of each node on a path from the root.
+
+Sizes: N positions, S signatures, I internal nodes, J slots, H hidden width, D levels.
+
+    p(σ | K)  =  Π p(child | node, K) over the path of σ
+    p(child | node, K)  ∝  B_K(child) exp(h · row_child + bias_child)
+
+B_K(child) is the mass of all leaves below, so that a tree whose rows are zeros is the background: then every factor is
+B_K(child)/B_K(node). What the background forbids has no probability. The row of a leaf is that of its signature
+(LogLinearOutput.composed), that of an internal node its own (tree_layer.py). Slots are more children of the root.
+Source: Jernite 2018, equations 2.6 (two levels) and 3.9; the background inside is ours.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.output.feature_weights import at_least_float32
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.output.tree_all_classes import all_log_probs
+from fairseq_llrnn.output.tree_layer import TreeLayer
+from fairseq_llrnn.output.tree_masses import Entries, changed_masses, entries_of, node_masses, repeated
+from fairseq_llrnn.output.tree_scores import Additions, ChildRows, VisitScores, cells_of
+from fairseq_llrnn.output.tree_search import MassesAt, best_classes
+from fairseq_llrnn.output.tree_visits import Paths, paths_of
+
+
+@dataclass(frozen=True)
+class VisitProbabilities:
+    """What a learned tree counts: visits of nodes, and the probabilities of their children."""
+
+    labels: Tensor  # (P,) signatures that were to be predicted
+    nodes: Tensor  # (P,)
+    probabilities: Tensor  # (P, M) of the children in their order; 0 for what is no child
+
+
+class TreeOutput:
+    """An output layer and a tree, for one batch or one search. Made where its parameters are to be seen used.
+
+    Args:
+        composed: rows (S, H') and biases (S,) of all signatures, to use again and again; by default, those that the
+            targets need are composed when they are.
+    """
+
+    def __init__(
+        self, output: LogLinearOutput, layer: TreeLayer, composed: tuple[Tensor, Tensor] | None = None
+    ) -> None:
+        if composed is None and layer.rows == "composed":
+            composed = output.composed()
+        self.output, self.layer, self.composed = output, layer, composed
+        self.node_rows, self.node_bias = layer.internal_rows(composed)
+
+    def target_log_prob(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        log_mass: Tensor | Corrections,
+        log_share: Tensor,
+        slots: SlotScores | None = None,
+        visited: list[VisitProbabilities] | None = None,
+    ) -> Tensor:
+        """As LogLinearOutput.target_log_prob: (N,). What it costs grows with the children of the nodes on the paths.
+
+        Args:
+            visited: a list that gets what a learned tree counts.
+        """
+        classes = self.output.class_of[targets] if slots is None else slots.targets
+        return self.class_log_prob(hidden, classes, log_mass, slots, visited) + log_share
+
+    @torch.no_grad()
+    def log_probs_of(
+        self,
+        hidden: Tensor,
+        classes: Tensor,
+        log_mass: Tensor | Corrections,
+        slots: SlotScores | None = None,
+        temperature: float | Tensor = 1.0,
+    ) -> Tensor:
+        """log p of some classes (N, K) at each position, without a gradient: (N, K)."""
+        many, each = classes.shape
+        which = torch.arange(many, device=classes.device).repeat_interleave(each)
+        if isinstance(log_mass, Corrections):
+            log_mass = repeated(log_mass, each)
+        elif len(log_mass) > 1:
+            log_mass = log_mass.repeat_interleave(many // len(log_mass), 0)[which]
+        found, hidden, slots = self._tempered(hidden, slots, temperature)
+        if slots is not None:
+            slots = SlotScores(slots.scores[which], slots.log_mass[which], classes.flatten())
+        return found.class_log_prob(hidden[which], classes.flatten(), log_mass, slots).view_as(classes)
+
+    def class_log_prob(
+        self,
+        hidden: Tensor,
+        classes: Tensor,
+        log_mass: Tensor | Corrections,
+        slots: SlotScores | None = None,
+        visited: list[VisitProbabilities] | None = None,
+    ) -> Tensor:
+        """log p of one class at each position: (N, H), (N,) -> (N,), at least float32; from S on slots."""
+        layer, static, is_leaf = self.layer, self.layer.leaves, None
+        slot = classes - static
+        if slots is not None:
+            is_leaf = slot < 0
+            classes = classes.masked_fill(~is_leaf, 0)
+        paths = paths_of(layer, classes, is_leaf)
+        if isinstance(log_mass, Corrections) and log_mass.shared.requires_grad:
+            log_mass = log_mass.dense(len(hidden))
+        shared = log_mass.shared if isinstance(log_mass, Corrections) else log_mass
+        masses = node_masses(layer, shared)
+        rows, bias, internal = self._children(paths.visits.children, hidden.dtype)
+        if len(masses) == 1:
+            bias = bias + masses[0].to(bias.dtype)[paths.visits.children]
+            of_rows = None
+        else:
+            of_rows = masses.to(bias.dtype).repeat_interleave(len(hidden) // len(masses), 0)
+        bias = bias.masked_fill(paths.visits.children < 0, NEGATIVE_INFINITY)
+        added, additions = None, None
+        if isinstance(log_mass, Corrections):
+            entries = entries_of(log_mass)
+            added, additions = entries.added, self._additions(paths, log_mass, entries, masses[0].detach())
+        cells = paths.visits.start[:-1] + layer.place[paths.chosen]
+        kept: list[Tensor] | None = None if visited is None else []
+        score, partition = VisitScores.apply(
+            hidden, rows, self.node_rows, bias, of_rows, added, paths.visits, internal, cells, additions, kept
+        )
+        if visited is not None and kept:
+            visited.extend(self._probabilities(paths, kept[0], classes, is_leaf))
+        # those of the root come first
+        return self._log_prob(paths, score, partition, slot, slots, log_mass)
+
+    def _log_prob(
+        self,
+        paths: Paths,
+        score: Tensor,
+        partition: Tensor,
+        slot: Tensor,
+        slots: SlotScores | None,
+        log_mass: Tensor | Corrections,
+    ) -> Tensor:
+        """log p from the scores of visits, (P,): (N,); −inf, without a gradient, where a choice is forbidden."""
+        many = len(slot)
+        at_root, of_root = score[:many], partition[:many]
+        if slots is not None:
+            of_slots = slots.scores + slots.log_mass
+            if isinstance(log_mass, Corrections):
+                of_slots = of_slots - log_mass.constant.to(of_slots.dtype).unsqueeze(1)
+            own = of_slots.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1)
+            at_root = torch.where(slot >= 0, own, at_root)
+            terms = torch.cat([of_root.unsqueeze(1), of_slots], dim=1)  # shape: (N, 1 + J)
+            nothing = terms.isneginf().all(1, keepdim=True)  # where the gradient of a logsumexp would be NaN
+            of_root = terms.masked_fill(nothing, 0.0).logsumexp(1)
+        forbidden = at_root.isneginf()
+        below = paths.path[many:]
+        none = score[many:].isneginf()
+        forbidden = forbidden | torch.zeros_like(forbidden).index_fill(0, below[none], True)
+        each = torch.where(forbidden[below], 0.0, score[many:] - partition[many:])
+        total = torch.where(forbidden, NEGATIVE_INFINITY, at_root - of_root)
+        return total.index_add(0, below, each)
+
+    def _children(self, children: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, ChildRows]:
+        """Rows (C', H) of children (C',) with those of internal nodes to be filled in, all biases, and where."""
+        is_leaf = children >= self.layer.internal
+        classes = torch.where(is_leaf, children - self.layer.internal, -1)
+        places = ((children >= 0) & ~is_leaf).nonzero().squeeze(1)
+        nodes = children[places]
+        if self.composed is None:
+            rows = self.output.rows.compose_subset(self.output.weight, classes)
+            of_bias = at_least_float32(self.output.bias).unsqueeze(1)
+            bias = self.output.rows.compose_subset(of_bias, classes).squeeze(1)
+        else:
+            rows = functional.embedding(classes.clamp_min(0), self.composed[0])
+            bias = self.composed[1][classes.clamp_min(0)].masked_fill(~is_leaf, 0.0)
+        bias = bias.index_put((places,), self.node_bias[nodes].to(bias.dtype))
+        return rows.to(dtype), bias, ChildRows(places, nodes)
+
+    def _additions(self, paths: Paths, corrections: Corrections, entries: Entries, base: Tensor) -> Additions:
+        """What entries change of the children of visited nodes."""
+        layer = self.layer
+        which, nodes, cells = [], [], []
+        alive = torch.arange(len(entries.rows), device=base.device)
+        for level in range(layer.levels):
+            on_path = layer.chosen[entries.classes[alive], level]
+            visited = paths.nodes[entries.rows[alive], level]
+            below = (on_path >= 0) & (layer.parent[on_path] == visited)
+            alive, child = alive[below], on_path[below]
+            number = paths.numbers[entries.rows[alive], level]
+            which.append(alive)
+            nodes.append(child)
+            cells.append(paths.visits.start[number] + layer.place[child])
+        place = torch.cat(cells)
+        pairs = torch.cat(which), torch.cat(nodes), place
+        changed = changed_masses(layer, corrections, entries, base, pairs, paths.visits.cells)
+        return Additions(place, changed, entries.only)
+
+    def _probabilities(
+        self, paths: Paths, probabilities: Tensor, classes: Tensor, is_leaf: Tensor | None
+    ) -> list[VisitProbabilities]:
+        found = []
+        for group in paths.visits.groups:
+            visits = group.visits.flatten()
+            real = visits < len(paths.path)
+            path = paths.path[visits.clamp_max(len(paths.path) - 1)]
+            if is_leaf is not None:
+                real &= is_leaf[path]
+            nodes = group.nodes.repeat_interleave(group.visits.size(1))
+            each = cells_of(probabilities, group).flatten(0, 1)[real]
+            padded = functional.pad(each, (0, self.layer.arity - each.size(1)))
+            found.append(VisitProbabilities(classes[path][real], nodes[real], padded))
+        return found
+
+    # ---- a search ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def all_rows(self) -> tuple[Tensor, Tensor]:
+        """Rows and biases of all nodes, (I + S, H') and (I + S,)."""
+        rows, bias = self.output.composed() if self.composed is None else self.composed
+        return torch.cat([self.node_rows.to(rows.dtype), rows]), torch.cat([self.node_bias.to(bias.dtype), bias])
+
+    def _tempered(
+        self, hidden: Tensor, slots: SlotScores | None, temperature: float | Tensor
+    ) -> tuple[TreeOutput, Tensor, SlotScores | None]:
+        """A layer, hidden states and slots whose scores are divided by a number, or one for each position, (N, 1)."""
+        if isinstance(temperature, float) and temperature == 1.0:
+            return self, hidden, slots
+        rows, bias = self.output.composed() if self.composed is None else self.composed
+        found = copy(self)
+        found.__dict__.pop("all_rows", None)
+        # biases are divided as well: they become a column of the rows
+        found.composed = torch.cat([rows, bias.unsqueeze(1).to(rows.dtype)], dim=1), torch.zeros_like(bias)
+        own = self.node_bias.unsqueeze(1).to(self.node_rows.dtype)
+        found.node_rows = torch.cat([self.node_rows, own], dim=1)
+        found.node_bias = torch.zeros_like(self.node_bias)
+        if slots is not None:
+            slots = SlotScores(slots.scores / temperature, slots.log_mass, slots.targets)
+        return found, torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1) / temperature, slots
+
+    def best_classes(
+        self,
+        hidden: Tensor,
+        log_mass: Tensor | Corrections,
+        best_share: Tensor,
+        k: int,
+        slots: SlotScores | None = None,
+        temperature: float | Tensor = 1.0,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The k classes whose best words are best: log p of these words, log p of the classes, classes, (N, k) each.
+
+        Args:
+            log_mass, slots, temperature: as in `class_log_probs`. best_share: Background.best_share, (1 or N, S + J).
+        """
+        found, hidden, slots = self._tempered(hidden, slots, temperature)
+        of_slots = None
+        if slots is not None:
+            of_slots = slots.scores + slots.log_mass
+            if isinstance(log_mass, Corrections):
+                of_slots = of_slots - log_mass.constant.to(of_slots.dtype).unsqueeze(1)
+        masses = MassesAt(self.layer, log_mass, len(hidden))
+        return best_classes(self.layer, found.all_rows, hidden, masses, best_share, k, of_slots)
+
+    # ---- all classes ------------------------------------------------------------------------------------------------
+
+    def class_log_probs(
+        self,
+        hidden: Tensor,
+        log_mass: Tensor | Corrections,
+        slots: SlotScores | None = None,
+        temperature: float | Tensor = 1.0,
+    ) -> Tensor:
+        """log p of all classes: (N, H) -> (N, S + J), at least float32.
+
+        Args:
+            log_mass, slots: as in `class_log_prob`; targets of slots do not count. temperature: divides all scores but
+                the masses; a number or (N, 1).
+        """
+        found, hidden, slots = self._tempered(hidden, slots, temperature)
+        of_slots = None if slots is None else slots.scores + slots.log_mass
+        if isinstance(log_mass, Corrections):
+            log_mass = log_mass.dense(len(hidden))
+        return all_log_probs(self.layer, found.all_rows, hidden, log_mass, of_slots)
+
+    def smoothing_gain(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        log_q: Tensor,
+        log_mass: Tensor | Corrections,
+        slots: SlotScores | None = None,
+    ) -> Tensor:
+        """What label smoothing adds to log p(target), in units of its ε: (N, H), (N,) -> (N,). It looks at all classes.
+
+        As LogLinearOutput.smoothing_gain: E_q[s] − s(target), s(σ) = log p(σ | K) − log B_K(σ), with q and B as given.
+        log_q: broadcasts to (N, S + J).
+        """
+        if isinstance(log_mass, Corrections):
+            log_mass = log_mass.dense(len(hidden))
+        log_mass = log_mass.detach()
+        if slots is not None:
+            slots = SlotScores(slots.scores, slots.log_mass.detach(), slots.targets)
+        log_probs = self.class_log_probs(hidden, log_mass, slots)
+        before = log_mass.repeat_interleave(max(1, len(hidden) // len(log_mass)), 0).to(log_probs.dtype)
+        before = before.expand(len(hidden), -1)
+        if slots is not None:
+            before = torch.cat([before, slots.log_mass.to(before.dtype)], dim=1)
+        gain = torch.where(before.isneginf(), 0.0, log_probs - before.masked_fill(before.isneginf(), 0.0))
+        q = log_q.detach().to(gain.dtype).softmax(-1)
+        target = self.output.class_of[targets] if slots is None else slots.targets
+        return (q * gain).sum(-1) - gain.gather(-1, target.unsqueeze(-1)).squeeze(-1)

@@ -1,0 +1,173 @@
+"""The output over a tree: p by its definition, in value and gradient, over random trees and backgrounds."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_trees import TreeCase, corrections_of
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.output.log_linear import SlotScores
+from fairseq_llrnn.output.tree_log_linear import VisitProbabilities
+
+SEEDS = range(20)
+
+
+def gradients(value: Tensor, of: list[Tensor], weights: Tensor) -> list[Tensor]:
+    """Of a weighted sum of the finite values."""
+    total = (value.masked_fill(value.isinf(), 0.0) * weights).sum()
+    found = torch.autograd.grad(total, of, allow_unused=True, retain_graph=True)
+    return [torch.zeros_like(x) if g is None else g for g, x in zip(found, of, strict=True)]
+
+
+def same(found: Tensor, expected: Tensor, of: list[Tensor]) -> None:
+    """Equal in value and gradient; what is −inf has no gradient."""
+    torch.testing.assert_close(found, expected)
+    weights = torch.linspace(0.5, 1.5, found.numel(), dtype=found.dtype).view_as(found)
+    for mine, theirs in zip(gradients(found, of, weights), gradients(expected, of, weights), strict=True):
+        assert mine.isfinite().all()
+        torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("rows", ["free", "composed"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_is_the_product_of_choices_along_the_path(seed: int, rows: str) -> None:
+    case = TreeCase.of(seed, rows)
+    for groups in (1, 7):
+        log_mass = case.masses(groups).requires_grad_()
+        found, classes = case.made(bool(seed % 2)), case.classes()
+        expected = case.expected(log_mass)
+        of = [*case.parameters(), log_mass]
+        same(found.class_log_prob(case.hidden, classes, log_mass), expected.gather(1, classes[:, None])[:, 0], of)
+        same(found.class_log_probs(case.hidden, log_mass), expected, of)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_slots_are_children_of_the_root(seed: int) -> None:
+    case = TreeCase.of(seed)
+    log_mass, classes = case.masses(7).requires_grad_(), case.classes(3)
+    scores = torch.from_numpy(case.rng.standard_normal((7, 3))).requires_grad_()
+    of_slots = torch.from_numpy(case.rng.standard_normal((7, 3)))
+    of_slots[case.rng.random((7, 3)) < 0.3] = float("-inf")
+    of_slots[0] = float("-inf")
+    of_slots.requires_grad_()
+    slots = SlotScores(scores, of_slots, classes)
+    found, of = case.made(bool(seed % 2)), [*case.parameters(), log_mass, scores, of_slots]
+    expected = case.expected(log_mass, scores + of_slots)
+    same(found.class_log_prob(case.hidden, classes, log_mass, slots), expected.gather(1, classes[:, None])[:, 0], of)
+    same(found.class_log_probs(case.hidden, log_mass, slots), expected, of)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sums_to_one(seed: int) -> None:
+    case = TreeCase.of(seed, ("free", "composed")[seed % 2], leaves=40, positions=20)
+    masses = case.masses(20)
+    masses[:, 3] = 0.0  # something is possible everywhere
+    sums = case.made(True).class_log_probs(case.hidden, masses).logsumexp(1)
+    torch.testing.assert_close(sums, torch.zeros_like(sums))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_untrained_it_is_the_background(seed: int) -> None:
+    case = TreeCase.of(seed)
+    for parameter in (*case.output.parameters(), *case.layer.parameters()):
+        parameter.data.zero_()
+    masses, classes = case.masses(7), case.classes()
+    found = case.made(False).class_log_prob(case.hidden, classes, masses)
+    torch.testing.assert_close(found, masses.log_softmax(1).gather(1, classes[:, None])[:, 0])
+
+
+def test_where_nothing_is_possible_there_are_no_nans() -> None:
+    case = TreeCase.of(0)
+    masses, classes = case.masses(7), case.classes()
+    masses[2] = float("-inf")
+    masses.requires_grad_()
+    for value in (
+        case.made(True).class_log_prob(case.hidden, classes, masses),
+        case.made(True).class_log_probs(case.hidden, masses),
+    ):
+        assert value[2].isneginf().all()
+        for gradient in gradients(value, [*case.parameters(), masses], torch.ones_like(value)):
+            assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("groups", [1, 7])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_tree_of_one_level_is_the_exact_layer(seed: int, groups: int) -> None:
+    case = TreeCase.of(seed, flat=True)
+    log_mass, targets = case.masses(groups).requires_grad_(), case.classes()
+    share, of = torch.zeros(7, dtype=torch.float64), [case.hidden, *case.output.parameters(), log_mass]
+    tree = case.made(False)
+    found = tree.target_log_prob(case.hidden, targets, log_mass, share)
+    same(found, case.output.target_log_prob(case.hidden, targets, log_mass, share), of)
+    log_q = torch.from_numpy(case.rng.standard_normal((7, case.tree.leaves)))
+    each = log_mass.detach().repeat_interleave(7 // groups, 0)
+    log_q, targets = log_q.masked_fill(each.isneginf(), float("-inf")), each.argmax(1)
+    gain = tree.smoothing_gain(case.hidden, targets, log_q, log_mass)
+    same(gain, case.output.smoothing_gain(case.hidden, targets, log_q), of)
+    scores = torch.from_numpy(case.rng.standard_normal((7, 2))).requires_grad_()
+    targets[::3] = case.tree.leaves + 1
+    slots = SlotScores(scores, torch.zeros(7, 2, dtype=torch.float64), targets)
+    log_q = functional.pad(log_q, (0, 2))
+    gain = tree.smoothing_gain(case.hidden, targets, log_q, log_mass, slots)
+    same(gain, case.output.smoothing_gain(case.hidden, targets, log_q, slots=slots), [*of, scores])
+
+
+@pytest.mark.parametrize("largest", [3.0, 60.0])
+@pytest.mark.parametrize("seed", range(24))
+def test_corrections_are_dense_masses(seed: int, largest: float) -> None:
+    case = TreeCase.of(seed)
+    sparse = corrections_of(case, seed, largest)
+    dense, classes = sparse.dense(7), case.classes(2)
+    scores = torch.from_numpy(case.rng.standard_normal((7, 2))).requires_grad_()
+    slots = SlotScores(scores, torch.from_numpy(case.rng.standard_normal((7, 2))), classes)
+    of, tree = [*case.parameters(), sparse.added, sparse.constant, scores], case.made(bool(seed % 2))
+    expected = tree.class_log_prob(case.hidden, classes, dense, slots)
+    same(tree.class_log_prob(case.hidden, classes, sparse, slots), expected, of)
+    classes = classes.clamp_max(case.tree.leaves - 1)
+    expected = tree.class_log_prob(case.hidden, classes, dense)
+    same(tree.class_log_prob(case.hidden, classes, sparse), expected, of)
+    same(tree.class_log_probs(case.hidden, sparse), tree.class_log_probs(case.hidden, dense), of)
+
+
+def test_corrections_that_take_almost_everything_away() -> None:
+    """A difference would have no digit: e⁻⁴⁰ is left of some masses, and nothing of others."""
+    case = TreeCase.of(3, leaves=30)
+    shared = torch.zeros(1, 30, dtype=torch.float64)
+    classes = torch.arange(30)
+    rows, classes = torch.zeros(30, dtype=torch.int64), classes
+    added = torch.full((30,), -40.0, dtype=torch.float64)
+    added[::3] = float("-inf")
+    added[-1] = 2.0
+    added.requires_grad_()
+    sparse = Corrections(shared, rows, classes, added, None, torch.zeros(7, dtype=torch.float64))
+    tree, dense = case.made(False), sparse.dense(7)
+    for target in range(30):
+        targets = torch.full((7,), target)
+        expected = tree.class_log_prob(case.hidden, targets, dense)
+        same(tree.class_log_prob(case.hidden, targets, sparse), expected, [case.hidden, added])
+
+
+def test_counts_what_a_learned_tree_asks_for() -> None:
+    case = TreeCase.of(1)
+    log_mass, classes = case.masses(1), case.classes(2)
+    log_mass[:] = 0.0
+    slots = SlotScores(torch.zeros(7, 2).double(), torch.zeros(7, 2).double(), classes)
+    visited: list[VisitProbabilities] = []
+    found = case.made(False).class_log_prob(case.hidden, classes, log_mass, slots, visited)
+    words = classes < case.tree.leaves
+    assert sum(len(some.labels) for some in visited) == int((case.tree.path[classes[words]] >= 0).sum())
+    total = torch.zeros(case.tree.leaves, dtype=torch.float64)
+    for some in visited:
+        torch.testing.assert_close(some.probabilities.sum(1), torch.ones(len(some.labels)).double())
+        place = torch.from_numpy(case.tree.place)
+        for label, node, row in zip(some.labels.tolist(), some.nodes.tolist(), some.probabilities, strict=True):
+            level = case.tree.path[label].tolist().index(node)
+            total[label] += row[place[case.tree.chosen[label, level]]].log()
+    plain = case.made(False).class_log_probs(case.hidden, log_mass)
+    expected = torch.zeros(case.tree.leaves, dtype=torch.float64)
+    expected.index_add_(0, classes[words], plain[words.nonzero()[:, 0], classes[words]].detach())
+    torch.testing.assert_close(total, expected)
+    assert found.shape == (7,)
