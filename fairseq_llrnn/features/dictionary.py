@@ -1,8 +1,8 @@
 """A fairseq dictionary read without fairseq: symbols, counts, and which of them may be predicted.
 
 The file has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> before them. Entries
-`madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text. Of a dictionary of labels, </s> and
-<unk> are none either.
+`madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text. No label of a text is </s>
+or <unk>.
 """
 
 from __future__ import annotations

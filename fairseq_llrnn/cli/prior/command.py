@@ -121,8 +121,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     features.add_argument(
         "--labels", action="store_true",
-        help="the dictionary's words are labels of texts, for --task llrnn_classification: each has an identity (unless "
-        "--top-words says otherwise), and neither the end of a sentence nor <unk> has any mass",
+        help="the dictionary's words are labels of texts, for --task llrnn_classification: each has an identity "
+        "(unless --top-words says otherwise), and neither the end of a sentence nor <unk> has any mass",
     )  # fmt: skip
     background = parser.add_argument_group("background")
     background.add_argument(
