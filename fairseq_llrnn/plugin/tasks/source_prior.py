@@ -34,7 +34,6 @@ class SourceSide(TwoDictionaries):
     cfg: Any
     prior: Prior
     src_dict: Dictionary
-    source_dictionary: Dictionary
     source_prior: Prior | None = None  # by which the encoder of the next model that is built reads
 
     def keep_unknown_source_words(self) -> None:
