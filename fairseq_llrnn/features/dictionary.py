@@ -1,8 +1,7 @@
 """A fairseq dictionary read without fairseq: symbols, counts, and which of them may be predicted.
 
 The file has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> before them. Entries
-`madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text. No label of a text is </s>
-or <unk>.
+`madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ class WordList:
 
     symbols: tuple[str, ...]  # V
     counts: np.ndarray  # (V,) int64
-    are_labels: bool = False  # of texts: what comes next is one of them, and neither </s> nor <unk>
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -48,10 +46,8 @@ class WordList:
 
     @property
     def predictable(self) -> np.ndarray:
-        """(V,) bool: what can be a next token; everything but <s>, <pad> and padding entries (module docstring)."""
+        """(V,) bool: what can be a next token; everything but <s>, <pad> and padding entries."""
         allowed = ~self.specials
-        if self.are_labels:
-            return allowed
         allowed[[self.symbols.index(EOS), self.symbols.index(UNK)]] = True
         return allowed
 

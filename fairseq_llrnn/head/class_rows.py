@@ -21,13 +21,21 @@ from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.normalisation import OtherScores
 from fairseq_llrnn.output.sampled_log_linear import SampledOutput
 from fairseq_llrnn.output.scored_class import ScoredClass
+from fairseq_llrnn.output.tree_layer import TreeLayer
+from fairseq_llrnn.output.tree_log_linear import TreeOutput
+from fairseq_llrnn.output.tree_normalisation import TreeNormalisation
 
 
-def rows_of_classes(output: LogLinearOutput, opened: ScoredClass | None, sampler: ClassSampler | None) -> Rows:
-    """Rows of the signatures, or of those that are drawn; and of open classes, if there are any; none of slots."""
+def rows_of_classes(
+    output: LogLinearOutput, opened: ScoredClass | None, sampler: ClassSampler | None, tree: TreeLayer | None
+) -> Rows:
+    """The normalisation, by a sample or a tree if there is one; and rows of open classes, if any; none of slots."""
     of_open = None if opened is None else opened.composed(output.weight, output.bias)
     if sampler is not None:
         return Rows(SampledOutput(output, sampler.draw()), of_open)
+    if tree is not None:
+        made = TreeOutput(output, tree, None if tree.training else output.composed())
+        return Rows(TreeNormalisation(made, None if opened is None else opened.of_class), of_open)
     own = output.composed() if opened is None else opened.without_row(output.composed())
     return Rows((PlainOutput if output.formula == "plain" else ExactOutput)(output, own), of_open)
 

@@ -117,7 +117,12 @@ class LogLinearHead(HeadLayers):
         return target_terms.smoothing_gain(self.output, self.strings, self.log_sizes, batch, targets)
 
     def adaptor_norm(self, batch: Batch | SplitBatch, p: float = 2.0) -> Tensor:
-        """‖a(K)‖ₚ at every position: (B, T); paper, §2.2. Experts' weights are in a."""
+        """‖a(K)‖ₚ at every position: (B, T); paper, §2.2. Experts' weights are in a. OptionError: there is a tree."""
+        if self.tree is not None:
+            raise OptionError(
+                "--adaptor-penalty: not supported with --output-tree, where the nodes' rows count beside the adaptor; "
+                "leave one of them out"
+            )
         if isinstance(batch, SplitBatch):
             return batch.per_position(lambda part, _: self.adaptor_norm(part, p))
         return target_terms.adaptor_norm(self.output, self.experts, batch.hidden, p)

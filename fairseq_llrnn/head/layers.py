@@ -22,6 +22,7 @@ from fairseq_llrnn.head.expert_terms import refuse_other_experts
 from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
 from fairseq_llrnn.head.input import HeadInput
 from fairseq_llrnn.head.records import Rows
+from fairseq_llrnn.head.tree import tree_in_checkpoint
 from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, ShownWords, refuse_forbidden
 from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
@@ -31,9 +32,12 @@ from fairseq_llrnn.output.class_sampling import ClassSampler
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.output.learned_temperature import LearnedTemperature
 from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.trees.options import TreeOptions
+from fairseq_llrnn.trees.tree import Tree
 
 
 class HeadLayers(HeadInput):
@@ -54,6 +58,8 @@ class HeadLayers(HeadInput):
         experts: Panel | None = None,
         learn_temperature: bool = False,
         sampled_classes: int = 0,
+        tree: Tree | TreeOptions | None = None,
+        tree_rows: str = "free",
         speller: SpellerSizes | None = None,
         formula: str = "signature",
     ) -> None:
@@ -68,6 +74,8 @@ class HeadLayers(HeadInput):
             learn_temperature: the network chooses how far a background of n-grams or an automaton counts
                 (output/learned_temperature.py).
             sampled_classes: train with about so many signatures, drawn from the background; 0: with all of them.
+            tree: over the signatures: a choice at each node leads to that of a word (output/tree_layer.py).
+            tree_rows: those of its internal nodes: "free", or "composed" of the rows of what is below.
             speller: the sizes of the network that spells words, where the prior has an open vocabulary with one; None:
                 those of `SpellerSizes()`.
             formula: "signature", or "plain", which computes every word: slow, to check.
@@ -103,6 +111,7 @@ class HeadLayers(HeadInput):
             self.experts = ExpertFeatures(experts, prior.output.features, hidden_size)
         self.temperature = self._new_temperature() if learn_temperature else None
         self.sampler: ClassSampler | None = None
+        self.tree = None if tree is None else self._new_tree(tree, tree_rows)
         if sampled_classes:
             self.train_with_samples(sampled_classes)
         sizes = target_terms.log_class_sizes(self.background, [self.eos, self.unk])
@@ -125,20 +134,32 @@ class HeadLayers(HeadInput):
         if self.output.formula == "plain":
             raise OptionError(f"--output-formula plain: not supported with {what}; use signature")
 
-    def train_with_samples(self, expected: int) -> None:
-        """Train with about `expected` signatures, drawn anew for every batch (output/class_sampling.py).
-
-        Raises:
-            OptionError: experts or the plain formula, which need all classes.
-        """
+    def _new_tree(self, tree: Tree | TreeOptions, rows: str) -> TreeLayer:
         if self.output.formula == "plain" or self.experts is not None:
             other = "--output-formula plain" if self.experts is None else "--expert"
-            raise OptionError(f"--sampled-classes: not supported with {other}; leave one of them out")
+            raise OptionError(f"--output-tree: not supported with {other}; leave one of them out")
+        log_mass = self._static_log_mass()
+        made = tree if isinstance(tree, Tree) else tree.build(log_mass.double().exp().numpy())
+        return TreeLayer(made, self.hidden_size, log_mass, rows)
+
+    def _static_log_mass(self) -> Tensor:
+        """That of the signatures in the background without context, (S,); none of that of open classes."""
         weights = torch.from_numpy(self.prior.log_weights.copy()).unsqueeze(0)
         log_mass = class_log_sums(weights, self.output.class_of.cpu(), self.output.rows.num_rows).squeeze(0)
         if self.opened is not None:
             log_mass[self.opened.of_class] = NEGATIVE_INFINITY  # it is summed apart
-        self.sampler = ClassSampler(log_mass, expected).to(self.output.weight.device)
+        return log_mass
+
+    def train_with_samples(self, expected: int) -> None:
+        """Train with about `expected` signatures, drawn anew for every batch (output/class_sampling.py).
+
+        Raises:
+            OptionError: experts or the plain formula, which need all classes; a tree, which needs few.
+        """
+        others = {"--output-formula plain": self.output.formula == "plain", "--expert": self.experts is not None}
+        for other in [name for name, given in {**others, "--output-tree": self.tree is not None}.items() if given]:
+            raise OptionError(f"--sampled-classes: not supported with {other}; leave one of them out")
+        self.sampler = ClassSampler(self._static_log_mass(), expected).to(self.output.weight.device)
 
     # ---- checks ---------------------------------------------------------------------------------------------------
 
@@ -159,6 +180,11 @@ class HeadLayers(HeadInput):
             PriorError, OptionError: with what differs.
         """
         check_fingerprint(self.prior_fingerprint, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
+        tree = tree_in_checkpoint(
+            state_dict.get(f"{prefix}tree.parent"), None if self.tree is None else self.tree.tree, learned=False
+        )
+        if tree is not None and self.tree is not None and tree.internal != self.tree.internal:
+            self.tree = self._new_tree(tree, self.tree.rows).to(self.output.weight)
         given = 0 if self.experts is None else len(self.experts.panel.experts)
         refuse_other_experts("--expert", "the checkpoint", state_dict.get(f"{prefix}experts.weight"), given)
         if self.temperature is not None:  # weights of no learned temperature begin as zeros, and change nothing
@@ -199,7 +225,7 @@ class HeadLayers(HeadInput):
 
     def _static_rows(self) -> Rows:
         """Those that are the same in all sentences."""
-        rows = rows_of_classes(self.output, self.opened, self.sampler if self.training else None)
+        rows = rows_of_classes(self.output, self.opened, self.sampler if self.training else None, self.tree)
         if self.speller is None or not self.training:
             return rows
         return replace(rows, speller_zero=self.speller.untouched())

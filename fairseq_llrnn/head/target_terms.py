@@ -20,29 +20,35 @@ from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 
 def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch: Batch, targets: Tensor) -> Tensor:
     """log p(target | K) in nats: targets (B, T) -> (B, T); −inf for a target that the background forbids."""
-    masses, static, slots = batch.masses, output.rows.num_rows, None
-    words, others = _words(strings, batch, targets), batch.others
-    classes = batch.background.classes_per_position(words).flatten()
-    if others.context is not None:
-        of_slots = batch.log_mass[..., static:].expand(*targets.shape, -1)
-        slots = SlotScores(others.context.flatten(0, 1), of_slots.flatten(0, 1), classes)
-    opened = None
-    if others.opened is not None:
-        scored, opened = others.opened[0], others.opened[1].flatten(0, 1)
-        mass = scored.mass(masses)
-        mass = mass if isinstance(masses, Corrections) else mass.expand(targets.shape).flatten()
-        slots = scored.beside(slots, opened, mass, classes, static)
+    masses, static, words = batch.masses, output.rows.num_rows, _words(strings, batch, targets)
+    classes, slots = _classes_and_slots(batch, words, static)
     each, share = (batch.hidden.flatten(0, 1), words.flatten()), batch.positions.log_share(words).flatten()
     if batch.rows.classes.over_words:
         masses = batch.positions.log_weights(batch.log_mass).expand(*targets.shape, -1).flatten(0, 1)
     elif not isinstance(masses, Corrections):
         masses = _rows(masses[..., :static], targets)
     flat = batch.rows.classes.target_log_prob(*each, masses, share, slots)
-    if strings is not None and opened is not None:
+    if strings is not None and batch.others.opened is not None:
         if batch.rows.speller_zero is not None:
             flat = flat + batch.rows.speller_zero.to(flat.dtype)
+        opened = batch.others.opened[1].flatten(0, 1)
         flat = strings.spelled(flat, opened, targets.flatten(), classes, batch.hidden.flatten(0, 1))
     return flat.view(targets.shape)
+
+
+def _classes_and_slots(batch: Batch, words: Tensor, static: int) -> tuple[Tensor, SlotScores | None]:
+    """The classes of the words (B, T), and all classes that have no row among the S static ones: flat, B·T rows."""
+    others, slots = batch.others, None
+    classes = batch.background.classes_per_position(words).flatten()
+    if others.context is not None:
+        of_slots = batch.log_mass[..., static:].expand(*words.shape, -1)
+        slots = SlotScores(others.context.flatten(0, 1), of_slots.flatten(0, 1), classes)
+    if others.opened is not None:
+        scored, opened = others.opened
+        mass = scored.mass(batch.masses)
+        mass = mass if isinstance(batch.masses, Corrections) else mass.expand(words.shape).flatten()
+        slots = scored.beside(slots, opened.flatten(0, 1), mass, classes, static)
+    return classes, slots
 
 
 def log_class_sizes(background: Background, leave_out: list[int]) -> Tensor:
@@ -64,15 +70,14 @@ def smoothing_gain(
     """
     sizes = functional.pad(log_sizes, (0, batch.log_mass.size(-1) - len(log_sizes)))
     log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
-    words, others, slots = _words(strings, batch, targets), batch.others, None
-    if others.context is not None:
-        slots = SlotScores(others.context, log_q, batch.background.classes_per_position(words))
-    if others.opened is not None:
-        classes = output.class_of[words] if slots is None else slots.targets
+    static, words = output.rows.num_rows, _words(strings, batch, targets)
+    _, slots = _classes_and_slots(batch, words, static)
+    if batch.others.opened is not None:
         log_q = functional.pad(log_q, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
-        scored, scores = others.opened
-        slots = scored.beside(slots, scores, log_q[..., -1], classes, output.rows.num_rows)
-    return batch.rows.classes.smoothing_gain(batch.hidden, words, log_q, batch.log_mass, slots)
+    if slots is not None:
+        flat = slots.scores, slots.log_mass, slots.targets
+        slots = SlotScores(*(each.unflatten(0, words.shape) for each in flat))
+    return batch.rows.classes.smoothing_gain(batch.hidden, words, log_q, batch.log_mass[..., :static], slots)
 
 
 def adaptor_norm(output: LogLinearOutput, experts: ExpertFeatures | None, hidden: Tensor, p: float) -> Tensor:

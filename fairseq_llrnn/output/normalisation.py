@@ -69,7 +69,7 @@ class Normalisation(Protocol):
     def smoothing_gain(
         self, hidden: Tensor, targets: Tensor, log_q: Tensor, log_mass: Tensor, slots: SlotScores | None = None
     ) -> Tensor:
-        """As LogLinearOutput.smoothing_gain, (…,). log_mass: of all classes, broadcasting to (…, S + J)."""
+        """As LogLinearOutput.smoothing_gain, (…,). log_mass: broadcasts to (…, S)."""
         ...
 
     def distribution(

@@ -42,6 +42,7 @@ from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
 from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, readable, source_embedding
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
+from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
 
 # Options of fairseq that speak of an output matrix with a row per word. Here its rows are composed from features.
 REFUSED = {
@@ -149,6 +150,7 @@ class LLRNNTransformerModel(TransformerModel):
         parser.add_argument("--learn-background-temperature", action="store_true", help=LEARN_TEMPERATURE["help"])
         parser.add_argument("--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"])
         gen_parser_from_dataclass(parser, SpellerConfig())
+        gen_parser_from_dataclass(parser, TreeConfig())
         parser.add_argument("--output-formula", choices=FORMULAS, default="signature", help=OUTPUT_FORMULA["help"])
 
     @classmethod
@@ -199,6 +201,7 @@ class LLRNNTransformerModel(TransformerModel):
             learn_temperature=getattr(args, "learn_background_temperature", False),
             speller=speller_sizes(args),
             formula=args.output_formula,
+            **tree_of(args, prior),
         )
         warm_up_lexicon(args, head)
         read: nn.Module

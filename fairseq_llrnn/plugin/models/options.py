@@ -24,6 +24,7 @@ from fairseq_llrnn.plugin.models.character_options import (
 from fairseq_llrnn.plugin.models.computation_options import metadata
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
+from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
 from fairseq_llrnn.prior.prior import Prior
 
 OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
@@ -42,7 +43,7 @@ BF16_PRODUCTS = {
 
 
 @dataclass
-class DecoderConfig(SpellerConfig, CharacterConfig):
+class DecoderConfig(TreeConfig, SpellerConfig, CharacterConfig):
     """Options of a decoder that reads words by features or characters and has a head of its own."""
 
     decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
@@ -143,6 +144,7 @@ def build_head(
         learn_temperature=getattr(args, "learn_background_temperature", False),
         speller=speller_sizes(args),
         formula=args.output_formula,
+        **tree_of(args, prior),
     )
     if getattr(args, "start_at_background", False):
         torch.nn.init.zeros_(head.output.weight)

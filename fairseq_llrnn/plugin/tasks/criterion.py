@@ -87,8 +87,8 @@ class LogLinearCriterion(FairseqCriterion):
         prior = getattr(task, "prior", None)
         if not isinstance(prior, Prior):
             raise OptionError(
-                "--criterion log_linear: expected a task that loads a prior: --task llrnn_language_modeling, "
-                "llrnn_translation or llrnn_classification"
+                "--criterion log_linear: expected a task that loads a prior: --task llrnn_language_modeling or "
+                "llrnn_translation"
             )
         if not (math.isfinite(adaptor_penalty) and adaptor_penalty >= 0):
             raise OptionError(f"--adaptor-penalty {adaptor_penalty}: expected a finite number of at least 0")
@@ -166,8 +166,9 @@ class LogLinearCriterion(FairseqCriterion):
         self, decoder: LogLinearDecoder, batch: Batch | SplitBatch, nll: Tensor, target: Tensor, mask: Tensor
     ) -> dict[str, Tensor]:
         """Sums for the validation log: ‖a‖₂, and the loss by kind of word; a slot is of the kind `evidence`."""
-        norm, slots = decoder.head.adaptor_norm(batch), decoder.head.are_slots(batch, target)
-        details = {"adaptor_norm": norm.masked_fill(~mask, 0.0).sum()}
+        details, slots = dict[str, Tensor](), decoder.head.are_slots(batch, target)
+        if decoder.head.tree is None:
+            details["adaptor_norm"] = decoder.head.adaptor_norm(batch).masked_fill(~mask, 0.0).sum()
         self.kind_of = self.kind_of.to(target.device)
         kind = self.kind_of[known_words(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]
         sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])

@@ -1,0 +1,78 @@
+"""What a prior says to a tree over its signatures, and which tree a head takes from a checkpoint.
+
+Sizes: V words, S signatures, I internal nodes, D width of vectors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.trees.tree import NONE, Tree
+
+
+def class_fingerprint(prior: Prior) -> str:
+    """SHA-256 of the words and of which signature each is of: what a tree in a file is made for."""
+    digest = hashlib.sha256("\n".join(prior.symbols).encode())
+    digest.update(prior.output.class_of.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def class_vectors(prior: Prior, of_words: np.ndarray) -> np.ndarray:
+    """Vectors of the signatures, (S, D): the mean of their words', by the background without context.
+
+    Args:
+        of_words: (V, D), NaN where there is none. A signature without any gets the mean of all signatures.
+    """
+    known = ~np.isnan(of_words).any(1)
+    classes, vectors = prior.output.class_of[known], of_words[known].astype(np.float64)
+    weights = np.maximum(np.exp(prior.log_weights[known].astype(np.float64)), 1e-12)
+    sums, totals = np.zeros((prior.output.num_classes, of_words.shape[1])), np.zeros(prior.output.num_classes)
+    np.add.at(sums, classes, weights[:, None] * vectors)
+    np.add.at(totals, classes, weights)
+    has_one = totals > 0
+    means = sums / np.maximum(totals, 1e-300)[:, None]
+    means[~has_one] = means[has_one].mean(0)
+    return means
+
+
+def flat_tree(leaves: int) -> Tree:
+    """One node: the place of a tree that a checkpoint will say."""
+    return Tree.from_parents(np.concatenate([[NONE], np.zeros(leaves, dtype=np.int64)]), leaves)
+
+
+def tree_in_checkpoint(saved: object, own: Tree | None, learned: bool) -> Tree | None:
+    """The tree of a checkpoint's weights, checked; None where it has none.
+
+    Args:
+        saved: its parents, (I + S,); None: nothing. own: that of the head. learned: whether training changes it.
+
+    Raises:
+        OptionError: one has a tree and the other none, or they have different ones. DataError: no tree.
+    """
+    if (saved is None) != (own is None):
+        raise OptionError(
+            "--output-tree: expected this option, with which the checkpoint was trained; give it, with the same sizes"
+            if own is None
+            else "--output-tree: expected none, as the checkpoint was trained without a tree; leave it out"
+        )
+    if own is None:
+        return None
+    if not isinstance(saved, Tensor) or saved.dtype.is_floating_point or saved.dtype.is_complex:
+        raise DataError("the checkpoint: expected whole numbers as the parents of its tree, found others")
+    try:
+        tree = Tree.from_parents(saved.cpu().numpy(), own.leaves)
+    except DataError as error:
+        raise DataError(f"the checkpoint: {error}") from None
+    same_size = tree.internal == own.internal
+    if own.internal > 1 and not (same_size and (learned or np.array_equal(tree.parent, own.parent))):
+        raise OptionError(
+            f"--output-tree: expected the tree with which the checkpoint was trained, of {tree.internal:,} nodes above "
+            f"{tree.leaves:,} leaves, found another one, of {own.internal:,}; give the same kind and sizes, or train "
+            "anew in another --save-dir"
+        )
+    return tree

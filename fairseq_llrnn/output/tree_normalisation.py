@@ -1,0 +1,134 @@
+"""The tree as a normalisation: what the head asks (normalisation.py), in terms of TreeOutput.
+
+Sizes: N positions or hypotheses, S signatures, J context classes, H hidden width, K classes asked about.
+Context classes are children of the root. Where the vocabulary is open, <unk> is the last of them: its own leaf has no
+mass in the tree (TreeLayer), and its log-probability is put where that of its signature belongs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.output.log_linear import SlotScores, best_words_of
+from fairseq_llrnn.output.normalisation import Distribution, OtherScores
+from fairseq_llrnn.output.tree_log_linear import TreeOutput, VisitProbabilities
+
+
+@dataclass(frozen=True)
+class TreeNormalisation:
+    """A normalisation over a tree."""
+
+    made: TreeOutput
+    opened: int | None = None  # the signature of <unk>, where the vocabulary is open
+    visited: list[VisitProbabilities] | None = None  # gets what a learned tree counts in training
+    over_words = False
+
+    def target_log_prob(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        log_mass: Tensor | Corrections,
+        log_share: Tensor,
+        slots: SlotScores | None = None,
+    ) -> Tensor:
+        masses = _without(log_mass, self.opened)
+        return self.made.target_log_prob(hidden, targets, masses, log_share, slots, self.visited)
+
+    def smoothing_gain(
+        self, hidden: Tensor, targets: Tensor, log_q: Tensor, log_mass: Tensor, slots: SlotScores | None = None
+    ) -> Tensor:
+        shape, leaves = targets.shape, self.made.layer.leaves
+        masses = _without(log_mass.expand(*shape, -1).flatten(0, -2), self.opened)
+        if slots is not None:
+            slots = SlotScores(slots.scores.flatten(0, -2), slots.log_mass.flatten(0, -2), slots.targets.flatten())
+        width = leaves if slots is None else leaves + slots.scores.size(1)
+        q = log_q.expand(*shape, width).flatten(0, -2)
+        flat = self.made.smoothing_gain(hidden.flatten(0, -2), targets.flatten(), q, masses, slots)
+        return flat.view(shape)
+
+    def distribution(
+        self, hidden: Tensor, others: OtherScores, masses: Tensor | Corrections, temperature: float | Tensor = 1.0
+    ) -> Distribution:
+        return TreeDistribution(self.made, hidden, others, masses, temperature)
+
+
+class TreeDistribution(Distribution):
+    """p(σ | K), as far as it is asked for."""
+
+    def __init__(
+        self,
+        made: TreeOutput,
+        hidden: Tensor,
+        others: OtherScores,
+        masses: Tensor | Corrections,
+        temperature: float | Tensor,
+    ) -> None:
+        """As of Normalisation.distribution."""
+        self.made, self.shape, self.hidden = made, hidden.shape[:-1], hidden.flatten(0, -2)
+        self.leaves, self.temperature = made.layer.leaves, temperature
+        self.opened = None if others.opened is None else others.opened[0]
+        self.masses, self.slots = self._children_of_root(others, masses)
+
+    def _children_of_root(
+        self, others: OtherScores, masses: Tensor | Corrections
+    ) -> tuple[Tensor | Corrections, SlotScores | None]:
+        """The masses of signatures, and scores and masses of all that hangs below the root besides."""
+        many, static, slots = len(self.hidden), masses, None
+        if isinstance(masses, Tensor):
+            masses = masses.expand(*self.shape, -1).flatten(0, -2) if masses.dim() > 2 else masses
+            static = masses[:, : self.leaves]
+        none = self.hidden.new_zeros(many, dtype=torch.int64)
+        if others.context is not None:
+            assert isinstance(masses, Tensor)
+            slots = SlotScores(others.context.flatten(0, -2), masses[:, self.leaves :].expand(many, -1), none)
+        if others.opened is not None:
+            scored, scores = others.opened
+            slots = scored.beside(slots, scores.flatten(0, -2), scored.mass(static).expand(many), none, self.leaves)
+            static = _without(static, scored.of_class)
+        return static, slots
+
+    @cached_property
+    def log_probs(self) -> Tensor:
+        flat = self.made.class_log_probs(self.hidden, self.masses, self.slots, self.temperature)
+        if self.opened is not None:
+            place = torch.tensor([self.opened.of_class], device=flat.device)
+            flat = flat[:, :-1].index_copy(1, place, flat[:, -1:])
+        return flat.view(*self.shape, -1)
+
+    def log_probs_of(self, classes: Tensor) -> Tensor:
+        if "log_probs" in self.__dict__:
+            return super().log_probs_of(classes)
+        if self.opened is not None and self.slots is not None:
+            last = self.leaves + self.slots.scores.size(1) - 1
+            classes = classes.masked_fill(classes == self.opened.of_class, last)
+        return self.made.log_probs_of(self.hidden, classes, self.masses, self.slots, self.temperature)
+
+    @torch.no_grad()
+    def best_words(self, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        share = background.best_share(state)
+        if self.opened is not None:
+            share = torch.cat([share, share[:, self.opened.of_class].unsqueeze(1)], dim=1)
+        given = self.hidden, self.masses, share, k, self.slots, self.temperature
+        best, values, classes = self.made.best_classes(*given)
+        if self.opened is not None and self.slots is not None:
+            last = self.leaves + self.slots.scores.size(1) - 1
+            classes = classes.masked_fill(classes == last, self.opened.of_class)
+        return best_words_of(values, classes, best, background, state, k)
+
+
+def _without(masses: Tensor | Corrections, opened: int | None) -> Tensor | Corrections:
+    """The masses of signatures, none of them that of open classes."""
+    if opened is None:
+        return masses
+    place = torch.tensor([opened], device=(masses if isinstance(masses, Tensor) else masses.shared).device)
+    if isinstance(masses, Tensor):
+        return masses.index_fill(1, place, NEGATIVE_INFINITY)
+    others = masses.classes != opened
+    entries = masses.rows[others], masses.classes[others], masses.added[others]
+    return Corrections(masses.shared.index_fill(1, place, NEGATIVE_INFINITY), *entries, masses.only, masses.constant)

@@ -1,0 +1,103 @@
+"""What our models are told of a tree over the signatures, and the tree that is built from it."""
+
+import os
+from argparse import Namespace
+from dataclasses import dataclass, field, fields
+from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.head.tree import class_fingerprint, class_vectors, flat_tree
+from fairseq_llrnn.output.tree_layer import ROWS
+from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.trees.options import CLUSTERING, DEPTH, KINDS, TreeOptions
+from fairseq_llrnn.trees.tree import Tree
+from fairseq_llrnn.trees.tree_file import load_tree
+from fairseq_llrnn.trees.word_vectors import read_word_vectors
+
+
+@dataclass
+class TreeConfig(FairseqDataclass):
+    """Options of a tree over the signatures. None, as in old checkpoints: none."""
+
+    output_tree: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "predict a word by choices on the way to it in a tree of signatures, which is faster where there "
+            f"are thousands of them: {', '.join(f'`{kind}`' for kind in KINDS)}, or a file with a tree"
+        },
+    )
+    tree_arity: Optional[int] = field(
+        default=None, metadata={"help": "most children of a node of the tree (default: as few as its depth allows)"}
+    )
+    tree_depth: Optional[int] = field(
+        default=None,
+        metadata={"help": f"most choices on the way to a word (default: {DEPTH}, or what --tree-arity needs)"},
+    )
+    tree_clusters: Optional[int] = field(
+        default=None,
+        metadata={"help": "number of clusters of --output-tree clusters (default: the square root of the signatures')"},
+    )
+    tree_rows: ChoiceEnum(ROWS) = field(  # type: ignore[valid-type]
+        default=ROWS[0],
+        metadata={
+            "help": "weights of a node that is no word: `free`, its own, or `composed`, the mean of those of the words "
+            "below it"
+        },
+    )
+    tree_embeddings: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "vectors of words for --output-tree clustering: a text file with a word and its numbers in each "
+            "line, as word2vec, GloVe and fastText write it"
+        },
+    )
+
+
+OPTIONS = [option for option in fields(TreeConfig) if option.name in TreeConfig.__annotations__]
+
+
+def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> dict[str, Any]:
+    """The head's options of a tree; none where none is asked for, as in older checkpoints, which lack the options.
+
+    While a checkpoint is loaded, the tree is a place for the one that it holds.
+
+    Raises:
+        OptionError: sizes that no tree has, options of trees without one or for another kind. DataError: its files.
+    """
+    given = {option.name: getattr(args, option.name, option.default) for option in OPTIONS}
+    kind, rows = given["output_tree"], given["tree_rows"]
+    if kind is None:
+        for option in OPTIONS:
+            if given[option.name] != option.default:
+                raise OptionError(
+                    f"--{option.name.replace('_', '-')} {given[option.name]}: expected --output-tree beside it, found "
+                    "none; give it, or leave this option out"
+                )
+        return {}
+    tree = flat_tree(prior.output.num_classes) if in_safe_loading() else _tree(given, prior)
+    return {"tree": tree, "tree_rows": str(rows)}
+
+
+def _tree(given: dict[str, Any], prior: Prior) -> Tree | TreeOptions:
+    kind, sizes = given["output_tree"], {name: given[f"tree_{name}"] for name in ("arity", "depth", "clusters")}
+    leaves = prior.output.num_classes
+    if kind not in KINDS and os.path.exists(kind):
+        for name, value in {**sizes, "embeddings": given["tree_embeddings"]}.items():
+            if value is not None:
+                raise OptionError(
+                    f"--tree-{name} {value}: expected --output-tree with a kind of tree, found the file {kind}; leave "
+                    "one of them out"
+                )
+        return load_tree(kind, class_fingerprint(prior), leaves)
+    path = given["tree_embeddings"]
+    vectors = None
+    if path is not None and kind == CLUSTERING:
+        vectors = class_vectors(prior, read_word_vectors(path, prior.symbols))
+    elif path is not None:
+        raise OptionError(
+            f"--tree-embeddings {path}: expected --output-tree {CLUSTERING}, found {kind}; leave one of them out"
+        )
+    return TreeOptions(kind, **sizes, vectors=vectors)

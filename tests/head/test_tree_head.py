@@ -1,0 +1,237 @@
+"""A head with a tree beside the definition, choice by choice: values, gradients, searches, explanations, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from automaton_prior import with_bigrams
+from small_priors import SYMBOLS, make_prior
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.trees.options import TreeOptions
+from fairseq_llrnn.trees.tree import Tree
+
+H, B, T = 5, 3, 4
+TARGETS = torch.tensor([[4, 8, 4, 2], [5, 6, 2, 1], [9, 3, 7, 2]])
+TREES = [
+    TreeOptions("clusters"),
+    TreeOptions("huffman", arity=2),
+    TreeOptions("random", arity=3),
+    TreeOptions("random", arity=2, depth=4),
+]
+AFTER = {"le": {"chat": 0.5, "chien": 0.3}, "la": {"maison": 0.6, "fenêtre": 0.2}, "maison": {"</s>": 0.7}}
+
+
+def open_prior() -> Prior:
+    counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
+    return Prior.build(SYMBOLS, PriorOptions(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1)))
+
+
+PRIORS = {
+    "unigram": make_prior,
+    "n-grams": lambda: with_bigrams(make_prior(), AFTER),
+    "open": open_prior,
+    "open n-grams": lambda: with_bigrams(open_prior(), AFTER),
+}
+
+
+def make_head(prior: Prior | None = None, **options: Any) -> LogLinearHead:
+    torch.manual_seed(1)
+    options.setdefault("tree", TreeOptions("random", arity=2))
+    head = LogLinearHead(prior or make_prior(), H, **options).double()
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.normal_()
+    return head.eval()
+
+
+def hidden_states() -> Tensor:
+    return torch.randn(B, T, H, generator=torch.Generator().manual_seed(2), dtype=torch.float64, requires_grad=True)
+
+
+def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0) -> Tensor:
+    """log p of all words (B, T, V), node by node."""
+    tree, batch = head.tree.tree, head.batch(hidden, head.condition(head.previous(TARGETS)))
+    rows, bias = head.output.composed()
+    own, own_bias = head.tree.internal_rows((rows, bias))
+    rows, bias = torch.cat([own, rows]), torch.cat([own_bias, bias])
+    scores = (hidden @ rows.T + bias) / temperature  # shape: (B, T, I + S)
+    masses = batch.log_mass.expand(B, T, -1)
+    opened = None
+    if head.opened is not None:  # <unk> hangs below the root, with a score of its own
+        opened = head.opened.scores(hidden, head.opened.composed(head.output.weight, head.output.bias))
+        opened = opened.logsumexp(-1) / temperature + masses[..., head.opened.of_class]
+        masses = masses.index_fill(-1, torch.tensor([head.opened.of_class]), -torch.inf)
+    masses = masses.clamp_min(-1e4)  # as good as nothing, but with gradients
+
+    def below(node: int) -> list[int]:
+        if node >= tree.internal:
+            return [node - tree.internal]
+        return [leaf for child in np.flatnonzero(tree.parent == node) for leaf in below(int(child))]
+
+    log_p = {0: torch.zeros(B, T, dtype=torch.float64)}
+    for node in range(tree.internal):
+        children = np.flatnonzero(tree.parent == node).tolist()
+        terms = [scores[..., child] + masses[..., below(child)].logsumexp(-1) for child in children]
+        if node == 0 and opened is not None:
+            terms.append(opened)
+        each = torch.stack(terms, -1)
+        total = each.logsumexp(-1, keepdim=True)
+        for child, value in zip([*children, -1], each.unbind(-1), strict=False):
+            log_p[child] = torch.where(value.isneginf(), value, log_p[node] + value - total.squeeze(-1))
+    classes = torch.stack([log_p[tree.internal + leaf] for leaf in range(tree.leaves)], -1)
+    if opened is not None:
+        classes = classes.index_copy(-1, torch.tensor([head.opened.of_class]), log_p[-1].unsqueeze(-1))
+    return batch.background.word_log_probs_per_position(classes, batch.positions.previous)
+
+
+@pytest.mark.parametrize("rows", ["free", "composed"])
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("tree", TREES)
+def test_probabilities_and_loss_are_the_definition(tree: TreeOptions, prior: str, rows: str) -> None:
+    head, hidden = make_head(PRIORS[prior](), tree=tree, tree_rows=rows), hidden_states()
+    log_p = by_definition(head, hidden)
+    found = head.word_log_probs(head.batch(hidden, head.condition(head.previous(TARGETS))))
+    torch.testing.assert_close(found, log_p, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(found.exp().sum(-1), torch.ones(B, T, dtype=torch.float64), rtol=1e-6, atol=1e-6)
+    real = TARGETS.ne(1)
+    expected = -log_p.gather(2, TARGETS.unsqueeze(2)).squeeze(2).masked_fill(~real, 0.0).sum()
+    leaves = [hidden, *head.tree.parameters(), head.output.weight, head.output.bias]
+    head.tree.train()  # in training, only rows on the paths of targets are composed
+    loss = head.loss(hidden, TARGETS, reduction="sum")
+    torch.testing.assert_close(loss, expected, rtol=1e-6, atol=1e-6)
+    ours, theirs = (torch.autograd.grad(value, leaves, allow_unused=True) for value in (loss, expected))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_without_weights_it_is_the_background(prior: str) -> None:
+    made, hidden = PRIORS[prior](), hidden_states()
+    head = make_head(made)
+    torch.nn.init.zeros_(head.output.weight)
+    torch.nn.init.zeros_(head.output.bias)
+    for parameter in head.tree.parameters():
+        torch.nn.init.zeros_(parameter)
+    batch = head.batch(hidden, head.condition(head.previous(TARGETS)))
+    masses = batch.log_mass.log_softmax(-1).expand(B, T, -1)
+    expected = batch.background.word_log_probs_per_position(masses.double(), batch.positions.previous)
+    if head.opened is None:  # the score of <unk> counts its open classes
+        torch.testing.assert_close(head.word_log_probs(batch), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_searches_choose_the_best_words_of_the_definition(prior: str, temperature: float) -> None:
+    head, hidden = make_head(PRIORS[prior](), tree=TreeOptions("huffman", arity=3)), hidden_states().detach()
+    whole, state = by_definition(head, hidden, temperature), head.start(B, pinned=range(4))
+    for t in range(T):
+        values, tokens = head.top_k(hidden[:, t], state, k=4, temperature=temperature)
+        best, _ = whole[:, t].topk(4)
+        torch.testing.assert_close(values, best, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(whole[:, t].gather(1, tokens), values, rtol=1e-6, atol=1e-6)
+        step = head.tempered(head.step(hidden[:, t], state), temperature)
+        torch.testing.assert_close(step.log_probs_of_pinned(), whole[:, t, :4], rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(step.word_log_probs(), whole[:, t], rtol=1e-6, atol=1e-6)
+        state = head.advance(state, TARGETS[:, t])
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_label_smoothing_is_what_its_formula_says(prior: str) -> None:
+    head, hidden = make_head(PRIORS[prior]()), hidden_states()
+    batch, real = head.batch(hidden, head.condition(head.previous(TARGETS))), TARGETS.ne(1)
+    weights = batch.background.word_log_probs_per_position(
+        batch.log_mass.expand(B, T, -1).double(), batch.positions.previous
+    )
+    gains = by_definition(head, hidden) - weights  # all of log p that the network can change
+    words = torch.tensor([i for i, s in enumerate(SYMBOLS) if s not in ("<s>", "<pad>", "</s>", "<unk>")])
+    expected = gains[..., words].mean(-1) - gains.gather(2, TARGETS.unsqueeze(2)).squeeze(2)
+    found = head.smoothing_gain(batch, TARGETS)
+    torch.testing.assert_close(found[real], expected[real], rtol=1e-5, atol=1e-5)
+    smoothed = head.loss(hidden, TARGETS, label_smoothing=0.1, reduction="sum")
+    plain = head.loss(hidden, TARGETS, reduction="sum")
+    torch.testing.assert_close(smoothed, plain - 0.1 * expected[real].sum(), rtol=1e-5, atol=1e-5)
+
+
+def test_one_node_is_the_exact_layer() -> None:
+    prior, hidden = make_prior(), hidden_states()
+    flat = Tree.from_parents(np.array([-1] + [0] * prior.output.num_classes), prior.output.num_classes)
+    exact, tree = make_head(prior, tree=None), make_head(prior, tree=flat)
+    tree.output.load_state_dict(exact.output.state_dict())
+    for options in ({}, {"label_smoothing": 0.1}):
+        expected = exact.loss(hidden, TARGETS, **options)
+        torch.testing.assert_close(tree.loss(hidden, TARGETS, **options), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_weights_bring_their_tree_where_the_head_has_a_place_for_it() -> None:
+    prior = make_prior()
+    trained = make_head(prior, tree=TreeOptions("huffman", arity=2))
+    flat = Tree.from_parents(np.array([-1] + [0] * prior.output.num_classes), prior.output.num_classes)
+    head, hidden = make_head(prior, tree=flat), hidden_states()
+    head.load_state_dict(trained.state_dict())
+    torch.testing.assert_close(head.loss(hidden, TARGETS), trained.loss(hidden, TARGETS))
+    with pytest.raises(OptionError, match="--output-tree: expected the tree with which the checkpoint was trained"):
+        make_head(prior, tree=TreeOptions("clusters")).load_state_dict(trained.state_dict())
+    with pytest.raises(OptionError, match="--output-tree: expected this option, with which the checkpoint was trained"):
+        make_head(prior, tree=None).load_state_dict(trained.state_dict())
+    with pytest.raises(OptionError, match="--output-tree: expected none, as the checkpoint was trained without a tree"):
+        head.load_state_dict(make_head(prior, tree=None).state_dict())
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda parent: parent.double(), "the checkpoint: expected whole numbers as the parents of its tree"),
+        (lambda parent: parent[:-1], "the checkpoint: tree: "),
+        (lambda parent: parent.roll(1), "the checkpoint: tree: parent of node 0: expected -1, for the root"),
+        (lambda parent: parent.clone().fill_(10**9), "the checkpoint: tree: "),
+        (lambda parent: "parents", "the checkpoint: expected whole numbers as the parents of its tree"),
+    ],
+)
+def test_a_tree_of_damaged_weights_is_named(damage: Any, message: str) -> None:
+    head = make_head()
+    state = head.state_dict()
+    state["tree.parent"] = damage(state["tree.parent"])
+    with pytest.raises((DataError, OptionError), match=message):
+        head.load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"formula": "plain"}, "--output-tree: not supported with --output-formula plain; leave one of them out"),
+        ({"sampled_classes": 3}, "--sampled-classes: not supported with --output-tree; leave one of them out"),
+        ({"tree": TreeOptions("random", arity=1)}, "arity of the tree: expected at least 2 children of a node"),
+        ({"tree": TreeOptions("random", arity=2, depth=1)}, "depth of the tree: expected room for"),
+        ({"tree": TreeOptions("clusters", clusters=0)}, "number of clusters: expected 1 to"),
+        ({"tree": TreeOptions("clustering")}, "--output-tree clustering: expected vectors of the words, found none"),
+    ],
+)
+def test_what_excludes_a_tree(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        make_head(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "oak"}, "--output-tree oak: expected one of clusters, huffman, .*, or a file"),
+        ({"kind": "clusters", "arity": 3}, "--tree-arity 3: expected --output-tree huffman or .*, found clusters"),
+        ({"kind": "huffman", "depth": 3}, "--tree-depth 3: expected --output-tree clustering or .*, found huffman"),
+        ({"kind": "random", "clusters": 3}, "--tree-clusters 3: expected --output-tree clusters, found random"),
+    ],
+)
+def test_sizes_that_a_kind_has_not(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        TreeOptions(**options)
+
+
+def test_the_adaptor_penalty_has_no_meaning() -> None:
+    with pytest.raises(OptionError, match="--adaptor-penalty: not supported with --output-tree"):
+        make_head().loss(hidden_states(), TARGETS, adaptor_penalty=0.1)
