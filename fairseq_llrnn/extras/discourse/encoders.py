@@ -1,0 +1,75 @@
+"""Encoders: the words of a sentence -> one vector (Jernite 2018, section 5.4).
+
+Sizes: B sentences, L words of the longest, E width of a word's vector, D width of a sentence's. CBOW is the sum of the
+words' vectors (E = D); GRU and BiGRU take the maximum of their states over the words in each dimension. Words are read
+by a table with a row per word, or by whatever takes its place: features, characters (head/source_embedding.py).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_llrnn.networks.encoder import RecurrentEncoder
+
+CBOW, GRU, BIGRU = "cbow", "gru", "bigru"
+KINDS = (CBOW, GRU, BIGRU)
+INITIAL = 0.1  # weights begin in (−0.1, 0.1), the smallest range that the thesis tried
+
+
+class SumOfWords(nn.Module):
+    """CBOW."""
+
+    def __init__(self, embedding: nn.Module, size: int) -> None:
+        """embedding: tokens (B, L) -> (B, L, D), zero at padding. size: D."""
+        super().__init__()
+        self.embedding, self.output_size = embedding, size
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, L), padded -> (B, D)"""
+        vectors: Tensor = self.embedding(tokens)
+        return vectors.sum(1)
+
+
+class MaximumOfStates(nn.Module):
+    """GRU and BiGRU."""
+
+    def __init__(self, network: RecurrentEncoder) -> None:
+        super().__init__()
+        self.network, self.output_size = network, network.output_size
+
+    @property
+    def embedding(self) -> nn.Module:
+        return self.network.embedding
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, L), padded, a word or more in each row -> (B, D)"""
+        states, _ = self.network(tokens)
+        return states.masked_fill(tokens.eq(self.network.pad).unsqueeze(-1), -math.inf).amax(1)
+
+
+def word_table(num_words: int, pad: int, size: int) -> nn.Embedding:
+    """A row per word."""
+    table = nn.Embedding(num_words, size, padding_idx=pad)
+    nn.init.uniform_(table.weight, -INITIAL, INITIAL)
+    with torch.no_grad():
+        table.weight[pad] = 0.0
+    return table
+
+
+def build_encoder(
+    kind: str, embedding: nn.Module, pad: int, embed_size: int, size: int
+) -> SumOfWords | MaximumOfStates:
+    """
+    Args:
+        kind: of KINDS. embedding: tokens -> vectors of `embed_size`, zero at padding. size: D; of CBOW it is
+            `embed_size`, of BiGRU it is even.
+    """
+    if kind == CBOW:
+        return SumOfWords(embedding, size)
+    both = kind == BIGRU
+    hidden = size // 2 if both else size
+    network = RecurrentEncoder(0, pad, embed_size, hidden, 1, "gru", bidirectional=both, embedding=embedding)
+    return MaximumOfStates(network)
