@@ -1,0 +1,292 @@
+"""The task `discourse` in fairseq's commands, stopped and resumed, with features and characters, and `llrnn encode`."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from discourse_texts import Texts
+from shell import Shell, assert_says
+from tiny_world import USER_DIR, build, read_checkpoint
+
+from fairseq_llrnn.extras.discourse import OBJECTIVES
+from fairseq_llrnn.extras.discourse.data import load_split
+
+pytest.importorskip("fairseq")
+
+
+def train_args(texts: Texts, save_dir: Path | None, *options: object) -> list[object]:
+    """A small model and a few large steps; a later option of the same name wins."""
+    saving = ["--no-save"] if save_dir is None else ["--save-dir", save_dir, "--no-epoch-checkpoints"]
+    return [
+        texts.data, "--user-dir", USER_DIR, "--task", "discourse", "--arch", "discourse_encoder", "--criterion",
+        "discourse", "--cpu", "--sentence-dim", 24, "--encoder-embed-dim", 16, "--optimizer", "adagrad", "--lr", 0.1,
+        "--batch-size", 16, "--seed", 1, "--num-workers", 0, "--log-format", "json",
+        "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric", *saving, *options,
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def prior(shell: Shell, texts: Texts) -> Path:
+    place = texts.place / "prior"
+    dictionary = texts.data / "dict.txt"
+    shell.run("llrnn", "prior", "--dict", dictionary, "--suffixes", 2, "--shapes", "--top-words", 30, "--out", place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def trained(shell: Shell, texts: Texts) -> Path:
+    """The folder of a model that learned all three."""
+    place = texts.place / "joint"
+    done = shell.run("fairseq-train", *train_args(texts, place, "--max-epoch", 12))
+    rows = done.json_lines("valid")
+    best = max(rows, key=lambda row: row["valid_accuracy"])
+    for name in OBJECTIVES:
+        assert best[f"valid_{name}_accuracy"] > best[f"valid_{name}_chance"] + 0.2, name
+    assert read_checkpoint(place / "checkpoint_best.pt")["extra_state"]["best"] == best["valid_accuracy"]
+    return place
+
+
+def test_accuracy_and_chance_are_those_of_the_split(shell: Shell, texts: Texts, trained: Path) -> None:
+    """Counted here from the scores of the model."""
+    from fairseq_llrnn.extras.discourse.plugin.encoding import load_encoder
+
+    done = shell.run(
+        "fairseq-validate", texts.data, "--user-dir", USER_DIR, "--task", "discourse", "--path",
+        trained / "checkpoint_best.pt", "--valid-subset", "test", "--batch-size", 7, "--cpu", "--log-format", "json",
+    )  # fmt: skip
+    (row,) = done.json_lines("test") or done.json_lines("valid")
+    model = load_encoder(str(trained / "checkpoint_best.pt"), None, None, 100).model
+    split = load_split(texts.data, "test")
+    for name in OBJECTIVES:
+        right = 0
+        for example in split.examples[name]:
+            sentences = [torch.tensor(split.sentence(number)).long() for number in example[:-1]]
+            vectors = [model.encode(sentence.unsqueeze(0)) for sentence in sentences]
+            right += int(model.classifiers(name, torch.stack(vectors, 1)).argmax() == example[-1])
+        many = len(split.examples[name])
+        prefix = next(key for key in row if key.endswith(f"{name}_accuracy")).removesuffix(f"{name}_accuracy")
+        assert row[f"{prefix}{name}_accuracy"] == pytest.approx(right / many, abs=1e-3)
+        chance = np.bincount(split.examples[name][:, -1]).max() / many
+        assert row[f"{prefix}{name}_chance"] == pytest.approx(chance, abs=1e-3)
+
+
+@pytest.mark.parametrize("objectives", ["order", "next", "conjunction", "order,conjunction"])
+@pytest.mark.parametrize("encoder", ["cbow", "gru"])
+def test_objectives_alone_and_together(shell: Shell, texts: Texts, objectives: str, encoder: str) -> None:
+    options = ["--objectives", objectives, "--encoder", encoder, "--max-epoch", 2]
+    done = shell.run("fairseq-train", *train_args(texts, None, *options))
+    losses = [row["train_loss"] for row in done.json_lines("train")]
+    assert losses[1] < losses[0]
+    (said,) = {tuple(n for n in OBJECTIVES if f"valid_{n}_accuracy" in row) for row in done.json_lines("valid")}
+    assert said == tuple(objectives.split(","))
+
+
+def test_next_is_subsampled_beside_others_and_drawn_anew(texts: Texts) -> None:
+    from fairseq.data.data_utils import numpy_seed
+
+    def epoch(objectives: str, number: int, training: bool = True) -> list[list[int]]:
+        setting = build([*map(str, train_args(texts, None)), "--objectives", objectives])
+        setting.task.load_dataset("train", combine=training)
+        dataset = setting.task.dataset("train")
+        with numpy_seed(number):
+            batches = dataset.batch_by_size(dataset.ordered_indices(), max_sentences=16)
+        for batch in batches:
+            samples = [dataset[i] for i in batch]
+            assert len({sample["objective"] for sample in samples}) == 1
+            assert len(batch) <= (4 if samples[0]["objective"] == "next" else 16)
+        drawn = sorted(int(i) for batch in batches for i in batch)
+        return [[i for i in drawn if dataset[i]["objective"] == name] for name in OBJECTIVES]
+
+    everything = epoch("order,next,conjunction", 1, training=False)
+    one, other = (epoch("order,next,conjunction", number) for number in (1, 2))
+    assert [len(examples) for examples in one] == [len(everything[0]), 15, len(everything[2])]
+    assert len(everything[1]) == 60 and one[1] != other[1] and one[0] == everything[0]
+    assert len(epoch("next", 1)[1]) == 60
+
+
+@pytest.mark.parametrize("options", [(), ("--encoder", "cbow", "--source-characters", "cnn")])
+def test_a_resumed_training_is_one_never_stopped(
+    shell: Shell, texts: Texts, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    for name, stops in (("whole", (3,)), ("parts", (1, 3))):
+        for stop in stops:
+            arguments = train_args(texts, tmp_path / name, *options, "--max-epoch", stop)
+            shell.run("fairseq-train", *arguments)
+    whole, parts = (read_checkpoint(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "parts"))
+    assert all(torch.equal(value, parts["model"][name]) for name, value in whole["model"].items())
+    assert whole["extra_state"]["train_iterator"] == parts["extra_state"]["train_iterator"]
+
+
+@pytest.mark.parametrize("characters", [False, True])
+@pytest.mark.parametrize("encoder", ["cbow", "bigru"])
+def test_features_and_characters(texts: Texts, prior: Path, encoder: str, characters: bool) -> None:
+    options = ["--encoder", encoder, "--source-prior", prior, *(["--source-characters", "cnn"] if characters else [])]
+    setting = build([*map(str, train_args(texts, None, *options))])
+    words, model = setting.task.source_words, setting.model.eval()
+    one, two = (torch.tensor([[words.index("cat"), words.open(string)]]) for string in ("zzz", "qqqed"))
+    assert torch.allclose(model.encode(one), model.encode(two)) != characters
+    setting.task.load_dataset("valid")
+    dataset = setting.task.dataset("valid")
+    for objective in range(3):
+        first = int(dataset.begins[objective])
+        loss, _, _ = setting.criterion(model.train(), dataset.collater([dataset[first], dataset[first + 1]]))
+        loss.backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_weights_know_their_prior_and_their_words(
+    shell: Shell, texts: Texts, prior: Path, trained: Path, tmp_path: Path
+) -> None:
+    arguments = train_args(texts, trained, "--source-prior", prior, "--max-epoch", 20)
+    assert_says(shell.run("fairseq-train", *arguments, code=None), "found one that was trained without --source-prior")
+    other = tmp_path / "other"
+    shell.run("llrnn", "discourse", "--train", texts.file("test"), "--valid", texts.file("valid"), "--language", "en",
+              "--out", other)  # fmt: skip
+    done = shell.run("fairseq-train", other, *train_args(texts, trained)[1:], "--max-epoch", 20, code=None)
+    assert_says(done, "trained with the words of another dict.txt")
+    done = shell.run("fairseq-train", other, *train_args(texts, None, "--source-prior", prior)[1:], code=None)
+    assert_says(done, "it was made for another dictionary than", "--dict")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--objectives", "order,nxt"), "--objectives order,nxt: expected some of order, next, conjunction"),
+        (("--objectives", "order,order"), "each once"),
+        (("--next-share", 0), "--next-share 0.0: expected a share above 0, up to 1"),
+        (("--max-words", 0), "--max-words 0: expected a number of at least 1"),
+        (("--sentence-dim", 7), "--sentence-dim 7: expected an even number for bigru"),
+        (("--encoder-embed-dim", 0), "--encoder-embed-dim 0: expected a number of at least 1"),
+        (("--valid-subset", "tset"), "expected the data set 'tset'"),
+        (("--train-subset", "trian"), "found test, train, valid"),
+        (("--source-prior", "nowhere"), "nowhere"),
+        (("--max-tokens", 9), "as the model and --max-tokens allow"),
+    ],
+)
+def test_bad_options(shell: Shell, texts: Texts, options: tuple[object, ...], message: str) -> None:
+    assert_says(shell.run("fairseq-train", *train_args(texts, None, *options), code=None), message)
+
+
+def test_a_task_without_examples_and_a_folder_of_another_kind(shell: Shell, texts: Texts, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("a b\nc d\n\n", encoding="utf-8")
+    data = tmp_path / "data"
+    shell.run("llrnn", "discourse", "--train", text, "--valid", texts.file("valid"), "--language", "en", "--out", data)
+    arguments = train_args(texts, None, "--valid-subset", "train")[1:]
+    for name, needed in {"next": "8 sentences", "conjunction": "that begin with a conjunction and a comma"}.items():
+        done = shell.run("fairseq-train", data, *arguments, "--objectives", name, code=None)
+        assert_says(done, f"expected examples of {name.upper()} in train, found none; leave {name} out", needed)
+    (tmp_path / "train.npz").touch()
+    done = shell.run("fairseq-train", tmp_path, *arguments, code=None)
+    assert_says(done, "expected the data folder that `llrnn discourse` made, found no discourse.json in it")
+
+
+def test_model_criterion_and_task_belong_together(shell: Shell, texts: Texts, world: object) -> None:
+    done = shell.run("fairseq-train", *train_args(texts, None), "--criterion", "cross_entropy", code=None)
+    assert done.code != 0
+    arguments = [*world.task_args(), "--arch", "discourse_encoder", "--criterion", "discourse"]  # type: ignore[attr-defined]
+    done = shell.run("fairseq-train", *arguments, "--max-tokens", 100, "--no-save", code=None)
+    assert_says(done, "--arch discourse_encoder: expected --task discourse, found another one")
+
+
+class RunsCode:
+    """What its pickle would run makes a folder."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = str(place)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (self.place,)
+
+
+# ---- vectors ---------------------------------------------------------------------------------------------------------
+
+
+def encode(shell: Shell, out: Path, *arguments: object, **more: object) -> np.ndarray:
+    shell.run("llrnn", "encode", "--out", out, *arguments, **more)  # type: ignore[arg-type]
+    found = np.load(out, allow_pickle=False)
+    assert found.dtype == np.float32
+    return found
+
+
+def test_vectors_are_those_of_the_model_in_any_batches(
+    shell: Shell, texts: Texts, trained: Path, tmp_path: Path
+) -> None:
+    from fairseq_llrnn.extras.discourse.plugin.encoding import load_encoder
+
+    path = trained / "checkpoint_best.pt"
+    lines = [line for line in texts.file("test").read_text(encoding="utf-8").splitlines() if line]
+    lines[3] += " unheard of" * 40  # longer than is read
+    text = "\n".join(lines) + "\n"
+    found = encode(shell, tmp_path / "one.npy", "--path", path, stdin=text)
+    assert found.shape == (len(lines), 24)
+    encoder = load_encoder(str(path), None, None, 100)
+    for i in (0, 1, 3, len(lines) - 1):
+        ids = [encoder.task.source_words.known_index.get(word, 3) for word in lines[i].lower().split()][:60]
+        expected = encoder.model.encode(torch.tensor([ids]))[0].detach()
+        np.testing.assert_allclose(found[i], expected, rtol=1e-5, atol=1e-6)
+    file = tmp_path / "text"
+    file.write_text(text, encoding="utf-8")
+    twice = encode(shell, tmp_path / "two.npy", file, file, "--path", path, "--max-tokens", 30)
+    np.testing.assert_allclose(twice, np.concatenate([found, found]), rtol=1e-4, atol=1e-6)
+
+
+def test_nothing_gives_an_empty_matrix(shell: Shell, trained: Path, tmp_path: Path) -> None:
+    assert encode(shell, tmp_path / "it.npy", "--path", trained / "checkpoint_best.pt").shape == (0, 24)
+
+
+def test_a_moved_folder_is_found_again(shell: Shell, texts: Texts, trained: Path, tmp_path: Path) -> None:
+    line = "step0 cat runs name1 .\n"
+    shutil.copytree(trained, tmp_path / "joint")
+    expected = encode(shell, tmp_path / "one.npy", "--path", trained / "checkpoint_best.pt", stdin=line)
+    hidden = texts.place / "elsewhere"
+    texts.data.rename(hidden)
+    try:
+        path = tmp_path / "joint" / "checkpoint_best.pt"
+        done = shell.run("llrnn", "encode", "--path", path, "--out", tmp_path / "it.npy", stdin=line, code=2)
+        assert "was trained with the data folder" in done.err and done.err.endswith("give the folder with --data DIR\n")
+        given = encode(shell, tmp_path / "two.npy", "--path", path, "--data", hidden, stdin=line)
+        shutil.copytree(hidden, tmp_path / "data")
+        found = encode(shell, tmp_path / "three.npy", "--path", path, stdin=line)
+    finally:
+        hidden.rename(texts.data)
+    assert np.array_equal(given, expected) and np.array_equal(found, expected)
+
+
+def test_vectors_by_features_and_characters(shell: Shell, texts: Texts, prior: Path, tmp_path: Path) -> None:
+    options = ["--source-prior", prior, "--source-characters", "cnn", "--encoder", "cbow", "--max-update", 2]
+    shell.run("fairseq-train", *train_args(texts, tmp_path, *options, "--lr", 0.001))
+    path = tmp_path / "checkpoint_last.pt"
+    found = encode(shell, tmp_path / "one.npy", "--path", path, stdin="tac\ngod\ntac\n")
+    assert np.allclose(found[0], found[2]) and not np.allclose(found[0], found[1])
+    named = encode(shell, tmp_path / "two.npy", "--path", path, "--source-prior", prior, stdin="tac\ngod\ntac\n")
+    assert np.array_equal(found, named)
+
+
+def test_what_encode_refuses(shell: Shell, texts: Texts, trained: Path, tmp_path: Path) -> None:
+    path, out = trained / "checkpoint_best.pt", tmp_path / "it.npy"
+    hostile = tmp_path / "hostile.pt"
+    torch.save({"args": RunsCode(tmp_path / "ran"), "model": {}}, hostile)
+    for arguments, stdin, message in (
+        (["--path", path], "one\n\ntwo\n", "stdin, line 2: expected a sentence, found an empty line"),
+        (["--path", path, tmp_path / "none"], "", "cannot be read: No such file or directory"),
+        (["--path", path, "--max-tokens", 0], "", "--max-tokens 0: expected a number of at least 1"),
+        (["--path", path, "--data", tmp_path], "", "found no discourse.json in it"),
+        (["--path", tmp_path / "none.pt"], "", "expected a checkpoint, found no such file"),
+        (["--path", path, "--source-prior", tmp_path], "", "expected a model that was trained with a source prior"),
+        (["--path", hostile], "", "refused"),
+    ):
+        done = shell.run("llrnn", "encode", *arguments, "--out", out, stdin=stdin, code=2)
+        assert message in done.err and "Traceback" not in done.err, done.err
+        assert not out.exists()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_model_of_another_kind(shell: Shell, world: object, tmp_path: Path) -> None:
+    shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), "--max-update", 1)  # type: ignore[attr-defined]
+    path = tmp_path / "checkpoint_last.pt"
+    done = shell.run("llrnn", "encode", "--path", path, "--out", tmp_path / "it.npy", code=2)
+    assert "expected an encoder of sentences (--arch discourse_encoder), found 'llrnn_lm'" in done.err
