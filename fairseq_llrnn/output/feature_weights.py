@@ -6,8 +6,11 @@ log-linear layer into a linear layer with S rows (output), and ψ into an embedd
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from fairseq_llrnn.features.feature_table import FeatureTable
@@ -31,6 +34,9 @@ class SparseRows(nn.Module):
     offsets: Tensor  # (S + 1,)
     indices: Tensor  # (entries,)
     values: Tensor  # (entries,)
+    column_offsets: Tensor | None  # these three are made when `by_feature` is first asked
+    column_rows: Tensor
+    column_values: Tensor
 
     def __init__(self, table: FeatureTable) -> None:
         super().__init__()
@@ -39,6 +45,8 @@ class SparseRows(nn.Module):
         self.register_buffer("offsets", torch.from_numpy(table.offsets.copy()), persistent=False)
         self.register_buffer("indices", torch.from_numpy(table.indices.copy()), persistent=False)
         self.register_buffer("values", torch.from_numpy(table.values.copy()), persistent=False)
+        for name in ("column_offsets", "column_rows", "column_values"):
+            self.register_buffer(name, None, persistent=False)
 
     def compose(self, weight: Tensor) -> Tensor:
         """Φ W: (F, H) -> (S, H), in the dtype of `weight`, with gradients to it."""
@@ -52,13 +60,8 @@ class SparseRows(nn.Module):
         )
 
     def compose_subset(self, weight: Tensor, subset: Tensor) -> Tensor:
-        """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H); where it says −1, a row of zeros."""
-        starts = self.offsets[subset]
-        sizes = (self.offsets[subset + 1] - starts).masked_fill(subset < 0, 0)
-        offsets = functional.pad(sizes.cumsum(0), (1, 0))
-        # the entries of row k stand at starts[k], starts[k] + 1, …
-        step = torch.arange(int(offsets[-1]), device=subset.device)
-        entries = step + (starts - offsets[:-1]).repeat_interleave(sizes)
+        """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H)."""
+        entries, offsets, _ = self._entries(subset)
         return functional.embedding_bag(
             self.indices[entries],
             weight,
@@ -68,11 +71,90 @@ class SparseRows(nn.Module):
             include_last_offset=True,
         )
 
+    def compose_once(self, weight: Tensor, bias: Tensor, subset: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows (K, H) and biases (K,) of different rows `subset` (K,); where it says −1, a row of zeros.
+
+        Args:
+            weight: (F, H). bias: (F,).
+        """
+        composed: tuple[Tensor, Tensor] = _ComposeOnce.apply(weight, bias, self, subset)
+        return composed
+
+    def _entries(self, subset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The entries of rows (K,), where those of each begin, (K + 1,), and which row each is of; −1 has none."""
+        starts = self.offsets[subset]
+        sizes = (self.offsets[subset + 1] - starts).masked_fill(subset < 0, 0)
+        offsets = functional.pad(sizes.cumsum(0), (1, 0))
+        owner = torch.arange(len(subset), device=subset.device).repeat_interleave(sizes)
+        # the entries of row k stand at starts[k], starts[k] + 1, …
+        step = torch.arange(len(owner), device=subset.device)
+        return step + (starts - offsets[:-1])[owner], offsets, owner
+
+    def by_feature(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The same matrix by columns: offsets (F + 1,), rows and values (entries,)."""
+        if self.column_offsets is None:
+            order = self.indices.argsort(stable=True)
+            rows = torch.arange(self.num_rows, device=order.device).repeat_interleave(self.offsets.diff())
+            counts = torch.bincount(self.indices, minlength=self.num_features)
+            self.register_buffer("column_offsets", functional.pad(counts.cumsum(0), (1, 0)), persistent=False)
+            self.register_buffer("column_rows", rows[order], persistent=False)
+            self.register_buffer("column_values", self.values[order], persistent=False)
+        assert self.column_offsets is not None
+        return self.column_offsets, self.column_rows, self.column_values
+
     def dense(self) -> Tensor:
         """Φ as a dense (S, F) matrix: for oracles and small tables only."""
         row = torch.repeat_interleave(torch.arange(self.num_rows, device=self.offsets.device), self.offsets.diff())
         out = self.values.new_zeros((self.num_rows, self.num_features))
         return out.index_put((row, self.indices), self.values)
+
+
+class _ComposeOnce(torch.autograd.Function):
+    """Rows that are asked for once each, so that their gradients need not be sorted by feature."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, table: SparseRows, subset: Tensor) -> tuple[Tensor, Tensor]:
+        entries, offsets, owner = table._entries(subset)
+        features, values = table.indices[entries], table.values[entries]
+        ctx.save_for_backward(features, values, owner, subset)
+        ctx.table, ctx.dtypes = table, (weight.dtype, bias.dtype)
+        rows = functional.embedding_bag(
+            features,
+            weight,
+            offsets,
+            mode="sum",
+            per_sample_weights=values.to(weight.dtype),
+            include_last_offset=True,
+        )
+        of_bias = bias[features] * values.to(bias.dtype)
+        return rows, bias.new_zeros(len(subset)).index_add_(0, owner, of_bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_rows: Tensor, grad_bias: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        features, values, owner, subset = ctx.saved_tensors
+        table, (dtype, of_bias) = ctx.table, ctx.dtypes
+        grads: list[Tensor | None] = [None, None]
+        if ctx.needs_input_grad[0] and 2 * len(subset) >= table.num_rows:
+            # by columns of the matrix; a row that is not asked for has a gradient of zeros
+            offsets, rows, by_column = table.by_feature()
+            of_rows = grad_rows.new_zeros(table.num_rows + 1, grad_rows.size(1))
+            of_rows.index_copy_(0, subset.masked_fill(subset < 0, table.num_rows), grad_rows)
+            grads[0] = functional.embedding_bag(
+                rows,
+                of_rows,
+                offsets,
+                mode="sum",
+                per_sample_weights=by_column.to(dtype),
+                include_last_offset=True,
+            )
+        elif ctx.needs_input_grad[0]:
+            each = grad_rows.index_select(0, owner).mul_(values.to(dtype).unsqueeze(1))
+            grads[0] = each.new_zeros(table.num_features, each.size(1)).index_add_(0, features, each)
+        if ctx.needs_input_grad[1]:
+            each = grad_bias[owner] * values.to(of_bias)
+            grads[1] = grad_bias.new_zeros(table.num_features).index_add_(0, features, each)
+        return grads[0], grads[1], None, None
 
 
 class FeatureEmbedding(nn.Module):

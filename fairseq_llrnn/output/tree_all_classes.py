@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, class_log_sums
 from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_masses import node_masses
+from fairseq_llrnn.output.tree_masses import kept_masses
 
 
 def all_log_probs(
@@ -22,7 +22,7 @@ def all_log_probs(
         rows: of all nodes, (I + S, H) and (I + S,). log_mass: (G, S). of_slots: scores and masses of slots, (N, J).
     """
     weight, bias = rows
-    masses = node_masses(layer, log_mass).to(bias.dtype)
+    masses = kept_masses(layer, log_mass).to(bias.dtype)
     if len(masses) > 1:
         masses = masses.repeat_interleave(len(hidden) // len(masses), 0)
     scores = (hidden @ weight.to(hidden.dtype).T).to(bias.dtype) + bias + masses

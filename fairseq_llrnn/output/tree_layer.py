@@ -7,6 +7,7 @@ child of a node has a row of its own. Here the row of a leaf is that of its sign
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,6 +17,25 @@ from torch.nn import functional
 from fairseq_llrnn.trees.tree import Tree
 
 ROWS = ("free", "composed")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Masses of nodes, and what they were summed of."""
+
+    log_mass: Tensor  # (1, S)
+    version: int
+    masses: Tensor  # (1, I + S)
+
+    def of(self, log_mass: Tensor) -> bool:
+        """Whether they are those of this tensor, (1, S): the same memory, not written since."""
+        own = self.log_mass
+        return (
+            own.data_ptr() == log_mass.data_ptr()
+            and own.dtype == log_mass.dtype
+            and own.stride(1) == log_mass.stride(1)
+            and self.version == log_mass._version
+        )
 
 
 class TreeLayer(nn.Module):
@@ -32,6 +52,7 @@ class TreeLayer(nn.Module):
     first: Tensor  # (I + 1,) where the children of a node begin in `child`
     child: Tensor  # (I + S − 1,)
     place: Tensor  # (I + S,) of a node among its siblings
+    widths: Tensor  # (I,)
     chosen: Tensor  # (S, D) children chosen on the way to each leaf, −1 behind it
     log_mass: Tensor  # (S,)
     mean_first: Tensor  # where rows are composed: the leaves below each internal node, and their weights
@@ -63,6 +84,7 @@ class TreeLayer(nn.Module):
 
     def _set_tables(self, tree: Tree) -> None:
         self.tree = tree
+        self.kept: Kept | None = None
         self.levels, self.arity = tree.levels, tree.arity
         # the internal nodes that are 0, 1, … choices below the root; the last ones may be empty
         inner = [nodes[nodes < tree.internal] for nodes in tree.by_depth]
@@ -70,6 +92,12 @@ class TreeLayer(nn.Module):
         tables = {"first": tree.first, "child": tree.child, "place": tree.place, "chosen": tree.chosen}
         for name, table in tables.items():
             self._set(name, torch.from_numpy(table.copy()))
+        # nodes are filled up to the most children of those with up to twice as many (tree_visits.py)
+        children = torch.from_numpy(tree.children.copy())
+        power = children.clamp_min(1).double().log2().ceil().long()
+        most = torch.zeros(64, dtype=torch.int64).scatter_reduce(0, power, children, "amax")
+        self._set("widths", most[power])
+        self.root_width = int(most[power[0]])
         if self.rows == "composed":
             self._set_means(tree)
 

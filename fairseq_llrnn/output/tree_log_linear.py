@@ -27,7 +27,7 @@ from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 from fairseq_llrnn.output.tree_all_classes import all_log_probs
 from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_masses import Entries, changed_masses, entries_of, node_masses, repeated
+from fairseq_llrnn.output.tree_masses import Entries, changed_masses, entries_of, kept_masses, repeated
 from fairseq_llrnn.output.tree_scores import Additions, ChildRows, VisitScores, cells_of
 from fairseq_llrnn.output.tree_search import MassesAt, best_classes
 from fairseq_llrnn.output.tree_visits import Paths, paths_of
@@ -114,7 +114,7 @@ class TreeOutput:
         if isinstance(log_mass, Corrections) and log_mass.shared.requires_grad:
             log_mass = log_mass.dense(len(hidden))
         shared = log_mass.shared if isinstance(log_mass, Corrections) else log_mass
-        masses = node_masses(layer, shared)
+        masses = kept_masses(layer, shared)
         rows, bias, internal = self._children(paths.visits.children, hidden.dtype)
         if len(masses) == 1:
             bias = bias + masses[0].to(bias.dtype)[paths.visits.children]
@@ -126,7 +126,7 @@ class TreeOutput:
         if isinstance(log_mass, Corrections):
             entries = entries_of(log_mass)
             added, additions = entries.added, self._additions(paths, log_mass, entries, masses[0].detach())
-        cells = paths.visits.start[:-1] + layer.place[paths.chosen]
+        cells = paths.visits.start + layer.place[paths.next]
         kept: list[Tensor] | None = None if visited is None else []
         score, partition = VisitScores.apply(
             hidden, rows, self.node_rows, bias, of_rows, added, paths.visits, internal, cells, additions, kept
@@ -172,9 +172,7 @@ class TreeOutput:
         places = ((children >= 0) & ~is_leaf).nonzero().squeeze(1)
         nodes = children[places]
         if self.composed is None:
-            rows = self.output.rows.compose_subset(self.output.weight, classes)
-            of_bias = at_least_float32(self.output.bias).unsqueeze(1)
-            bias = self.output.rows.compose_subset(of_bias, classes).squeeze(1)
+            rows, bias = self.output.rows.compose_once(self.output.weight, at_least_float32(self.output.bias), classes)
         else:
             rows = functional.embedding(classes.clamp_min(0), self.composed[0])
             bias = self.composed[1][classes.clamp_min(0)].masked_fill(~is_leaf, 0.0)
@@ -188,8 +186,9 @@ class TreeOutput:
         alive = torch.arange(len(entries.rows), device=base.device)
         for level in range(layer.levels):
             on_path = layer.chosen[entries.classes[alive], level]
-            visited = paths.nodes[entries.rows[alive], level]
-            below = (on_path >= 0) & (layer.parent[on_path] == visited)
+            visited = paths.chosen[entries.rows[alive], level]
+            # the root's children come next on both paths, then siblings
+            below = (on_path >= 0) & (visited >= 0) & (layer.parent[on_path] == layer.parent[visited])
             alive, child = alive[below], on_path[below]
             number = paths.numbers[entries.rows[alive], level]
             which.append(alive)

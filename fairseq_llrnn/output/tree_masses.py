@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import class_log_sums
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
-from fairseq_llrnn.output.tree_layer import TreeLayer
+from fairseq_llrnn.output.tree_layer import Kept, TreeLayer
 
 LEAST_LEFT = 1e-6  # share of a mass that a difference may leave: float64 has ten digits of it
 CELLS = 1 << 22  # rows × signatures that are summed anew together
@@ -40,6 +40,17 @@ def node_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
         above = torch.cat([above[~is_leaf], above[is_leaf]])
         levels.append(class_log_sums(masses, above, end - begin))
     return torch.cat([*reversed(levels), leaves], dim=1).to(log_mass.dtype)
+
+
+def kept_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
+    """As `node_masses`; those of one row without a gradient, as of a background without context, are kept."""
+    if len(log_mass) > 1 or log_mass.requires_grad or log_mass.is_inference():
+        return node_masses(layer, log_mass)
+    kept = layer.kept
+    # the tensor itself is kept as well, so that nothing else can have its memory
+    if kept is None or not kept.of(log_mass):
+        layer.kept = kept = Kept(log_mass, log_mass._version, node_masses(layer, log_mass).detach())
+    return kept.masses
 
 
 @dataclass(frozen=True)

@@ -37,72 +37,87 @@ class ChildRows:
     nodes: Tensor  # (J,)
 
 
-def hidden_of(hidden: Tensor, visits: Visits, group: Group) -> Tensor:
-    """The hidden states of a group's visits: (U, W, H)."""
-    if visits.whole and group.cells == 0:
+def states_of(hidden: Tensor, visits: Visits) -> Tensor:
+    """The hidden states of all rows of scores but those of a whole root: (R − whole, H)."""
+    return hidden.index_select(0, visits.rows[visits.slots[visits.whole :]])
+
+
+def of_group(group: Group, visits: Visits, hidden: Tensor, states: Tensor) -> Tensor:
+    """The hidden states of a group's visits, (U, W, H), or what else there is for each row."""
+    if visits.whole and group.row == 0:
         return hidden.unsqueeze(0)
-    return hidden[visits.rows[group.visits]]
-
-
-def fill(
-    hidden: Tensor, rows: Tensor, bias: Tensor, visits: Visits, masses: Tensor | None, additions: Additions | None
-) -> Tensor:
-    """The scores of all groups in one buffer (cells,), in the dtype of the bias.
-
-    Args:
-        rows: (C', H). bias: (C',), −inf for no child. masses: of rows of hidden states, (N, I + S), to be added.
-    """
-    buffer = bias.new_empty(visits.cells)
-    for group in visits.groups:
-        scores, (nodes, many) = cells_of(buffer, group), group.children.shape
-        own = slice(group.begin, group.begin + nodes * many)
-        bias_of_group, weight = bias[own].view(nodes, 1, many), rows[own].view(nodes, many, -1).transpose(1, 2)
-        states = hidden_of(hidden, visits, group)
-        if hidden.dtype == bias.dtype:
-            torch.baddbmm(bias_of_group.expand_as(scores), states, weight, out=scores)
-        else:
-            scores.copy_(states @ weight).add_(bias_of_group)
-        if masses is not None:
-            here = visits.rows[group.visits]
-            scores.add_(masses[here.unsqueeze(2), group.children.clamp_min(0).unsqueeze(1)])
-        if additions is not None and additions.only is not None:
-            add_only(buffer, scores, visits, group, additions)
-    if additions is not None and additions.only is None:
-        cells = additions.cells
-        buffer[cells] = buffer[cells] + additions.changed.log_ratio.to(buffer.dtype)  # those of a cell are equal
-    return buffer
-
-
-def add_only(buffer: Tensor, scores: Tensor, visits: Visits, group: Group, additions: Additions) -> None:
-    """Additions to a group, where some rows forbid what has none; in place."""
-    assert additions.only is not None
-    inside = (additions.cells >= group.cells) & (additions.cells < group.cells + scores.numel())
-    cells = additions.cells[inside]
-    kept = buffer[cells] + additions.changed.log_ratio[inside].to(buffer.dtype)
-    scores.masked_fill_(additions.only[visits.rows[group.visits]].unsqueeze(2), NEGATIVE_INFINITY)
-    buffer[cells] = kept
+    first = group.row - visits.whole
+    return states[first : first + group.visits.numel()].view(*group.visits.shape, states.size(1))
 
 
 def cells_of(buffer: Tensor, group: Group) -> Tensor:
     """The scores of a group: (U, W, C)."""
     shape = (*group.visits.shape, group.children.size(1))
-    return buffer[group.cells : group.cells + shape[0] * shape[1] * shape[2]].view(shape)
+    return buffer[group.cell : group.cell + shape[0] * shape[1] * shape[2]].view(shape)
+
+
+def fill(hidden: Tensor, states: Tensor, rows: Tensor, bias: Tensor, visits: Visits) -> Tensor:
+    """The scores of all groups in one buffer (cells,), in the dtype of the bias.
+
+    Args:
+        states: of `states_of`. rows: (C', H). bias: (C',), −inf for no child.
+    """
+    buffer = bias.new_empty(visits.cells)
+    for group in visits.groups:
+        scores, (nodes, many) = cells_of(buffer, group), group.children.shape
+        own = slice(group.begin, group.begin + nodes * many)
+        own_bias, weight = bias[own].view(nodes, 1, many), rows[own].view(nodes, many, -1).transpose(1, 2)
+        own_states = of_group(group, visits, hidden, states)
+        if hidden.dtype != bias.dtype:  # in half precision the products are, the sums are not
+            scores.copy_(own_states @ weight).add_(own_bias)
+        elif nodes == 1:
+            torch.addmm(own_bias[0, 0], own_states[0], weight[0], out=scores[0])
+        else:
+            torch.baddbmm(own_bias.expand_as(scores), own_states, weight, out=scores)
+    return buffer
+
+
+def add_masses(buffer: Tensor, masses: Tensor, visits: Visits) -> None:
+    """Log masses of rows of hidden states, (N, I + S), in place."""
+    for group in visits.groups:
+        here = visits.rows[group.visits].unsqueeze(2)
+        cells_of(buffer, group).add_(masses[here, group.children.clamp_min(0).unsqueeze(1)])
+
+
+def add(buffer: Tensor, additions: Additions, visits: Visits) -> None:
+    """Additions, in place."""
+    cells = additions.cells
+    changed = buffer[cells] + additions.changed.log_ratio.to(buffer.dtype)  # those of a cell are equal
+    if additions.only is not None:
+        forbids = additions.only[visits.rows[visits.slots]].unsqueeze(1)
+        for block in visits.blocks:
+            block.of(buffer).masked_fill_(forbids[block.row : block.row + block.rows], NEGATIVE_INFINITY)
+    buffer[cells] = changed
 
 
 def normalise(buffer: Tensor, visits: Visits) -> Tensor:
-    """Scores become probabilities, in place: (cells,) -> log Z of the visits, (P + 1,). 0 where all is forbidden."""
-    partition = buffer.new_empty(len(visits.rows))
-    for group in visits.groups:
-        scores = cells_of(buffer, group)
-        top = scores.amax(2, keepdim=True)
+    """Scores become probabilities, in place: (cells,) -> log Z of the visits, (P,). 0 where all is forbidden."""
+    found = []
+    for block in visits.blocks:
+        scores = block.of(buffer)
+        top = scores.amax(1, keepdim=True)
+        torch.softmax(scores, dim=1, out=scores)
         nothing = top.isneginf()
-        torch.softmax(scores, dim=2, out=scores)
         if bool(nothing.any()):
             scores.masked_fill_(nothing, 0.0)
-        largest = scores.amax(2, keepdim=True)
-        of_group = top - largest.masked_fill(largest == 0.0, 1.0).log()
-        partition[group.visits.flatten()] = of_group.flatten()
-    return partition
+        largest = scores.amax(1, keepdim=True)
+        found.append((top - largest.masked_fill(largest == 0.0, 1.0).log()).squeeze(1))
+    return torch.cat(found)[visits.row]
+
+
+def gradient_of_masses(delta: Tensor, visits: Visits, shape: torch.Size) -> Tensor:
+    """Of the masses that `add_masses` added, (N, I + S)."""
+    found = delta.new_zeros(shape)
+    for group in visits.groups:
+        here = visits.rows[group.visits].unsqueeze(2) * shape[1]
+        cells = (here + group.children.clamp_min(0).unsqueeze(1)).flatten()
+        found.view(-1).index_add_(0, cells, cells_of(delta, group).flatten())
+    return found
 
 
 class VisitScores(torch.autograd.Function):
@@ -129,11 +144,16 @@ class VisitScores(torch.autograd.Function):
         kept: a list that gets the probabilities, (cells,).
         """
         rows = leaf_rows
-        rows[internal.places] = node_rows[internal.nodes].to(rows.dtype)
-        buffer = fill(hidden, rows, bias, visits, masses, additions)
+        rows.index_copy_(0, internal.places, node_rows.index_select(0, internal.nodes).to(rows.dtype))
+        states = states_of(hidden, visits)
+        buffer = fill(hidden, states, rows, bias, visits)
+        if masses is not None:
+            add_masses(buffer, masses, visits)
+        if additions is not None:
+            add(buffer, additions, visits)
         score = buffer[chosen]
-        partition = normalise(buffer, visits)[:-1]
-        ctx.save_for_backward(hidden, rows, buffer, chosen)
+        partition = normalise(buffer, visits)
+        ctx.save_for_backward(hidden, states, rows, buffer, chosen)
         ctx.plan = visits, internal, additions
         ctx.sizes = node_rows.shape, node_rows.dtype, None if masses is None else masses.shape, added
         if kept is not None:
@@ -143,47 +163,51 @@ class VisitScores(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_score: Tensor, grad_partition: Tensor) -> tuple[Tensor | None, ...]:
-        hidden, rows, probabilities, chosen = ctx.saved_tensors
+        hidden, states, rows, probabilities, chosen = ctx.saved_tensors
         visits, internal, additions = ctx.plan
         shape, dtype, mass_shape, added = ctx.sizes
         need_hidden, need_rows, need_nodes, need_bias, need_masses, need_added, *_ = ctx.needs_input_grad
-        of_partition = torch.cat([grad_partition, grad_partition.new_zeros(1)])
+        of_partition = torch.cat([grad_partition, grad_partition.new_zeros(1)])[visits.slots].unsqueeze(1)
         delta = torch.empty_like(probabilities)  # gradient of the scores
-        for group in visits.groups:
-            weights = of_partition[group.visits].unsqueeze(2)
-            torch.mul(cells_of(probabilities, group), weights, out=cells_of(delta, group))
+        for block in visits.blocks:
+            weights = of_partition[block.row : block.row + block.rows]
+            torch.mul(block.of(probabilities), weights, out=block.of(delta))
         delta.index_add_(0, chosen, grad_score)
-        grad_hidden = torch.zeros_like(hidden) if need_hidden else None
+        grad_hidden = torch.empty_like(hidden) if visits.whole else torch.zeros_like(hidden)
+        of_states = torch.empty_like(states)
         grad_rows = torch.empty_like(rows) if need_rows or need_nodes else None
         grad_bias = delta.new_empty(len(rows)) if need_bias else None
-        grad_masses = None if not need_masses else delta.new_zeros(mass_shape)
+        product = delta.to(hidden.dtype)
         for group in visits.groups:
-            change, (nodes, many) = cells_of(delta, group), group.children.shape
+            change, (nodes, many) = cells_of(product, group), group.children.shape
             own = slice(group.begin, group.begin + nodes * many)
-            product = change.to(hidden.dtype)
-            if grad_hidden is not None:
-                of_states = product @ rows[own].view(nodes, many, -1)
-                if visits.whole and group.cells == 0:
-                    grad_hidden += of_states.squeeze(0)
-                else:
-                    grad_hidden.index_add_(0, visits.rows[group.visits].flatten(), of_states.flatten(0, 1))
+            if need_hidden:
+                out = of_group(group, visits, grad_hidden, of_states)
+                torch.bmm(change, rows[own].view(nodes, many, -1), out=out)
             if grad_rows is not None:
-                states = hidden_of(hidden, visits, group)
-                torch.bmm(product.transpose(1, 2), states, out=grad_rows[own].view(nodes, many, -1))
+                own_states = of_group(group, visits, hidden, states)
+                torch.bmm(change.transpose(1, 2), own_states, out=grad_rows[own].view(nodes, many, -1))
             if grad_bias is not None:
-                torch.sum(change, 1, out=grad_bias[own].view(nodes, many))
-            if grad_masses is not None:
-                here = visits.rows[group.visits].unsqueeze(2) * mass_shape[1]
-                cells = (here + group.children.clamp_min(0).unsqueeze(1)).flatten()
-                grad_masses.view(-1).index_add_(0, cells, change.flatten())
+                torch.sum(cells_of(delta, group), 1, out=grad_bias[own].view(nodes, many))
+        if need_hidden:
+            grad_hidden.index_add_(0, visits.rows[visits.slots[visits.whole :]], of_states)
         grad_nodes = None
         if need_nodes and grad_rows is not None:
             grad_nodes = torch.zeros(shape, dtype=dtype, device=rows.device)
-            grad_nodes[internal.nodes] = grad_rows[internal.places].to(dtype)
+            grad_nodes.index_copy_(0, internal.nodes, grad_rows.index_select(0, internal.places).to(dtype))
         if grad_rows is not None:
-            grad_rows[internal.places] = 0.0
+            grad_rows.index_fill_(0, internal.places, 0.0)
+        grad_masses = gradient_of_masses(delta, visits, mass_shape) if need_masses else None
         grad_added = None
         if need_added and additions is not None:
             of_cells = delta[additions.cells].double() * additions.changed.shares
             grad_added = added.new_zeros(len(added)).index_add_(0, additions.changed.entries, of_cells.to(added.dtype))
-        return grad_hidden, grad_rows, grad_nodes, grad_bias, grad_masses, grad_added, None, None, None, None, None
+        return (
+            grad_hidden if need_hidden else None,
+            grad_rows if need_rows else None,
+            grad_nodes,
+            grad_bias,
+            grad_masses,
+            grad_added,
+            *[None] * 5,
+        )

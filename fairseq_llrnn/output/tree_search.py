@@ -17,8 +17,8 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_masses import changed_masses, entries_of, node_masses
-from fairseq_llrnn.output.tree_scores import cells_of, fill
+from fairseq_llrnn.output.tree_masses import changed_masses, entries_of, kept_masses
+from fairseq_llrnn.output.tree_scores import cells_of, fill, states_of
 from fairseq_llrnn.output.tree_visits import Visits, grouped
 
 
@@ -27,7 +27,7 @@ class MassesAt:
 
     def __init__(self, layer: TreeLayer, log_mass: Tensor | Corrections, num_rows: int) -> None:
         shared = log_mass.shared if isinstance(log_mass, Corrections) else log_mass
-        self.masses = node_masses(layer, shared.detach())  # shape: (G, I + S)
+        self.masses = kept_masses(layer, shared.detach())  # shape: (G, I + S)
         self.each = max(1, num_rows // len(self.masses))
         self.keys: Tensor | None = None
         self.only: Tensor | None = None
@@ -158,7 +158,7 @@ def _scores(layer: TreeLayer, rows: tuple[Tensor, Tensor], hidden: Tensor, masse
     """Of all children of the visited nodes, masses included: (cells,)."""
     children = visits.children.clamp_min(0)
     bias = rows[1][children].masked_fill(visits.children < 0, NEGATIVE_INFINITY)
-    buffer = fill(hidden, rows[0][children].to(hidden.dtype), bias, visits, None, None)
+    buffer = fill(hidden, states_of(hidden, visits), rows[0][children].to(hidden.dtype), bias, visits)
     for group in visits.groups:
         here = visits.rows[group.visits].unsqueeze(2)
         cells_of(buffer, group).add_(masses.at(here, group.children.clamp_min(0).unsqueeze(1)).to(buffer.dtype))

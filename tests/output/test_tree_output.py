@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from small_trees import TreeCase, corrections_of
@@ -11,6 +12,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.log_linear import SlotScores
 from fairseq_llrnn.output.tree_log_linear import VisitProbabilities
+from fairseq_llrnn.trees.tree import Tree
 
 SEEDS = range(20)
 
@@ -171,3 +173,56 @@ def test_counts_what_a_learned_tree_asks_for() -> None:
     expected.index_add_(0, classes[words], plain[words.nonzero()[:, 0], classes[words]].detach())
     torch.testing.assert_close(total, expected)
     assert found.shape == (7,)
+
+
+def test_masses_that_are_kept_follow_the_background() -> None:
+    case = TreeCase.of(2)
+    log_mass, classes = torch.zeros(1, 12, dtype=torch.float64), case.classes()
+    with torch.no_grad():
+        first = case.made(False).class_log_prob(case.hidden, classes, log_mass)
+        torch.testing.assert_close(case.made(False).class_log_prob(case.hidden, classes, log_mass), first)
+        log_mass[0, 3] = 2.0
+        second = case.made(False).class_log_prob(case.hidden, classes, log_mass)
+        torch.testing.assert_close(second, case.made(False).class_log_prob(case.hidden, classes, log_mass.clone()))
+    assert not torch.equal(first, second)
+
+
+def test_half_precision_is_near() -> None:
+    case = TreeCase.of(4, positions=50, leaves=40)
+    masses, classes = case.masses(1), case.classes()
+    exact = case.made(False).class_log_prob(case.hidden, classes, masses)
+    case.output.bfloat16()
+    case.layer.bfloat16()
+    hidden = case.hidden.detach().bfloat16().requires_grad_()
+    found = case.made(False).class_log_prob(hidden, classes, masses.float())
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), exact, rtol=0.05, atol=0.2)
+    found.masked_fill(found.isinf(), 0.0).sum().backward()
+    assert hidden.grad is not None
+    assert hidden.grad.isfinite().all()
+
+
+def test_loading_brings_the_tree() -> None:
+    first, second = TreeCase.of(5, leaves=30), TreeCase.of(5, leaves=30)
+    internal = first.tree.internal
+    mirrored = np.concatenate([first.tree.parent[:internal], first.tree.parent[: internal - 1 : -1]])
+    other = Tree.from_parents(mirrored, 30)
+    first.layer.move(other)
+    second.layer.load_state_dict(first.layer.state_dict())
+    assert second.layer.tree.fingerprint == other.fingerprint
+    second.output.load_state_dict(first.output.state_dict())
+    masses, classes = first.masses(1), first.classes()
+    expected = first.made(False).class_log_prob(first.hidden, classes, masses)
+    torch.testing.assert_close(second.made(False).class_log_prob(first.hidden, classes, masses), expected)
+
+
+@pytest.mark.parametrize("many", [3, 20])
+def test_rows_composed_once_have_the_gradient_of_rows(many: int) -> None:
+    case = TreeCase.of(6, leaves=30)
+    subset = torch.from_numpy(case.rng.permutation(30)[:many])
+    found = case.output.rows.compose_once(
+        case.output.weight, case.output.bias, torch.cat([subset, subset.new_full((1,), -1)])
+    )
+    assert not found[0][-1].any() and not found[1][-1].any()
+    for mine, theirs in zip(found, case.output.composed(subset), strict=True):
+        same(mine[:-1], theirs, list(case.output.parameters()))
