@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 # The module of each is its name with "_" for "-". Those of extras are found by their files (fairseq_llrnn/extras).
-COMMANDS = ("text", "prior", "show", "explain", "score", "rescore", "report", "user-dir", "completion")
+COMMANDS = ("text", "prior", "show", "explain", "score", "classify", "rescore", "report", "user-dir", "completion")
 
 
 class Command(Protocol):

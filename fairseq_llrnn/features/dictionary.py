@@ -1,7 +1,8 @@
 """A fairseq dictionary read without fairseq: symbols, counts, and which of them may be predicted.
 
 The file has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> before them. Entries
-`madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text.
+`madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text. No label of a text is </s>
+or <unk>.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class WordList:
 
     symbols: tuple[str, ...]  # V
     counts: np.ndarray  # (V,) int64
+    are_labels: bool = False  # of texts: what comes next is one of them, and neither </s> nor <unk>
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -46,8 +48,10 @@ class WordList:
 
     @property
     def predictable(self) -> np.ndarray:
-        """(V,) bool: what can be a next token; everything but <s>, <pad> and padding entries."""
+        """(V,) bool: what can be a next token; everything but <s>, <pad> and padding entries (module docstring)."""
         allowed = ~self.specials
+        if self.are_labels:
+            return allowed
         allowed[[self.symbols.index(EOS), self.symbols.index(UNK)]] = True
         return allowed
 

@@ -2,10 +2,10 @@
 
     compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
-    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_transformer, and the decoder that they share
+    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_transformer, llrnn_bag, llrnn_classifier; decoders that they share
     search/    searches over candidates and slots, within a limit of length
-    tasks/     llrnn_language_modeling and llrnn_translation, and the criterion log_linear
-    scoring/   log-probabilities of sentences and texts, and why each word has its own
+    tasks/     llrnn_language_modeling, llrnn_translation, llrnn_classification, and the criterion log_linear
+    scoring/   log-probabilities of sentences and texts, why each word has its own, labels of texts
 
 It changes nothing for other tasks: own_tasks.py in compat/ says what is done for ours alone. Users call
 `fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they do in every --user-dir. What extras
@@ -16,8 +16,15 @@ import importlib
 
 from fairseq_llrnn import extras
 from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
-from fairseq_llrnn.plugin.models import llrnn_lbl, llrnn_lm, llrnn_lstm, llrnn_transformer
-from fairseq_llrnn.plugin.tasks import criterion, language_modeling, translation
+from fairseq_llrnn.plugin.models import (
+    llrnn_bag,
+    llrnn_classifier,
+    llrnn_lbl,
+    llrnn_lm,
+    llrnn_lstm,
+    llrnn_transformer,
+)
+from fairseq_llrnn.plugin.tasks import classification, criterion, language_modeling, translation
 from fairseq_llrnn.plugin.tasks.own import OwnTask
 
 load_safely_for(OwnTask)
@@ -25,8 +32,11 @@ for module in extras.plugins():
     importlib.import_module(module)
 
 __all__ = [
+    "classification",
     "criterion",
     "language_modeling",
+    "llrnn_bag",
+    "llrnn_classifier",
     "llrnn_lbl",
     "llrnn_lm",
     "llrnn_lstm",

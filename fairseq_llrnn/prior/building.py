@@ -30,6 +30,7 @@ from fairseq_llrnn.prior.case_check import notes_of_case
 from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.guessing import Completed
+from fairseq_llrnn.prior.labels import LABELS, check_of_labels
 from fairseq_llrnn.prior.languages import gathered_for, part_of, with_codes
 from fairseq_llrnn.prior.leaves import EXAMPLES, STATIC, TRANSLATIONS, Leaves, is_order, kind_of, read_background
 from fairseq_llrnn.prior.morphemes import check_options, morphemes_of, segmenter
@@ -69,6 +70,9 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         raise OptionError(f"--lower {options.lower}: found --keep-case beside it; leave one of them out")
     check_options(options)
     words = _words(dictionary)
+    if options.labels:
+        check_of_labels(options)
+        words = replace(words, are_labels=True)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
     background, patterns = with_codes(read_background(options.background), options.language), _patterns(options)
     evidence = None if options.evidence is None else _rules(options.evidence, patterns)
@@ -95,7 +99,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     notes.update(morphemes.notes)
     notes.update(notes_of_case(words, counts, analyses, options) if text is None else ())
     entries = len(lexicon) - completed.added
-    prior = replace(prior, settings={**prior.settings, "background": options.background, "lexicon_entries": entries})
+    known = {"background": options.background, "lexicon_entries": entries, **({LABELS: True} if options.labels else {})}
+    prior = replace(prior, settings={**prior.settings, **known})
     if (part := part_of(gathered, background, words, counts)) is not None:
         prior = prior.with_part(part)
     if completed.guessed.any():
@@ -109,8 +114,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         prior = prior.with_part(CopiedWordsPart(), source)
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
-        known = united(lexicon, morphemes.features or {})
-        prior = add_open_vocabulary(prior, words, all_counts, known, opened.floor, opened.types, opened.neural)
+        features = united(lexicon, morphemes.features or {})
+        prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.neural)
     prior, more = _with_source(prior, words, options)
     notes.update(more)
     return Built(

@@ -154,6 +154,7 @@ class PriorOptions:
     translations: TranslationOptions | None = None
     evidence: EvidenceOptions | None = None
     open_vocabulary: OpenOptions | None = None
+    labels: bool = False  # the dictionary's words are labels of texts (labels.py)
     workers: int | None = None  # processes that read texts; None: one for each core. The prior does not depend on it
 
     @classmethod

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from labels_world import make_labels_world
 from shell import Result, Shell, run_script
 from tiny_world import ADJECTIVES, ARTICLES, NOUNS, World
 from translation_world import TranslationWorld
@@ -64,6 +65,11 @@ def folder(
         translation.train_args(save_dir=place / "translator"),
     ):
         shell.run("fairseq-train", *arguments, "--max-epoch", 1)
+    labels = make_labels_world(tmp_path_factory.mktemp("labels"), shell)
+    shell.run("fairseq-train", *labels.train_args(save_dir=place / "labels"), "--max-epoch", 1)
+    for name in ("test.text", "test.labels"):
+        shutil.copy(labels.place / name, place / name)
+    (place / "labelled.tsv").write_text("how much salt ?\tfood\n", encoding="utf-8")
     for name in ("valid", "test"):
         source, target = translation.source(name), world.text(name)
         (place / f"{name}.en").write_text("\n".join(source) + "\n", encoding="utf-8")

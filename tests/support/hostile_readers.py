@@ -33,6 +33,7 @@ from fairseq_llrnn.features.readers.unimorph import read_unimorph
 from fairseq_llrnn.features.readers.values import read_values
 from fairseq_llrnn.features.readers.weights import read_weights
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.files.labelled_lines import read_labelled
 from fairseq_llrnn.nbest import open_nbest
 from fairseq_llrnn.ngrams.arpa import read_arpa, write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate
@@ -80,6 +81,8 @@ LEXICON = "le\tle\tDET\tGender=Masc|Number=Sing\t12\nchat\tchat\tNOUN\tGender=Ma
 UNIMORPH = "chat\tchats\tN;PL\n\nvoir\tvoit\tV;IND;PRS;{3/LGSPEC1};SG;NOM(1;SG)\tvoi|t\nvoir\tvu\tV;V.PTCP;PST;IN+ABL\n"
 SEGMENTS = "# Output from Morfessor\nchats\tchat s\nver te\n12 vert + e\nles\n"
 VALUES = "chat\tValence:Pleasant\t0.75\nmer\tValence:Pleasant\t0.5\nmer\tSize:Log\t-3e2\n"
+LABELLED = "__label__a __label__b le chat\nvoit __label__c\n__label__a\n"
+COLUMNS = "le chat\ta\tb\nvoit\tc\n\ta\n"
 WEIGHTS = "le\t3\nchat\t1.5\nmer\t0\n"
 PATTERNS = "[patterns]\nnumber = '\\d+([.,]\\d+)*'\nplural = '\\w+s'\n"
 EVIDENCE_MAP = "1,000\t1 000\nkph\tkilomètres heure\n"
@@ -227,6 +230,7 @@ def readers() -> list[Reader]:
         text("UniMorph", "unimorph", lambda path: read_unimorph(path, lowercase=True), UNIMORPH),
         text("values", "values.tsv", lambda path: read_values(path, lowercase=True), VALUES),
         text("segmentations", "segments", lambda path: read_segmentations(path, lowercase=True), SEGMENTS),
+        text("texts with labels", "train.tsv", lambda path: list(read_labelled(path)), LABELLED, COLUMNS),
         text("weights of words", "weights.tsv", lambda path: read_weights(path, index, len(index)), WEIGHTS),
         text("patterns", "patterns.toml", _patterns, PATTERNS),
         text("evidence map", "map.tsv", read_evidence_map, EVIDENCE_MAP),

@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from fairseq_llrnn.cli.prior import background as prior_background
@@ -118,6 +119,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--softmax", action="store_true",
         help="the special case: every word its own and only feature, uniform background (a plain softmax, to compare)",
     )  # fmt: skip
+    features.add_argument(
+        "--labels", action="store_true",
+        help="the dictionary's words are labels of texts, for --task llrnn_classification: each has an identity "
+        "(unless --top-words says otherwise), and neither the end of a sentence nor <unk> has any mass",
+    )  # fmt: skip
     background = parser.add_argument_group("background")
     background.add_argument(
         "--background", metavar="EXPRESSION",
@@ -153,13 +159,18 @@ def _top_words(text: str) -> TopWords:
         raise argparse.ArgumentTypeError(f"expected a number of words, `all` or `auto`, found {text!r}") from None
 
 
+def _default_top_words(args: argparse.Namespace) -> TopWords:
+    return "all" if args.labels else PriorOptions.top_words
+
+
 def _identity_floor(args: argparse.Namespace) -> int:
     if args.identity_floor is None:
         return IDENTITY_FLOOR
-    if AUTO not in (AUTO if args.top_words is None else args.top_words, args.input_top_words):
+    top_words = _default_top_words(args) if args.top_words is None else args.top_words
+    if AUTO not in (top_words, args.input_top_words):
         raise OptionError(
             f"--identity-floor {args.identity_floor}: expected --top-words auto, to which it belongs, found "
-            f"--top-words {args.top_words}; leave one of them out"
+            f"--top-words {top_words}; leave one of them out"
         )
     return int(args.identity_floor)
 
@@ -189,7 +200,7 @@ def options(args: argparse.Namespace) -> PriorOptions:
     opened = prior_open.open_options(args)
     if args.softmax:
         _refuse_beside_softmax(args)
-        return PriorOptions.softmax()
+        return replace(PriorOptions.softmax(), labels=args.labels)
     if args.pseudo_count is not None and args.smoothing != "additive":
         raise OptionError(
             "--pseudo-count: only additive smoothing adds something; say --smoothing additive, or leave it out"
@@ -213,7 +224,7 @@ def options(args: argparse.Namespace) -> PriorOptions:
         lower=args.lower,
         pieces=args.pieces,
         guess=args.guess or PriorOptions.guess,
-        top_words=PriorOptions.top_words if args.top_words is None else args.top_words,
+        top_words=_default_top_words(args) if args.top_words is None else args.top_words,
         identity_floor=_identity_floor(args),
         features=args.features,
         input_features=args.input_features,
@@ -224,6 +235,7 @@ def options(args: argparse.Namespace) -> PriorOptions:
         translations=prior_source.translation_options(args, words),
         evidence=evidence,
         open_vocabulary=opened,
+        labels=args.labels,
         workers=args.workers,
     )
 

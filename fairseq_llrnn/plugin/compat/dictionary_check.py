@@ -16,13 +16,13 @@ from typing import Any
 from fairseq.data import Dictionary
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
-from fairseq.tasks.translation import TranslationTask
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.plugin.compat.loading import Loaded, data_folder, dictionaries_of, read_if_there
+from fairseq_llrnn.plugin.compat.two_dictionaries import TWO_DICTIONARIES
 
 
 def refuse_other_words(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
@@ -82,7 +82,7 @@ def _dictionaries(task: FairseqTask) -> list[Dictionary]:
     """Of a task, in the order of dictionaries_of."""
     if isinstance(task, LanguageModelingTask):
         return [] if task.dictionary is None else [task.dictionary]
-    return [task.source_dictionary, task.target_dictionary] if isinstance(task, TranslationTask) else []
+    return [task.source_dictionary, task.target_dictionary] if isinstance(task, TWO_DICTIONARIES) else []
 
 
 def _compare(path: str, file: str, expected: Sequence[str]) -> None:

@@ -22,7 +22,6 @@ from fairseq.file_io import PathManager
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
-from fairseq.tasks.translation import TranslationTask
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
@@ -42,6 +41,7 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
     source_fingerprint_in,
 )
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
+from fairseq_llrnn.plugin.compat.two_dictionaries import TWO_DICTIONARIES
 from fairseq_llrnn.prior.prior import JSON_FILE
 
 
@@ -89,7 +89,7 @@ def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
         return ()
     if issubclass(kind, LanguageModelingTask):
         return ("dict.txt",)
-    if not issubclass(kind, TranslationTask):
+    if not issubclass(kind, TWO_DICTIONARIES):
         return ()
     languages: Any = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
     if None in languages:

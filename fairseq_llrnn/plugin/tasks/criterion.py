@@ -87,8 +87,8 @@ class LogLinearCriterion(FairseqCriterion):
         prior = getattr(task, "prior", None)
         if not isinstance(prior, Prior):
             raise OptionError(
-                "--criterion log_linear: expected a task that loads a prior: --task llrnn_language_modeling or "
-                "llrnn_translation"
+                "--criterion log_linear: expected a task that loads a prior: --task llrnn_language_modeling, "
+                "llrnn_translation or llrnn_classification"
             )
         if not (math.isfinite(adaptor_penalty) and adaptor_penalty >= 0):
             raise OptionError(f"--adaptor-penalty {adaptor_penalty}: expected a finite number of at least 0")

@@ -1,23 +1,76 @@
-"""The prior of the source's words, by which an encoder reads them (head/source_embedding.py)."""
+"""What our tasks know of a source: the prior of its words, by which an encoder reads them, and its unknown words.
+
+The prior is that of --source-prior (head/source_embedding.py).
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
 
-from fairseq.tasks.translation import TranslationTask
+from fairseq.data import Dictionary
 
+from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.head.source_embedding import OPTION, unused_parts
-from fairseq_llrnn.plugin.compat.loading import data_folder
+from fairseq_llrnn.plugin.compat.loading import data_folder, source_prior_of_model
+from fairseq_llrnn.plugin.compat.open_dictionary import OpenDictionary
+from fairseq_llrnn.plugin.compat.two_dictionaries import TwoDictionaries
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.prior.directory import check_symbols
 from fairseq_llrnn.prior.manifest import REBUILD
+from fairseq_llrnn.prior.parts import CopiedWordsPart
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)
 
 
-def load_source_prior(folder: str, task: TranslationTask) -> Prior:
+class SourceSide(TwoDictionaries):
+    """A task with a source that an encoder reads by features, by characters, or from a table."""
+
+    cfg: Any
+    prior: Prior
+    src_dict: Dictionary
+    source_prior: Prior | None = None  # by which the encoder of the next model that is built reads
+
+    def keep_unknown_source_words(self) -> None:
+        """From here on typed and raw text keep the strings of source words that the dictionary lacks.
+
+        With evidence they do, as far as they are evidence; those of words that the target spells are characters.
+        """
+        if self.prior.find(EvidencePart) is None and self.prior.find(CopiedWordsPart) is None:
+            dictionary: Dictionary = self.source_dictionary
+            self.src_dict = OpenDictionary(dictionary, self.source_words, self.source_words.index)
+
+    @cached_property
+    def source_words(self) -> OpenWords:
+        """The source's words and, where its dictionary is an open one, the strings that it lacks, as met so far."""
+        if self.prior.find(EvidencePart) is not None:
+            return self.prior.session.source  # which of them have an id, the evidence says
+        return OpenWords(self.source_dictionary.symbols)
+
+    def take_source_prior(self, path: str, state: Mapping[str, Any]) -> None:
+        """Before a checkpoint's model is built: its encoder reads by the source prior of its training.
+
+        One that the command names is taken as it is: weights refuse another one. Models of an ensemble may differ.
+
+        Args:
+            path, state: the checkpoint.
+
+        Raises:
+            OptionError: it is nowhere. PriorError: damaged, or made for another dictionary.
+        """
+        if self.cfg.source_prior is not None:
+            return
+        folder = source_prior_of_model(path, state, self.cfg.data)
+        if self.source_prior is None or self.source_prior.folder != folder:
+            self.source_prior = None if folder is None else load_source_prior(folder, self)
+
+
+def load_source_prior(folder: str, task: SourceSide) -> Prior:
     """Read it, and say what of it is not used.
 
     Raises:

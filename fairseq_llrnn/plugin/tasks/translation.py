@@ -3,14 +3,12 @@
 import logging
 import os
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
-from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -21,12 +19,10 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.table import MAX_SLOTS
-from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
-from fairseq_llrnn.plugin.compat.loading import data_folder, source_prior_of_model
+from fairseq_llrnn.plugin.compat.loading import data_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import (
-    OpenDictionary,
     known_words,
     open_source,
     open_target,
@@ -50,12 +46,10 @@ from fairseq_llrnn.plugin.tasks.base import (
     named_experts,
     named_split,
 )
-from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
-from fairseq_llrnn.prior.parts import CopiedWordsPart
+from fairseq_llrnn.plugin.tasks.source_prior import SourceSide, load_source_prior
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
-from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)
 
@@ -95,12 +89,11 @@ class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
 
 
 @register_task("llrnn_translation", dataclass=LLRNNTranslationConfig)
-class LLRNNTranslationTask(PriorTask, TranslationTask):
+class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
     """Translation into words that have features and a background."""
 
     warned = False  # that some targets are empty
     warned_of: set[tuple[str, int]]  # data sets, and which part of them
-    source_prior: Prior | None = None  # by which the encoder of the next model that is built reads
     lexical_warmup: int | None = None  # updates, of the model that was built; None: one that knows nothing of it
 
     @classmethod
@@ -205,41 +198,8 @@ class LLRNNTranslationTask(PriorTask, TranslationTask):
             )
         self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", None)
         if getattr(cfg, "source_characters", NONE) == CNN:
-            self._keep_unknown_source_words()
+            self.keep_unknown_source_words()
         return model
-
-    def _keep_unknown_source_words(self) -> None:
-        """From here on typed and raw text keep the strings of source words that the dictionary lacks.
-
-        With evidence they do, as far as they are evidence; those of words that the target spells are characters.
-        """
-        if self.prior.find(EvidencePart) is None and self.prior.find(CopiedWordsPart) is None:
-            dictionary: Dictionary = self.source_dictionary
-            self.src_dict = OpenDictionary(dictionary, self.source_words, self.source_words.index)
-
-    @cached_property
-    def source_words(self) -> OpenWords:
-        """The source's words and, where its dictionary is an open one, the strings that it lacks, as met so far."""
-        if self.prior.find(EvidencePart) is not None:
-            return self.prior.session.source  # which of them have an id, the evidence says
-        return OpenWords(self.source_dictionary.symbols)
-
-    def take_source_prior(self, path: str, state: Mapping[str, Any]) -> None:
-        """Before a checkpoint's model is built: its encoder reads by the source prior of its training.
-
-        One that the command names is taken as it is: weights refuse another one. Models of an ensemble may differ.
-
-        Args:
-            path, state: the checkpoint.
-
-        Raises:
-            OptionError: it is nowhere. PriorError: damaged, or made for another dictionary.
-        """
-        if self.cfg.source_prior is not None:
-            return
-        folder = source_prior_of_model(path, state, self.cfg.data)
-        if self.source_prior is None or self.source_prior.folder != folder:
-            self.source_prior = None if folder is None else load_source_prior(folder, self)
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As every task's of ours; raises OptionError for one that would take slots for words."""

@@ -1,0 +1,162 @@
+"""`llrnn classify`: the labels of texts, by a trained classifier; and its training files, from one with both."""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.model_options import add_places
+from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.with_fairseq import need_fairseq
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.evaluation.label_hits import LabelHits
+from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.labelled_lines import read_labelled
+from fairseq_llrnn.files.text_lines import iter_lines
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.plugin.scoring.labels import Answer
+
+NAME = "classify"
+HELP = "name the labels of texts"
+EXAMPLES = (
+    "llrnn classify --path labels/checkpoint_best.pt -k 5 < test.text",
+    "llrnn classify --path labels/checkpoint_best.pt --labels test.labels --json < test.text > answers.jsonl",
+    "llrnn classify --prepare labelled.tsv --out train",
+)
+PREPARED = ("text", "labels")  # the ends of the files that --prepare writes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{HELP}: a text a line comes on stdin, words between blanks; a line of `label<TAB>probability<TAB>label …` "
+        "goes out, the best one first"
+    )
+    model = parser.add_argument_group("the model")
+    model.add_argument("--path", metavar="FILE", help="checkpoint of --task llrnn_classification")
+    add_places(model)
+    model.add_argument("--max-tokens", type=int, default=4096, metavar="N", help="words in a batch (default: 4096)")
+    results = parser.add_argument_group("results")
+    results.add_argument("-k", type=int, default=1, metavar="K", help="labels of each text (default: 1)")
+    results.add_argument("--json", action="store_true", help="print one JSON object a line")
+    results.add_argument(
+        "--labels", metavar="FILE",
+        help="the right labels, those of a text in a line with blanks between them: P@1, P@5 and R@5 in percent, on "
+        "stderr; with --json, they are the last line instead",
+    )  # fmt: skip
+    prepare = parser.add_argument_group("training files")
+    prepare.add_argument(
+        "--prepare", metavar="FILE",
+        help="read lines `__label__A __label__B text`, or `text<TAB>A<TAB>B`, and write what fairseq-preprocess reads",
+    )  # fmt: skip
+    prepare.add_argument("--out", metavar="PREFIX", help="of --prepare: PREFIX.text and PREFIX.labels are written")
+
+
+def run(args: argparse.Namespace) -> int:
+    _check(args)
+    if args.prepare is not None:
+        return _prepare(args.prepare, args.out)
+    need_fairseq()
+    from fairseq_llrnn.plugin.compat.loading import Places
+    from fairseq_llrnn.plugin.scoring.labels import load_label_predictor
+
+    places = Places(args.data, args.prior, args.expert, source_prior=args.source_prior)
+    predictor = load_label_predictor(args.path, args.max_tokens, places)
+    # to know what is right, more are looked at than are shown
+    answers = predictor.answers(stdin_lines(), args.k if args.labels is None else max(5, args.k))
+    if args.labels is None:
+        _print(answers, args)
+        return 0
+    hits, known = LabelHits(), predictor.known_labels
+    _print(_counted(answers, args.labels, known, hits), args)
+    if args.json:
+        print(json.dumps(hits.facts()))
+    else:
+        note(
+            f"{many(hits.texts, 'text')}: P@1 {hits.p_at_1:.2f} %, P@5 {hits.p_at_5:.2f} %, R@5 {hits.r_at_5:.2f} %; "
+            f"{hits.unseen:,} of {many(hits.labels, 'right label')} are unknown to the model"
+        )
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise OptionError for options that are out of range or do not go together."""
+    if (args.prepare is None) == (args.path is None):
+        found = "neither" if args.path is None else "both"
+        raise OptionError(f"expected --path with a checkpoint, or --prepare with a file, found {found}; give one")
+    if (args.prepare is None) != (args.out is None):
+        there, missing = ("--out", "--prepare") if args.prepare is None else ("--prepare", "--out")
+        raise OptionError(f"{there}: it needs {missing}, found none; add it")
+    for name in ("k", "max_tokens"):
+        if getattr(args, name) < 1:
+            option = "-k" if name == "k" else "--max-tokens"
+            raise OptionError(f"{option} {getattr(args, name)}: expected a number of at least 1")
+
+
+def _prepare(source: str, prefix: str) -> int:
+    places = [f"{prefix}.{end}" for end in PREPARED]
+    for place in places:
+        check_place(place, f"--out {prefix}")
+    texts, labels = 0, 0
+    try:
+        with ExitStack() as files:
+            of_texts, of_labels = (files.enter_context(whole_file(Path(place))) for place in places)
+            for line in read_labelled(source):
+                of_texts.write(line.text + "\n")
+                of_labels.write(" ".join(line.labels) + "\n")
+                texts, labels = texts + 1, labels + len(line.labels)
+            if not texts:
+                raise DataError(f"{source}: expected texts with labels, found an empty file; give another one")
+    except OSError as error:
+        raise DataError(
+            f"{prefix}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
+        ) from error
+    print(f"{many(texts, 'text')} with {many(labels, 'label')} written to {' and '.join(places)}")
+    return 0
+
+
+def _counted(
+    answers: "Iterable[Answer]", path: str, known: frozenset[str], hits: LabelHits
+) -> "Iterator[Answer]":
+    """The answers, compared with the right labels on the way."""
+    gold = iter_lines(path)
+    number = 0
+    for number, answer in enumerate(answers, 1):
+        line = next(gold, None)
+        if line is None:
+            raise DataError(f"{path}: expected a line of labels for each text, found {number - 1:,} lines, more texts")
+        labels = set(line[1].split())
+        if not labels:
+            raise DataError(f"{path}, line {number}: expected labels, found none; leave out the text, too, or label it")
+        hits.add([label for label, _ in answer.labels], labels & known, len(labels - known))
+        yield answer
+    if next(gold, None) is not None:
+        raise DataError(f"{path}: expected a line of labels for each text, found {number:,} texts, more lines")
+
+
+def _print(answers: "Iterable[Answer]", args: argparse.Namespace) -> None:
+    texts, empty, unknown, words, too_long = 0, 0, 0, 0, 0
+    for answer in answers:
+        texts += 1
+        empty, words, unknown = empty + (not answer.words), words + len(answer.words), unknown + answer.unknown
+        too_long += answer.too_long_for is not None
+        best = answer.labels[: args.k]
+        if args.json:
+            facts = {"labels": best, "words": len(answer.words), "unknown_words": answer.unknown}
+            if answer.too_long_for is not None:
+                facts["problem"] = f"more than {answer.too_long_for} words"
+            print(json.dumps(facts, ensure_ascii=False))
+        else:
+            print("\t".join(f"{label}\t{p:.6g}" for label, p in best))
+    if not texts:
+        raise OptionError("expected texts, found none on stdin; give one a line")
+    if too_long:
+        note(f"{many(too_long, 'text')} without an answer: longer than --max-source-positions of the training allows")
+    if empty:
+        note(f"{many(empty, 'text')} without words: the model's answer says how frequent labels are")
+    if unknown:
+        note(f"{unknown:,} of {many(words, 'word')} are unknown to the model")

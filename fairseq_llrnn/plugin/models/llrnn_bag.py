@@ -1,0 +1,48 @@
+"""llrnn_bag: a classifier that reads a text as a bag of words, as fastText does, with a log-linear head on top."""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass, field
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import register_model
+from fairseq.tasks import FairseqTask
+
+from fairseq_llrnn.networks.text_vectors import BagOfWords
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.plugin.models.character_options import CNN, NONE
+from fairseq_llrnn.plugin.models.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
+from fairseq_llrnn.plugin.models.options import prior_of
+from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
+from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+
+
+@dataclass
+class LLRNNBagConfig(FairseqDataclass):
+    """Options of llrnn_bag."""
+
+    encoder_embed_dim: int = field(default=100, metadata={"help": "width of the words' vectors, and of a text's"})
+    dropout: float = field(default=0.0, metadata={"help": "dropout on a text's vector"})
+    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
+        default=NONE, metadata=SOURCE_CHARACTERS
+    )
+
+
+@register_model("llrnn_bag", dataclass=LLRNNBagConfig)
+class LLRNNBag(LabelModel):
+    """The mean of the vectors of a text's words -> log-linear head over its labels."""
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        enter_command()
+        super().add_args(parser)
+
+    @classmethod
+    def build_model(cls, args: Namespace | LLRNNBagConfig, task: FairseqTask) -> "LLRNNBag":
+        """Build from the options and the task's prior. Raises OptionError: another task, or a wrong number."""
+        prior = prior_of(task, "llrnn_bag", "llrnn_classification")
+        check_sizes(args, "encoder_embed_dim")
+        check_dropouts(args, "dropout")
+        words, size = task.source_dictionary, args.encoder_embed_dim
+        bag = BagOfWords(len(words), words.pad(), size, args.dropout, source_embedding(args, task, size))
+        encoder = TextEncoder(words, bag, task.max_positions())
+        return cls(encoder, LabelDecoder(task.target_dictionary, label_head(prior, size)))

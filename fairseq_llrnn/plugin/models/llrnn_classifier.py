@@ -1,0 +1,72 @@
+"""llrnn_classifier: a recurrent network reads a text, its states are pooled, and a log-linear head names labels."""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass, field
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import register_model
+from fairseq.tasks import FairseqTask
+
+from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.encoder import RecurrentEncoder
+from fairseq_llrnn.networks.text_vectors import POOLINGS, PooledStates
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.plugin.models.character_options import CNN, NONE
+from fairseq_llrnn.plugin.models.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
+from fairseq_llrnn.plugin.models.options import prior_of
+from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
+from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+
+CONSTANT = sorted(name for name, cell in CELLS.items() if cell.constant is None)
+
+
+@dataclass
+class LLRNNClassifierConfig(FairseqDataclass):
+    """Options of llrnn_classifier."""
+
+    cell: ChoiceEnum(CONSTANT) = field(  # type: ignore[valid-type]
+        default="lstm", metadata={"help": "kind of recurrent cell; rnn: Elman's"}
+    )
+    encoder_embed_dim: int = field(default=256, metadata={"help": "width of the words' vectors"})
+    encoder_hidden_size: int = field(default=256, metadata={"help": "width of the layers, per direction"})
+    encoder_layers: int = field(default=1, metadata={"help": "number of layers, each in both directions"})
+    pooling: ChoiceEnum(POOLINGS) = field(  # type: ignore[valid-type]
+        default="max", metadata={"help": "how the states at a text's words become one vector; last: of each direction"}
+    )
+    dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
+    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
+        default=NONE, metadata=SOURCE_CHARACTERS
+    )
+
+
+@register_model("llrnn_classifier", dataclass=LLRNNClassifierConfig)
+class LLRNNClassifier(LabelModel):
+    """A recurrent network in both directions, pooled -> log-linear head over labels."""
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        enter_command()
+        super().add_args(parser)
+
+    @classmethod
+    def build_model(cls, args: Namespace | LLRNNClassifierConfig, task: FairseqTask) -> "LLRNNClassifier":
+        """Build from the options and the task's prior. Raises OptionError: another task, or a wrong number."""
+        prior = prior_of(task, "llrnn_classifier", "llrnn_classification")
+        check_sizes(args, "encoder_embed_dim", "encoder_hidden_size", "encoder_layers")
+        check_dropouts(args, "dropout")
+        words, p = task.source_dictionary, args.dropout
+        reader = RecurrentEncoder(
+            len(words),
+            words.pad(),
+            args.encoder_embed_dim,
+            args.encoder_hidden_size,
+            args.encoder_layers,
+            args.cell,
+            dropout_in=p,
+            dropout_between=p,
+            dropout_out=p,
+            embedding=source_embedding(args, task, args.encoder_embed_dim),
+        )
+        network = PooledStates(reader, args.pooling)
+        encoder = TextEncoder(words, network, task.max_positions())
+        return cls(encoder, LabelDecoder(task.target_dictionary, label_head(prior, network.output_size)))

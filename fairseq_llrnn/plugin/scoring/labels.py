@@ -1,0 +1,119 @@
+"""The most probable labels of texts, from a checkpoint of a classifier.
+
+    predict = load_label_predictor("labels/checkpoint_best.pt")
+    for answer in predict.answers(["book me a flight to Paris"], k=5):
+        print(answer.labels)                                   # [("book_flight", 0.93), …]
+
+Sizes: B texts of a batch, k labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from fairseq.data import data_utils
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.plugin.compat.loading import (
+    RECORDED,
+    Places,
+    build_model,
+    encode,
+    name_of,
+    read_checkpoint,
+    take_places,
+)
+from fairseq_llrnn.plugin.models.label_decoder import LabelModel
+from fairseq_llrnn.plugin.tasks.classification import LLRNNClassificationTask
+
+TASK = "llrnn_classification"
+TEXTS = 1024  # of a batch, at most
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a classifier says of a text."""
+
+    number: int  # of its line, from 1
+    words: Sequence[str]
+    unknown: int = 0  # words that the dictionary lacks
+    labels: Sequence[tuple[str, float]] = ()  # with their probabilities, the best one first
+    too_long_for: int | None = None  # how many words a text may have, where it has more
+
+
+class LabelPredictor:
+    """Names the labels of texts. Words that its dictionary lacks are <unk>, or read by their characters."""
+
+    def __init__(self, model: LabelModel, task: LLRNNClassificationTask, max_tokens: int = 4096) -> None:
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.model = model.eval().to(self.device)
+        self.task, self.max_tokens = task, max_tokens
+        self.longest = task.max_positions() - 1
+
+    @property
+    def known_labels(self) -> frozenset[str]:
+        """Those that have mass."""
+        prior = self.task.prior
+        return frozenset(label for label, allowed in zip(prior.symbols, prior.allowed, strict=True) if allowed)
+
+    def answers(self, lines: Iterable[str], k: int = 1) -> Iterator[Answer]:
+        """The k best labels of every line, in their order; fewer where there are fewer."""
+        for batch in self._batches(lines):
+            if batch[0].too_long_for is not None:
+                yield from batch
+            else:
+                yield from self._answers(batch, k)
+
+    def _batches(self, lines: Iterable[str]) -> Iterator[list[Answer]]:
+        """Numbers and words of lines that are read together; one that is too long is alone."""
+        batch = list[Answer]()
+        for number, line in enumerate(lines, start=1):
+            answer = Answer(number, line.split())
+            if len(answer.words) > self.longest:
+                if batch:
+                    yield batch
+                batch = []
+                yield [replace(answer, too_long_for=self.longest)]
+                continue
+            width = max(len(other.words) + 1 for other in (answer, *batch))
+            if batch and (len(batch) == TEXTS or width * (len(batch) + 1) > self.max_tokens):
+                yield batch
+                batch = []
+            batch.append(answer)
+        if batch:
+            yield batch
+
+    @torch.inference_mode()
+    def _answers(self, batch: Sequence[Answer], k: int) -> list[Answer]:
+        dictionary, symbols = self.task.source_dictionary, self.task.target_dictionary.symbols
+        rows = [encode(dictionary, answer.words) for answer in batch]
+        tokens = data_utils.collate_tokens(rows, dictionary.pad()).to(self.device)
+        values, labels = self.model.best_labels(tokens, None, k)
+        found = []
+        for answer, row, log_p, best in zip(batch, rows, values.tolist(), labels.tolist(), strict=True):
+            named = [(symbols[i], math.exp(p)) for p, i in zip(log_p, best, strict=True) if p > -math.inf]
+            found.append(replace(answer, unknown=int((row == dictionary.unk()).sum()), labels=named))
+        return found
+
+
+def load_label_predictor(path: str, max_tokens: int = 4096, places: Places = RECORDED) -> LabelPredictor:
+    """From a checkpoint.
+
+    Raises:
+        DataError: no such file; a checkpoint that is damaged, holds code, or is of no classifier. OptionError: its data
+        or prior is not where its training was. PriorError: the prior does not fit.
+    """
+    state = read_checkpoint(path)
+    cfg = state["cfg"]
+    if name_of(cfg, "task") != TASK:
+        raise DataError(
+            f"{path}: expected a classifier, a model of the task {TASK}, found {name_of(cfg, 'model')!r} of task "
+            f"{name_of(cfg, 'task')!r}; give another checkpoint"
+        )
+    take_places(path, cfg.task, places, state)
+    model, task = build_model(path, state, places)
+    assert isinstance(model, LabelModel) and isinstance(task, LLRNNClassificationTask)
+    return LabelPredictor(model, task, max_tokens)

@@ -1,0 +1,223 @@
+"""The task llrnn_classification: texts and their labels, of which a model gives each a probability.
+
+    fairseq-preprocess --source-lang text --target-lang labels --trainpref train --validpref valid --destdir data-bin
+    llrnn prior --labels --dict data-bin/dict.labels.txt --out data-bin/prior
+
+train.text has a text a line, train.labels its labels with blanks between them.
+"""
+
+import logging
+import os
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+
+import numpy as np
+import torch
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary, data_utils
+from fairseq.dataclass import ChoiceEnum
+from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks import FairseqTask, register_task
+from omegaconf import II
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.evaluation.label_hits import LabelHits
+from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
+from fairseq_llrnn.plugin.compat.option_checks import no_such_split
+from fairseq_llrnn.plugin.data.labelled_texts import ALL, ONE, LabelledTexts, Labels
+from fairseq_llrnn.plugin.models.character_options import CNN, NONE
+from fairseq_llrnn.plugin.models.label_decoder import LabelModel
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts
+from fairseq_llrnn.plugin.tasks.source_prior import SourceSide, load_source_prior
+from fairseq_llrnn.prior.labels import LABELS
+
+logger = logging.getLogger(__name__)
+BEST = 5  # labels of each text that validation looks at
+HITS = "hits_"  # begins the names of what a LabelHits counts
+
+
+@dataclass
+class LLRNNClassificationConfig(PriorConfig):
+    """Where texts and labels are, the prior of the labels, and how they are read."""
+
+    data: Optional[str] = field(
+        default=None, metadata={"help": "data folder that fairseq-preprocess made; several with colons, one an epoch"}
+    )
+    source_lang: str = field(
+        default="text", metadata={"help": "what --source-lang of fairseq-preprocess called the texts"}
+    )
+    target_lang: str = field(
+        default="labels", metadata={"help": "what --target-lang of fairseq-preprocess called the labels"}
+    )
+    labels_per_text: ChoiceEnum([ALL, ONE]) = field(  # type: ignore[valid-type]
+        default=ALL,
+        metadata={
+            "help": "of a text with several labels, training sees in each epoch all of them, each as an example of its "
+            "own, or one drawn at random"
+        },
+    )
+    source_prior: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "directory that `llrnn prior` wrote for the dictionary of the texts: the encoder reads words by "
+            "their features (default, where a model is read: that of its training; in training: none, a table with a "
+            "row per word)"
+        },
+    )
+    max_source_positions: int = field(default=1024, metadata={"help": "most words of a text, with </s>"})
+    dataset_impl: Optional[str] = II("dataset.dataset_impl")
+    train_subset: str = II("dataset.train_subset")
+    seed: int = II("common.seed")
+
+
+@register_task("llrnn_classification", dataclass=LLRNNClassificationConfig)
+class LLRNNClassificationTask(SourceSide, PriorTask):
+    """Texts, each with one or several labels, which have features and a background."""
+
+    def __init__(self, cfg: Namespace, src_dict: Dictionary, tgt_dict: Dictionary) -> None:
+        super().__init__(cfg)
+        self.src_dict, self.tgt_dict = src_dict, tgt_dict
+        self.counted = set[str]()  # splits of whose labels was said what training lacks
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        return self.src_dict
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        return self.tgt_dict
+
+    @classmethod
+    def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNClassificationTask":
+        """Raises OptionError for --expert, PriorError for a prior that does not fit, or is none of labels."""
+        files = [f"dict.{side}.txt" for side in (cfg.source_lang, cfg.target_lang)]
+        check_first_folder(cfg.data, files)
+        check_folders(cfg.data, files)
+        folder = utils.split_paths(cfg.data)[0]
+        task = cls(cfg, *(cls.load_dictionary(os.path.join(folder, file)) for file in files))
+        task.prior = load_task_prior(cfg, task.target_dictionary, files[1])
+        if not task.prior.settings.get(LABELS):
+            raise OptionError(
+                f"--prior {task.prior.folder}: expected a prior of labels, found one of words in a text, which gives "
+                f"</s> and <unk> a share; build it with `llrnn prior --labels --dict {os.path.join(folder, files[1])}`"
+            )
+        if named_experts(cfg, kwargs.get("from_checkpoint", False)) is not None:
+            raise OptionError("--expert: not supported by llrnn_classification; leave it out")
+        task.source_prior = None if cfg.source_prior is None else load_source_prior(cfg.source_prior, task)
+        return task
+
+    # ---- data -------------------------------------------------------------------------------------------------------
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """Texts and labels of a split.
+
+        Raises:
+            OptionError: no such split. DataError: other numbers of texts and labels; a text without labels.
+        """
+        training = self.is_training_data(split, combine, self.cfg.train_subset)
+        folders = utils.split_paths(self.cfg.data)
+        folder = folders[(epoch - 1) % len(folders)]
+        pair = f"{self.cfg.source_lang}-{self.cfg.target_lang}"
+        texts, lines = (
+            data_utils.load_indexed_dataset(
+                os.path.join(folder, f"{split}.{pair}.{side}"), dictionary, self.cfg.dataset_impl
+            )
+            for side, dictionary in (
+                (self.cfg.source_lang, self.source_dictionary),
+                (self.cfg.target_lang, self.target_dictionary),
+            )
+        )
+        if texts is None or lines is None:
+            raise OptionError(no_such_split(split, folder))
+        if len(texts) != len(lines):
+            raise DataError(
+                f"the {split} data: expected a line of labels for each text, found {len(texts):,} texts and "
+                f"{len(lines):,} lines of labels; give fairseq-preprocess files with as many lines"
+            )
+        labels = Labels.read([lines[i] for i in range(len(lines))], self.target_dictionary)
+        bare = np.flatnonzero(labels.known + labels.unseen == 0)
+        if len(bare):
+            raise DataError(
+                f"text {bare[0] + 1} of the {split} data: expected at least one label, found an empty line "
+                f"({len(bare):,} such texts in all); leave such texts out"
+            )
+        self._say_what_lacks(split, labels, training)
+        # of what nothing can be learnt, training sees nothing; elsewhere it is a wrong answer
+        kept = np.flatnonzero(labels.known > 0) if training else np.arange(len(texts))
+        if len(kept) == 0:
+            raise DataError(
+                f"the {split} data: expected labels, found none that the dictionary has; preprocess it with the "
+                "dictionary of the training labels"
+            )
+        seed = self.cfg.seed if training and self.cfg.labels_per_text == ONE else None
+        self.datasets[split] = LabelledTexts(
+            texts, np.asarray(texts.sizes), labels, self.source_dictionary, self.target_dictionary.eos(), kept, seed
+        )
+
+    def _say_what_lacks(self, split: str, labels: Labels, training: bool) -> None:
+        """Once of each split: how many labels its texts have that the dictionary lacks."""
+        unseen, lost = int(labels.unseen.sum()), int(((labels.known == 0) & (labels.unseen > 0)).sum())
+        if not unseen or split in self.counted:
+            return
+        self.counted.add(split)
+        total = unseen + len(labels.ids)
+        what = "are left out" if training else "count as wrong answers, and nothing in the loss"
+        logger.warning(
+            f"the {split} data: {unseen:,} of {total:,} labels are not in the dictionary of labels; {lost:,} of "
+            f"{len(labels):,} texts have no other: they {what}"
+        )
+
+    def max_positions(self) -> int:
+        return int(self.cfg.max_source_positions)
+
+    # ---- model and criterion -----------------------------------------------------------------------------------------
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """As every task's of ours; raises OptionError for a model that is no classifier."""
+        model = super().build_model(cfg, from_checkpoint)
+        if not isinstance(model, LabelModel):
+            raise OptionError(
+                f"{type(model).__name__}: expected a classifier, as --task llrnn_classification needs, found another "
+                "kind; use --arch llrnn_bag or llrnn_classifier"
+            )
+        if getattr(cfg, "source_characters", NONE) == CNN:
+            self.keep_unknown_source_words()
+        return model
+
+    def build_generator(
+        self, models: list[BaseFairseqModel], args: Any, *more: Any, **options: Any
+    ) -> SequenceGenerator:
+        """Raises OptionError: a classifier writes nothing."""
+        raise OptionError("--task llrnn_classification: a classifier writes no text; use `llrnn classify --path FILE`")
+
+    def valid_step(
+        self, sample: dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion
+    ) -> tuple[Tensor, int, dict[str, Any]]:
+        """As fairseq's, and how many of the best labels are right."""
+        loss, size, log = super().valid_step(sample, model, criterion)
+        net_input = sample["net_input"]
+        with torch.no_grad():
+            _, best = model.best_labels(net_input["src_tokens"], net_input["src_lengths"], BEST)
+        hits = LabelHits()
+        for row, gold, unseen in zip(
+            best.tolist(), sample["gold"], sample["gold_unseen"].tolist(), strict=True
+        ):
+            hits.add(row, set(gold.tolist()), unseen)
+        return loss, size, log | {f"{HITS}{name}": value for name, value in vars(hits).items()}
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: FairseqCriterion) -> None:
+        """As fairseq's, and p_at_1, p_at_5 and r_at_5 in percent."""
+        FairseqTask.reduce_metrics(self, logging_outputs, criterion)
+        total = LabelHits()
+        for log in logging_outputs:
+            for name in vars(total):
+                setattr(total, name, getattr(total, name) + int(log.get(f"{HITS}{name}", 0)))
+        if total.texts:
+            metrics.log_scalar("p_at_1", total.p_at_1, total.texts, round=2)
+            metrics.log_scalar("p_at_5", total.p_at_5, total.texts, round=2)
+            metrics.log_scalar("r_at_5", total.r_at_5, total.labels, round=2)

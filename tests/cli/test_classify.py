@@ -1,0 +1,41 @@
+"""`llrnn classify` without a model: --prepare, and options that do not go together. With one: tests/plugin."""
+
+from pathlib import Path
+
+import pytest
+from small_corpus import Llrnn
+
+
+def test_prepare(llrnn: Llrnn, tmp_path: Path) -> None:
+    source = tmp_path / "train.txt"
+    source.write_text("__label__a __label__b how  much\nsalt ?\tc\n", encoding="utf-8")
+    done = llrnn("classify", "--prepare", source, "--out", tmp_path / "train")
+    assert (done.code, done.err) == (0, "") and "2 texts with 3 labels" in done.out
+    assert (tmp_path / "train.text").read_text(encoding="utf-8") == "how much\nsalt ?\n"
+    assert (tmp_path / "train.labels").read_text(encoding="utf-8") == "a b\nc\n"
+
+
+def test_nothing_is_written_where_a_label_has_blanks(llrnn: Llrnn, tmp_path: Path) -> None:
+    source = tmp_path / "train.tsv"
+    source.write_text("salt ?\tc\nsalt\tNew York\n", encoding="utf-8")
+    error = llrnn("classify", "--prepare", source, "--out", tmp_path / "train").error
+    assert "train.tsv, line 2: expected a label without blanks, found 'New York'" in error
+    source.write_text("", encoding="utf-8")
+    assert "found an empty file" in llrnn("classify", "--prepare", source, "--out", tmp_path / "train").error
+    assert [path.name for path in tmp_path.iterdir()] == ["train.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "found neither"),
+        (("--path", "a", "--prepare", "b", "--out", "c"), "found both"),
+        (("--prepare", "b"), "--prepare: it needs --out"),
+        (("--path", "b", "--out", "c"), "--out: it needs --prepare"),
+        (("--path", "b", "-k", 0), "-k 0: expected a number of at least 1"),
+        (("--path", "b", "--max-tokens", 0), "--max-tokens 0"),
+        (("--prepare", "b", "--out", "none/c"), "no such folder"),
+    ],
+)
+def test_options(llrnn: Llrnn, options: tuple[object, ...], words: str) -> None:
+    assert words in llrnn("classify", *options).error

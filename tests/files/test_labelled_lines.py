@@ -1,0 +1,44 @@
+"""Texts with labels in one file, as fastText has them and in columns."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.labelled_lines import read_labelled
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_both_kinds_of_lines(tmp_path: Path) -> None:
+    lines = "__label__a __label__b how  much salt\nhow much __label__b\nsalt ?\tx\ty\n\tx\n__label__a\n"
+    path = write(tmp_path / "a", lines)
+    found = list(read_labelled(path))
+    assert [tuple(line) for line in found] == [
+        ("how much salt", ("a", "b")), ("how much", ("b",)), ("salt ?", ("x", "y")), ("", ("x",)), ("", ("a",)),
+    ]  # fmt: skip
+    with gzip.open(tmp_path / "b.gz", "wt", encoding="utf-8") as file:
+        file.write(path.read_text(encoding="utf-8"))
+    assert list(read_labelled(tmp_path / "b.gz")) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("how much salt", "found no label in 'how much salt'"),
+        ("", "found no label"),
+        ("salt\t", "found no label"),
+        ("salt\tNew York", "expected a label without blanks, found 'New York'; write _"),
+        ("salt\tfood\tNew York ", "a label without blanks"),
+        ("salt\t ", "a label without blanks"),
+        ("__label__ salt", "a label without blanks, found ''"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, line: str, words: str) -> None:
+    with pytest.raises(DataError) as error:
+        list(read_labelled(write(tmp_path / "a", f"salt\tfood\n{line}\n")))
+    assert words in str(error.value) and "line 2" in str(error.value)
