@@ -1,12 +1,10 @@
-"""`llrnn show`: what a prior knows, as a whole or about single words. Only --neighbours needs a model."""
+"""`llrnn show`: what a prior knows, as a whole or about single words. --neighbours and --tree ask a model."""
 
 import argparse
-import difflib
 import json
 import math
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +12,14 @@ import numpy as np
 
 from fairseq_llrnn.cli.show import background as show_background
 from fairseq_llrnn.cli.show import neighbours as show_neighbours
+from fairseq_llrnn.cli.show import tree as show_tree
+from fairseq_llrnn.cli.show.finding import find, find_word
 from fairseq_llrnn.cli.show.source import source_word, source_word_text
-from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, note, percent, printable, probability
+from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, percent, printable, probability
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.identities import AUTO
 from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.signatures import Signatures
-from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.prior.parts import EvidencePart, GuessesPart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -30,6 +29,7 @@ EXAMPLES = (
     "llrnn show data-bin/prior",
     "llrnn show data-bin/prior le la --json",
     "llrnn show --neighbours le --path checkpoints/checkpoint_best.pt",
+    "llrnn show --tree checkpoints/checkpoint_best.pt --picture tree.png",
 )
 
 LARGEST_SHOWN = 8
@@ -45,20 +45,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a word of the source language: its translations, best first (the prior needs --lexical-translation), and "
         "what it is evidence of (--evidence)",
     )  # fmt: skip
+    show_tree.add_arguments(parser)
     show_neighbours.add_arguments(parser)
     results = parser.add_argument_group("results")
     results.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
+    if show_tree.is_meant(args):
+        return show_tree.run(args)
     if show_neighbours.is_meant(args):
         return show_neighbours.run(args)
     if args.folder is None:
-        raise OptionError("expected PRIOR, the folder of a prior, or --neighbours WORD with --path FILE, found neither")
+        raise OptionError(
+            "expected PRIOR, the folder of a prior, or --neighbours WORD with --path FILE, or --tree FILE, found none"
+        )
     view = PriorView.of(Prior.load(args.folder))
     if args.words or args.source:
         # all of them before the first is printed: an error must not come after half an answer
-        found = [view.word(view.find(word, args.folder)) for word in args.words]
+        found = [view.word(find_word(view.prior, word, args.folder)) for word in args.words]
         asked = [view.source_word(word, args.folder) for word in args.source]
         result: dict[str, Any] = {"prior": args.folder, "words": found}
         if asked:
@@ -86,15 +91,6 @@ class PriorView:
         mass = np.bincount(prior.output.class_of, weights=weights, minlength=prior.output.num_classes)
         return cls(prior, weights, mass)
 
-    def find(self, word: str, where: str) -> int:
-        """The index of a word, given in any case; where the dictionary holds pieces, the piece's mark may be missing.
-
-        Raises OptionError, with near words, if there is none.
-        """
-        convention = CONVENTIONS.get(str(self.prior.settings.get("pieces")))
-        expected = f"{where}: expected a {'word' if convention is None else 'piece'} of its dictionary"
-        return _find(word, self.prior.symbols, expected, str if convention is None else convention.mark)
-
     def source_word(self, word: str, where: str) -> dict[str, Any]:
         """What is known of a source word; where evidence counts, a word as it is written, known or not.
 
@@ -108,7 +104,7 @@ class PriorView:
             )
         if prior.find(EvidencePart) is not None and word not in prior.source_symbols:
             return source_word(prior, word, None)
-        i = _find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
+        i = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
         return source_word(prior, prior.source_symbols[i], i)
 
     def members(self, signature: int) -> list[dict[str, Any]]:
@@ -181,21 +177,6 @@ class PriorView:
             input_sizes = np.bincount(prior.input.class_of, minlength=prior.input.num_classes)
             summary["input_groups"] = _groups(prior.input, input_sizes)
         return summary
-
-
-def _find(word: str, symbols: Sequence[str], expected: str, mark: Callable[[str], str] = str) -> int:
-    """The index of a word, given in any case and without its `mark`; an error begins with what was `expected`."""
-    index = {symbol: i for i, symbol in enumerate(symbols)}
-    composed = unicodedata.normalize("NFC", word)
-    forms = (word, composed, word.lower(), composed.lower())
-    for form in (*forms, *map(mark, forms)):
-        if form in index:
-            if form != word:
-                note(f"{word!r} is not in the dictionary of this prior; showing {form!r}")
-            return index[form]
-    near = difflib.get_close_matches(composed.lower(), symbols, n=3)
-    advice = f"did you mean {' or '.join(map(repr, near))}?" if near else "nothing in it is spelt nearly so"
-    raise OptionError(f"{expected}, found {word!r}; {advice}")
 
 
 def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, int]]:

@@ -228,11 +228,19 @@ def prior_of_model(path: str, data: str) -> str:
     Raises:
         OptionError: it is nowhere. DataError: as `read_checkpoint`.
     """
-    state = read_checkpoint(path)
+    return prior_of_state(path, read_checkpoint(path), data)
+
+
+def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
+    """As `prior_of_model`, of what `read_checkpoint` has read.
+
+    Args:
+        data: where its data is now; empty: not known.
+    """
     task = state["cfg"].get("task")
     named, recorded = getattr(task, "prior", None), str(getattr(task, "data", None) or data)
     was = prior_folder(named, recorded)
-    found = _find_prior(path, state, named, recorded, data)
+    found = _find_prior(path, state, named, recorded, data or recorded)
     if found.found is None:
         raise OptionError(
             f"--prior: expected the prior that {path} was trained with, found none in {was!r}"
