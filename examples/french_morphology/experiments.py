@@ -95,7 +95,7 @@ class Model:
 
     name: str
     what: str  # in the words of the tables
-    group: str  # sweep, softmax, or ablation
+    group: str  # sweep, softmax, ablation, guess, or tree
     prior: Prior | None  # None: fairseq's own model
     arguments: tuple[str, ...] = PAPER_RECIPE
     seed: int = 1
@@ -252,9 +252,18 @@ def guessed() -> list[Model]:
     ]
 
 
+def trees() -> list[Model]:
+    """The paper's recipe along a learned tree over the signatures; docs/results/output-trees.md has the results."""
+    learned = ("--output-tree", "learned", "--tree-depth", "2")
+    return [
+        Model(f"{mode}-tree", "along a learned tree", "tree", lexical(mode, BEST_M), (*PAPER_RECIPE, *learned))
+        for mode in MODES
+    ]
+
+
 def models() -> list[Model]:
     """Everything, in the order in which it is worth running."""
     by_mode = [*ablations(PAPER), *further(), *ablations(HONEST), *guessed()]
     first = {f"{mode}-m{BEST_M}" for mode in MODES}
     swept = sorted(sweep(), key=lambda model: model.name not in first)
-    return [*swept[: len(first)], *softmaxes(), *by_mode, *swept[len(first) :]]
+    return [*swept[: len(first)], *softmaxes(), *by_mode, *swept[len(first) :], *trees()]

@@ -1,0 +1,174 @@
+"""Networks and output layers of the comparison; every row of the tables is one network and one output.
+
+Sizes: B sentences, T their length, N targets of a batch, V words, H hidden width. All in plain PyTorch: the network
+hands hidden states (N, H) to the output, which answers with log p of the targets. Every word is a signature of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fairseq_llrnn import Prior
+from fairseq_llrnn.backgrounds.base import class_log_sums
+from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
+from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.tree_layer import TreeLayer
+from fairseq_llrnn.output.tree_log_linear import TreeOutput, VisitProbabilities
+from fairseq_llrnn.trees.clustering import clustering_tree
+from fairseq_llrnn.trees.clusters import cluster_tree
+from fairseq_llrnn.trees.huffman import huffman_tree
+from fairseq_llrnn.trees.learner import TreeLearner
+from fairseq_llrnn.trees.random_tree import random_tree
+from fairseq_llrnn.trees.schedule import Schedule
+from fairseq_llrnn.trees.tree import Tree
+
+WIDTH = 200
+CONTEXT = 4  # words that the log-bilinear model sees
+ARITY, DEPTH = 65, 3  # of the trees, as in the thesis
+TIMES = 50  # that a learned tree is changed, in an epoch
+CUTOFFS = (500, 2500, 10000)  # of the adaptive softmax: the fastest of those that `time --cutoffs` tries
+
+
+class Network(nn.Module):
+    """Words so far -> hidden states. Gradients of word vectors are sparse: an update costs the words of its batch."""
+
+    def __init__(self, words: int, kind: str, width: int = WIDTH) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, width, sparse=True)
+        nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
+        self.body: nn.Module
+        if kind == "lbl":
+            self.body = LogBilinearNetwork(width, width, CONTEXT)
+        else:
+            self.body = nn.LSTM(width, width, batch_first=True)
+
+    def forward(self, previous: Tensor) -> Tensor:
+        """The tokens before each position, (B, T) -> (B, T, H)."""
+        hidden = self.body(self.embedding(previous))
+        return hidden[0] if isinstance(hidden, tuple) else hidden
+
+
+class Output(nn.Module):
+    """The contract of an output layer."""
+
+    def log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """log p of the targets: (N, H), (N,) -> (N,)."""
+        raise NotImplementedError
+
+    def updated(self, done: int, updates: int) -> int:
+        """What happens after update number `done` of an epoch of so many: the number of words that have moved."""
+        return 0
+
+
+class Flat(Output):
+    """Every word, over the unigram: the log-linear layer in which each word has a feature of its own."""
+
+    log_mass: Tensor  # (1, S)
+
+    def __init__(self, prior: Prior, width: int) -> None:
+        super().__init__()
+        class_of = torch.from_numpy(prior.output.class_of.copy())
+        self.output = LogLinearOutput(prior.output.features, class_of, width)
+        weights = torch.from_numpy(np.array(prior.log_weights)).unsqueeze(0)
+        self.register_buffer("log_mass", class_log_sums(weights, class_of, self.output.rows.num_rows))
+
+    def log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        return self.output.target_log_prob(hidden, targets, self.log_mass, self.log_mass.new_zeros(len(targets)))
+
+
+class FlatReduced(Flat):
+    """The same with bfloat16 products in training; sums over words stay in float32."""
+
+    def log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        return super().log_probs(hidden.to(torch.bfloat16) if self.training else hidden, targets)
+
+
+class Adaptive(Output):
+    """torch's adaptive softmax (Grave et al. 2017). Words are numbered by frequency, as fairseq's dictionaries do."""
+
+    def __init__(self, words: int, width: int, cutoffs: tuple[int, ...] = CUTOFFS) -> None:
+        super().__init__()
+        inside = [cutoff for cutoff in cutoffs if cutoff < words - 1] or [words // 2]
+        self.layer = nn.AdaptiveLogSoftmaxWithLoss(width, words, inside, div_value=4.0, head_bias=True)
+
+    def log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        found: Tensor = self.layer(hidden, targets).output
+        return found
+
+
+class OverTree(Flat):
+    """A choice among the children of each node on the way to a word."""
+
+    def __init__(self, prior: Prior, width: int, tree: Callable[[np.ndarray], Tree]) -> None:
+        """tree: from the masses of the words (S,)."""
+        super().__init__(prior, width)
+        log_mass = self.log_mass.squeeze(0)
+        self.layer = TreeLayer(tree(log_mass.exp().double().numpy()), width, log_mass)
+
+    def log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        share = self.log_mass.new_zeros(len(targets))
+        return TreeOutput(self.output, self.layer).target_log_prob(
+            hidden, targets, self.log_mass, share, visited=self.visited()
+        )
+
+    def visited(self) -> list[VisitProbabilities] | None:
+        """What collects the probabilities of children; None: nobody asks."""
+        return None
+
+
+class Learned(OverTree):
+    """A tree of depth 3 that is learned beside the layer (Jernite 2018, Algorithms 3.1 and 3.3)."""
+
+    def __init__(self, prior: Prior, width: int, seed: int) -> None:
+        super().__init__(prior, width, lambda masses: TreeLearner.start(len(masses), ARITY, DEPTH, seed))
+        self.learner = TreeLearner(self.layer.tree, ARITY, DEPTH)
+        self.seen: list[VisitProbabilities] = []
+
+    def visited(self) -> list[VisitProbabilities] | None:
+        return self.seen if self.training else None
+
+    def updated(self, done: int, updates: int) -> int:
+        for visit in self.seen:
+            self.learner.observe(visit.labels, visit.nodes, visit.probabilities)
+        self.seen.clear()
+        if not Schedule.spread(TIMES, updates, updates, 1.0).is_due(done):
+            return 0
+        change = self.learner.reassign()
+        self.layer.move(change.tree)
+        return change.moved
+
+
+@dataclass(frozen=True)
+class World:
+    """What outputs are made from."""
+
+    prior: Prior
+    words: int  # V
+    embeddings: Callable[[], Tensor]  # (V, H) of a trained network, for the tree that is clustered
+    seed: int
+
+
+def clustered(world: World) -> Tree:
+    """By the vectors with which a trained network reads the words."""
+    vectors = np.zeros((world.prior.output.features.num_rows, WIDTH), dtype=np.float32)
+    vectors[world.prior.output.class_of] = world.embeddings().numpy()
+    return clustering_tree(vectors, ARITY, DEPTH, world.seed)
+
+
+OUTPUTS: dict[str, Callable[[World], Output]] = {
+    "flat": lambda world: Flat(world.prior, WIDTH),
+    "flat-bf16": lambda world: FlatReduced(world.prior, WIDTH),
+    "adaptive": lambda world: Adaptive(world.words, WIDTH),
+    "clusters": lambda world: OverTree(world.prior, WIDTH, cluster_tree),
+    "huffman": lambda world: OverTree(world.prior, WIDTH, lambda masses: huffman_tree(masses, ARITY)),
+    "clustering": lambda world: OverTree(world.prior, WIDTH, lambda masses: clustered(world)),
+    "random": lambda world: OverTree(
+        world.prior, WIDTH, lambda masses: random_tree(len(masses), ARITY, DEPTH, world.seed)
+    ),
+    "learned": lambda world: Learned(world.prior, WIDTH, world.seed),
+}

@@ -1,0 +1,66 @@
+"""examples/output_trees at toy size: texts, every output layer, times and the table."""
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from example_modules import EXAMPLES, load, run_example
+
+SCRIPT = "output_trees/output_trees.py"
+FOLDER = EXAMPLES / "output_trees"
+models, texts = load(FOLDER, "tree_models", "tree_texts")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `prepare` makes of a few sentences of 150 words."""
+    place = tmp_path_factory.mktemp("novels")
+    rng = random.Random(1)
+    words = [f"w{i}" for i in range(150)]
+    for split, lines in {"train": 160, "valid": 40, "test": 80}.items():
+        text = [[words[min(int(rng.expovariate(0.05)), 149)] for _ in range(rng.randint(3, 12))] for _ in range(lines)]
+        with gzip.open(place / f"{split}.txt.gz", "wt", encoding="utf-8") as stream:
+            stream.writelines(" ".join(line) + "\n" for line in text)
+    run_example(SCRIPT, "prepare", "--novels", place, "--out", place / "out", "--every", 1)
+    return place / "out"
+
+
+def test_rows_are_trained_timed_and_compared(out: Path) -> None:
+    rows = ("flat", "adaptive", "clusters", "huffman", "clustering", "random", "learned")
+    said = run_example(SCRIPT, "train", "--out", out, *rows, "--part", 0.5).out
+    assert said.count("test") == len(rows)
+    assert "lbl-learned-1: finished" in run_example(SCRIPT, "train", "--out", out, "learned").out
+    run_example(SCRIPT, "train", "--out", out, "random", "--network", "lstm", "--rate", 0.02, "--epochs", 2)
+    facts = json.loads((out / "models" / "lstm-random-0.02-1.json").read_text(encoding="utf-8"))
+    assert facts["rate"] == 0.02 and facts["curve"][-1]["epoch"] == 2 and facts["curve"][-1]["valid"] < 150
+    run_example(SCRIPT, "time", "--out", out, *rows, "--batches", 1)
+    lines = [line for line in run_example(SCRIPT, "table", "--out", out).out.splitlines() if line.startswith("| ")]
+    assert [line.split("|")[1].strip() for line in lines] == ["output", *rows]
+    assert all(1 < float(line.split("|")[2]) < 10_000 and float(line.split("|")[4]) > 0 for line in lines[1:])
+    assert (out / "curves.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("row", ["flat", "huffman", "learned"])
+def test_every_model_reads_the_same_batches_and_has_probabilities(out: Path, row: str) -> None:
+    prior = models.Prior.load(out / "prior")
+    text = texts.Text.read(out / "train.txt", prior)
+    batches = text.batches(60, seed=3)
+    assert sorted(i for batch in batches for i in batch) == list(range(160)) and batches == text.batches(60, seed=3)
+    assert max(sum(len(text.sentences[i]) for i in batch) for batch in batches) <= 60
+    words = len(prior.symbols)
+    output = models.OUTPUTS[row](models.World(prior, words, lambda: torch.zeros(words, models.WIDTH), 1)).eval()
+    hidden = torch.randn(1, models.WIDTH).expand(words, -1)
+    with torch.no_grad():
+        assert output.log_probs(hidden, torch.arange(words)).exp().sum().item() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_what_is_refused(out: Path, tmp_path: Path) -> None:
+    wrong = run_example(SCRIPT, "train", "--out", out, "forest", code=1)
+    assert "ROW: expected one of flat, " in wrong.err and "Traceback" not in wrong.err
+    early = run_example(SCRIPT, "train", "--out", out, "clustering", "--seed", 7, code=1)
+    assert "expected a trained model with the adaptive softmax" in early.err and "Traceback" not in early.err
+    missing = run_example(SCRIPT, "prepare", "--novels", tmp_path, "--out", tmp_path / "out", code=1)
+    assert "expected train.txt.gz, valid.txt.gz and test.txt.gz" in missing.err
