@@ -74,7 +74,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         check_of_labels(options)
         words = replace(words, are_labels=True)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
-    background, patterns = with_codes(read_background(options.background), options.language), _patterns(options)
+    code = None if options.language is None else language_code(options.language)
+    background, patterns = with_codes(read_background(options.background), code), _patterns(options)
     evidence = None if options.evidence is None else _rules(options.evidence, patterns)
     if options.background_options.copy_source_words:
         _check_copies(options, background)
@@ -84,7 +85,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         )
     source = _source_symbols(options, path)
     text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
-    gathered = gathered_for(options, words, counts, all_counts, None if text is None else text.words())
+    gathered = gathered_for(code, options, words, counts, all_counts, None if text is None else text.words())
     analyses = read_analyses(options, words, text)
     analyses.update(gathered.analyses)
     completed = complete_analyses(analyses, options, words, counts, all_counts, text)
@@ -92,7 +93,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     morphemes = morphemes_of(options, words, counts, all_counts)
     settings = _settings(options, background)
     for_source = evidence is not None and "patterns" in evidence.kinds
-    sources = _sources(options, background)
+    sources = _sources(options, background, code)
     prior, notes = build_prior(
         words, counts, lexicon, settings, patterns, sources, text, for_source, morphemes.features
     )
@@ -234,8 +235,12 @@ def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> Pi
     return PieceText.read(texts, convention, options.workers) if of_words else None
 
 
-def _sources(options: PriorOptions, background: Expression) -> list[str]:
-    """What the prior was made from: option, file name, and the beginning of the content's SHA-256."""
+def _sources(options: PriorOptions, background: Expression, code: str | None) -> list[str]:
+    """What the prior was made from: option, file name, and the beginning of the content's SHA-256.
+
+    Args:
+        code: of --language.
+    """
     evidence_map = None if options.evidence is None else options.evidence.mapping
     lexicon = options.lexicon
     files: list[tuple[str, str | Path]] = [
@@ -257,8 +262,7 @@ def _sources(options: PriorOptions, background: Expression) -> list[str]:
             continue
         with open(path, "rb") as stream:
             described.append(f"{option} {Path(path).name} {hashlib.file_digest(stream, 'sha256').hexdigest()[:16]}")
-    if options.language is not None:
-        code = language_code(options.language)
+    if code is not None:
         described.append(f"--language {code}, lemmas that {options.lemma_floor} words share")
     return described + ([] if options.apertium is None else [f"--apertium {Path(options.apertium).name}"])
 

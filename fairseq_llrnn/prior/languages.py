@@ -20,8 +20,11 @@ from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.parts.languages import LanguagesPart
 
 
-def with_codes(background: Expression, language: str | None) -> Expression:
+def with_codes(background: Expression, code: str | None) -> Expression:
     """The expression whose atoms `language` say of which language: language:uk.
+
+    Args:
+        code: of --language.
 
     Raises:
         OptionError: no language is told, or it is unknown; nobody knows its frequencies; a package is not installed.
@@ -31,30 +34,34 @@ def with_codes(background: Expression, language: str | None) -> Expression:
         kind, colon, named = atom.text.partition(":")
         if kind != LANGUAGE:
             return atom
-        if not colon and language is None:
+        told_code = language_code(named, f"--background {atom.text}") if colon else code
+        if told_code is None:
             raise OptionError(
                 "--background language: expected --language CODE beside it, found none; add it, or say language:CODE"
             )
-        code = language_code(named, f"--background {atom.text}") if colon else language_code(str(language))
-        frequency_source(code, f"--background {LANGUAGE}:{code}")
-        return Atom(f"{LANGUAGE}:{code}")
+        frequency_source(told_code, f"--background {LANGUAGE}:{told_code}")
+        return Atom(f"{LANGUAGE}:{told_code}")
 
     return with_atoms(background, told)
 
 
 def gathered_for(
-    options: PriorOptions, words: WordList, counts: np.ndarray, others: Iterable[str], whole: Iterable[str] | None
+    code: str | None,
+    options: PriorOptions,
+    words: WordList,
+    counts: np.ndarray,
+    others: Iterable[str],
+    whole: Iterable[str] | None,
 ) -> Gathered:
     """What the packages of --language know; nothing where there is no such option.
 
     Args:
-        counts: (V,). others: words outside the dictionary that need analyses. whole: where the dictionary holds pieces,
-            the words that they are of.
+        code: of --language. counts: (V,). others: words outside the dictionary that need analyses. whole: where the
+            dictionary holds pieces, the words that they are of.
     """
-    if options.language is None:
+    if code is None:
         return Gathered()
-    code, floor = language_code(options.language), options.lemma_floor
-    spelling = Spelling(not options.keep_case, language_of(options.lower))
+    spelling, floor = Spelling(not options.keep_case, language_of(options.lower)), options.lemma_floor
     if whole is not None:
         symbols = list(whole)
         return gather(symbols, np.zeros(len(symbols)), (), code, spelling, floor)
