@@ -14,13 +14,18 @@ from fairseq import utils
 from fairseq_llrnn.errors import DataError
 
 
+def data_folder(data: str) -> str:
+    """The first of the data folders, which holds the dictionaries."""
+    return utils.split_paths(data)[0]
+
+
 def check_first_folder(data: str, dictionaries: Sequence[str]) -> None:
     """Raise DataError unless the first data folder has these files, before fairseq looks for them.
 
     Args:
         data: the folders, with colons between them. dictionaries: the names of their files, as far as they are known.
     """
-    folder = utils.split_paths(data)[0]
+    folder = data_folder(data)
     missing = [name for name in dictionaries if not os.path.isfile(os.path.join(folder, name))]
     if missing or not os.path.isdir(folder):
         found = f"no {missing[0]} in it" if os.path.isdir(folder) else "no such folder"

@@ -21,7 +21,8 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.files.text_lines import place, shown
-from fairseq_llrnn.plugin.compat.loading import Loaded, data_folder, dictionaries_of, read_if_there
+from fairseq_llrnn.plugin.compat.data_folders import data_folder
+from fairseq_llrnn.plugin.compat.loading import Loaded, dictionaries_of, read_if_there
 from fairseq_llrnn.plugin.compat.two_dictionaries import TWO_DICTIONARIES
 
 

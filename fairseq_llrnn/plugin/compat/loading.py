@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.file_io import PathManager
@@ -29,6 +29,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
 from fairseq_llrnn.plugin.compat.checkpoint_errors import in_one_line
+from fairseq_llrnn.plugin.compat.data_folders import data_folder
 from fairseq_llrnn.plugin.compat.moved_folders import (
     Search,
     fingerprint_in,
@@ -36,11 +37,12 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
     is_prior,
     places_of,
     priors_in,
+    save_dir_of,
     say_found,
     search,
-    source_fingerprint_in,
 )
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
+from fairseq_llrnn.plugin.compat.source_priors import take_source_prior
 from fairseq_llrnn.plugin.compat.two_dictionaries import TWO_DICTIONARIES
 from fairseq_llrnn.prior.prior import JSON_FILE
 
@@ -60,11 +62,6 @@ RECORDED = Places()
 # of fairseq's load_model_ensemble_and_task: models, the last one's options, their task
 Loaded = tuple[list[Any], Any, FairseqTask]
 EXPERT_WEIGHTS = "decoder.head.experts.weight"  # in a checkpoint, (E, H)
-
-
-def data_folder(data: str) -> str:
-    """The first of the data folders, which holds the dictionaries."""
-    return utils.split_paths(data)[0]
 
 
 def prior_folder(prior: str | None, data: str) -> str:
@@ -129,11 +126,11 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
     if takes_prior and prior is None:
         was = prior_folder(task.prior, places.data or recorded)
         found = _find_prior(path, state, task.prior, recorded, places.data or recorded)
-        prior, other_priors = str(found.found or was), found.in_words(was)
+        prior, other_priors = str(found.found or was), found.nor_in(was)
     folder, other_folders = data_folder(places.data or recorded), ""
     if places.data is None and state is not None:
         of_data = _find_data(path, state, task, Path(prior) if prior else None)
-        other_folders = of_data.in_words(folder)
+        other_folders = of_data.nor_in(folder)
         if of_data.found is not None:
             say_found(path, "data folder", folder, of_data.found)
             folder = str(of_data.found)
@@ -145,7 +142,7 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
     if missing:
         raise OptionError(
             f"{path} was trained with the data folder {folder!r}, but there is {missing[0]} in it seen from here"
-            f"{_looked(other_folders)}; give the folder with {data_option} DATA-BIN"
+            f"{other_folders}; give the folder with {data_option} DATA-BIN"
             if places.data is None
             else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing[0]} in it; give "
             "another one"
@@ -154,10 +151,10 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
         if not os.path.isfile(os.path.join(str(prior), JSON_FILE)):
             raise OptionError(
                 f"{path} was trained with the prior {prior!r}, but there is none seen from here"
-                f"{_looked(other_priors)}; give its folder with {prior_option} DIR"
+                f"{other_priors}; give its folder with {prior_option} DIR"
             )
         say_found(path, "prior", was, Path(str(prior)))
-    take_source_prior(path, task, places, state, folder)
+    take_source_prior(path, task, places.source_prior, f"--{places.prefix}source-prior", state, folder)
     if places.data is not None or folder != data_folder(recorded):
         task.data = places.data or folder
     if prior is not None and (task.prior is not None or prior != prior_folder(None, str(task.data))):
@@ -165,61 +162,6 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
     if places.expert is not None:
         task.expert = places.expert
     return tuple(Path(folder, name) for name in names)
-
-
-def take_source_prior(path: str, task: Any, places: Places, state: Mapping[str, Any] | None, data: str) -> None:
-    """Put the place of the source's prior into the options of a checkpoint's task, if its encoder reads by one.
-
-    Args:
-        state: of `read_checkpoint`. data: the folder of its data, as it is now.
-
-    Raises:
-        OptionError: it is nowhere; or one is given for a model that reads none.
-    """
-    option = f"--{places.prefix}source-prior"
-    recorded = getattr(task, "source_prior", None)
-    if recorded is None:
-        if places.source_prior is not None:
-            raise OptionError(
-                f"{option} {places.source_prior}: expected a model that was trained with a source prior, found {path}, "
-                f"which was not; leave {option} out"
-            )
-    elif places.source_prior is not None:
-        task.source_prior = places.source_prior
-    else:
-        recorded = str(recorded)
-        found = _find_source_prior(path, state, recorded, data)
-        if found.found is None:
-            raise OptionError(
-                f"{path} was trained with the source prior {recorded!r}, but there is none seen from here"
-                f"{_looked(found.in_words(recorded))}; give its folder with {option} DIR"
-            )
-        say_found(path, "source prior", recorded, found.found)
-        task.source_prior = str(found.found)
-
-
-def source_prior_of_model(path: str, state: Mapping[str, Any], data: str) -> str | None:
-    """The source prior that a checkpoint was trained with; None: it was not.
-
-    Raises:
-        OptionError: it is nowhere.
-    """
-    try:
-        task: Any = state["cfg"].task
-        recorded = task.source_prior
-    except (AttributeError, TypeError, OmegaConfBaseException):  # options of another kind, or of before
-        return None
-    if recorded is None or not isinstance(state["model"], Mapping) or source_fingerprint_in(state, path) is None:
-        return None
-    take_source_prior(path, task, RECORDED, state, data)
-    return str(task.source_prior)
-
-
-def _find_source_prior(path: str, state: Mapping[str, Any] | None, recorded: str, data: str) -> Search:
-    if state is None:
-        return search([Path(recorded)], is_prior(None))
-    around = places_of(recorded, _save_dir(state), path)
-    return search(chain(around, priors_in(data_folder(data))), is_prior(source_fingerprint_in(state, path)))
 
 
 def prior_of_model(path: str, data: str) -> str:
@@ -244,14 +186,10 @@ def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
     if found.found is None:
         raise OptionError(
             f"--prior: expected the prior that {path} was trained with, found none in {was!r}"
-            f"{_looked(found.in_words(was))}; give its folder"
+            f"{found.nor_in(was)}; give its folder"
         )
     say_found(path, "prior", was, found.found)
     return str(found.found)
-
-
-def _looked(places: str) -> str:
-    return f" (nor in {places})" if places else ""
 
 
 def _find_prior(path: str, state: Mapping[str, Any] | None, named: str | None, recorded: str, data: str) -> Search:
@@ -264,7 +202,7 @@ def _find_prior(path: str, state: Mapping[str, Any] | None, named: str | None, r
     if state is None:
         return search([Path(was)], is_prior(None))
     beside_data = [Path(prior_folder(None, data))] if named is None else []
-    around = places_of(was, _save_dir(state), path)
+    around = places_of(was, save_dir_of(state), path)
     return search(chain(beside_data, around, priors_in(data_folder(data))), is_prior(fingerprint_in(state, path)))
 
 
@@ -273,15 +211,9 @@ def _find_data(path: str, state: Mapping[str, Any], task: Any, prior: Path | Non
 
     Those of a model without a prior are known by nothing: only their place beside the checkpoint speaks for them.
     """
-    places = places_of(data_folder(str(task.data)), _save_dir(state), path, around=prior is not None)
+    places = places_of(data_folder(str(task.data)), save_dir_of(state), path, around=prior is not None)
     fits = has_dictionaries(lambda folder: dictionaries_of(task, folder), prior)
     return search(chain(places, [] if prior is None else [prior.parent]), fits)
-
-
-def _save_dir(state: Mapping[str, Any]) -> str | None:
-    """--save-dir of the training."""
-    options = state["cfg"].get("checkpoint") if hasattr(state["cfg"], "get") else None
-    return None if options is None else str(getattr(options, "save_dir", "") or "") or None
 
 
 def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> tuple[BaseFairseqModel, FairseqTask]:

@@ -40,11 +40,12 @@ class Search:
     found: Path | None
     looked: tuple[str, ...]  # the places, each with what is wrong with it
 
-    def in_words(self, recorded: str) -> str:
-        """The places but `recorded`, for an error."""
+    def nor_in(self, recorded: str) -> str:
+        """The places but `recorded` in brackets, for an error; "" where there are none."""
         others = [place for place in self.looked if place != recorded]
         more = len(others) - LISTED
-        return ", ".join(others[:LISTED]) + (f" and {more} more" if more > 0 else "")
+        named = ", ".join(others[:LISTED]) + (f" and {more} more" if more > 0 else "")
+        return f" (nor in {named})" if named else ""
 
 
 def search(places: Iterable[Path], fits: Fits) -> Search:
@@ -86,6 +87,12 @@ def _short(path: Path) -> Path:
     """As a person would write it: from here where that is shorter."""
     whole = os.path.normpath(os.path.abspath(path))
     return Path(min(whole, os.path.relpath(whole), key=len))
+
+
+def save_dir_of(state: Mapping[str, Any]) -> str | None:
+    """--save-dir of the training."""
+    options = state["cfg"].get("checkpoint") if hasattr(state["cfg"], "get") else None
+    return None if options is None else str(getattr(options, "save_dir", "") or "") or None
 
 
 def priors_in(folder: str) -> Iterator[Path]:

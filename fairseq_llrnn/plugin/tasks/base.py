@@ -20,7 +20,8 @@ from torch.nn import functional
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.experts.panel import Panel
-from fairseq_llrnn.plugin.compat.loading import data_folder, prior_folder, prior_of_model
+from fairseq_llrnn.plugin.compat.data_folders import data_folder
+from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_model
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading

@@ -20,8 +20,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.table import MAX_SLOTS
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
-from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
-from fairseq_llrnn.plugin.compat.loading import data_folder
+from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import (
     known_words,
     open_source,

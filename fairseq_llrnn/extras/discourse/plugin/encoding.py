@@ -15,8 +15,9 @@ from fairseq_llrnn.extras.discourse.plugin.model import FINGERPRINT, DiscourseEn
 from fairseq_llrnn.extras.discourse.plugin.task import DiscourseTask
 from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
 from fairseq_llrnn.head.fingerprint import in_hex
-from fairseq_llrnn.plugin.compat.loading import Places, build_model, name_of, read_checkpoint, take_source_prior
-from fairseq_llrnn.plugin.compat.moved_folders import places_of, say_found, search
+from fairseq_llrnn.plugin.compat.loading import build_model, name_of, read_checkpoint
+from fairseq_llrnn.plugin.compat.moved_folders import places_of, save_dir_of, say_found, search
+from fairseq_llrnn.plugin.compat.source_priors import OPTION, take_source_prior
 from fairseq_llrnn.plugin.models.source_side import reads_characters
 
 AT_ONCE = 4096  # sentences that are sorted by length together
@@ -96,9 +97,8 @@ def load_encoder(path: str, data: str | None, source_prior: str | None, max_toke
     task = state["cfg"].task
     task.data = data if data is not None else _find_data(path, state, str(task.data))
     lower = bool(read_description(Path(task.data))["lower"])
-    places = Places(data=task.data, source_prior=source_prior)
-    take_source_prior(path, task, places, state, task.data)
-    model, loaded = build_model(path, state, places)
+    take_source_prior(path, task, source_prior, OPTION, state, task.data)
+    model, loaded = build_model(path, state)
     assert isinstance(model, DiscourseEncoder) and isinstance(loaded, DiscourseTask)
     return Encoder(model.eval(), loaded, lower, max_tokens)
 
@@ -115,14 +115,11 @@ def _find_data(path: str, state: dict[str, Any], recorded: str) -> str:
         except LLRNNError:
             return " (a damaged dictionary)"
 
-    options = state["cfg"].get("checkpoint")
-    found = search(places_of(recorded, str(getattr(options, "save_dir", "") or "") or None, path), fits)
+    found = search(places_of(recorded, save_dir_of(state), path), fits)
     if found.found is None:
-        others = found.in_words(os.path.abspath(recorded))
-        looked = f" (nor in {others})" if others else ""
         raise OptionError(
             f"{path} was trained with the data folder {recorded!r}, but its words are not there seen from here"
-            f"{looked}; give the folder with --data DIR"
+            f"{found.nor_in(os.path.abspath(recorded))}; give the folder with --data DIR"
         )
     say_found(path, "data folder", recorded, found.found)
     return str(found.found)
