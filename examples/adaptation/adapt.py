@@ -32,13 +32,9 @@ def main() -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for library in ("fairseq", "matplotlib"):
         logging.getLogger(library).setLevel(logging.WARNING)  # before it is imported: it reports while it does
-    from fairseq_llrnn.errors import LLRNNError
+    from example_parts.command_line import exit_status
 
-    try:
-        return run(args)
-    except LLRNNError as error:
-        print(f"adapt.py: error: {error}", file=sys.stderr)
-        return 2
+    return exit_status("adapt.py", lambda: run(args))
 
 
 def run(args: argparse.Namespace) -> int:

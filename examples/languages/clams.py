@@ -17,11 +17,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
+from example_parts.command_line import exit_status
 from language_rows import ROWS, Row, score_command, unit_writer
 from language_texts import LANGUAGES
 from languages import score
 
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.text_lines import iter_lines
 
@@ -152,22 +153,23 @@ def main() -> int:
     parser.add_argument("--language", required=True, help="french or german")
     parser.add_argument("--most", type=int, default=300, help="pairs of a phenomenon (default: %(default)s)")
     args = parser.parse_args()
-    try:
-        if args.language not in LANGUAGES:
-            raise OptionError(f"--language {args.language}: expected one of {', '.join(LANGUAGES)}")
-        for name in args.rows:
-            if name not in ROWS or ROWS[name].units == "unk":
-                open_rows = ", ".join(row.name for row in ROWS.values() if row.units != "unk")
-                raise OptionError(f"there is no row {name!r} that spells every word; there are: {open_rows}")
-        if (args.path is None) != (args.dict is None) or (args.path is None) == (not args.rows):
-            raise OptionError("expected either rows or --path and --dict; give one of them")
-        if args.path is not None:
-            print(table(measure_checkpoint(args.path, args.dict, args.language, args.data, args.most)))
-            return 0
+    return exit_status("clams.py", lambda: act(args))
+
+
+def act(args: argparse.Namespace) -> int:
+    """Do what the command line says. Raises LLRNNError."""
+    if args.language not in LANGUAGES:
+        raise OptionError(f"--language {args.language}: expected one of {', '.join(LANGUAGES)}")
+    for name in args.rows:
+        if name not in ROWS or ROWS[name].units == "unk":
+            open_rows = ", ".join(row.name for row in ROWS.values() if row.units != "unk")
+            raise OptionError(f"there is no row {name!r} that spells every word; there are: {open_rows}")
+    if (args.path is None) != (args.dict is None) or (args.path is None) == (not args.rows):
+        raise OptionError("expected either rows or --path and --dict; give one of them")
+    if args.path is not None:
+        print(table(measure_checkpoint(args.path, args.dict, args.language, args.data, args.most)))
+    else:
         print(table(measure([ROWS[name] for name in args.rows], args.language, args.data, args.out, args.most)))
-    except (LLRNNError, OSError) as error:
-        print(f"clams.py: error: {error}", file=sys.stderr)
-        return 2
     return 0
 
 

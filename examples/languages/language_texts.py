@@ -15,7 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
+
+from example_parts.command_line import exit_status
+
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.readers import in_one_word, iter_conllu_words, treebank
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
@@ -170,11 +174,12 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="the folder of all texts")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     args = parser.parse_args()
-    try:
-        rows = [row(language.name, prepare(language, args.data, args.out)) for language in chosen(args.languages)]
-    except (LLRNNError, OSError) as error:
-        print(f"language_texts.py: error: {error}", file=sys.stderr)
-        return 2
+    return exit_status("language_texts.py", lambda: act(args))
+
+
+def act(args: argparse.Namespace) -> int:
+    """Write the texts and print the table. Raises LLRNNError."""
+    rows = [row(language.name, prepare(language, args.data, args.out)) for language in chosen(args.languages)]
     print("\n".join([HEAD, *rows]))
     return 0
 

@@ -24,6 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
+from example_parts.command_line import exit_status
 from example_parts.text_units import lines_of
 from example_parts.unit_bits import bits_of_unknown_character, whole_bits
 from language_curves import draw
@@ -33,7 +34,7 @@ from language_texts import LANGUAGES, Language
 from language_texts import chosen as chosen_languages
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
@@ -172,11 +173,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=Path("languages.json"), help="the results in one file")
     parser.add_argument("--picture", type=Path, help="of `table`: draw the learning curves into this file, too")
     args = parser.parse_args()
-    try:
-        return act(args)
-    except (LLRNNError, OSError) as error:
-        print(f"languages.py: error: {error}", file=sys.stderr)
-        return 2
+    return exit_status("languages.py", lambda: act(args))
 
 
 def act(args: argparse.Namespace) -> int:

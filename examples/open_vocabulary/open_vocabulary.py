@@ -19,12 +19,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
+from example_parts.command_line import exit_status
 from example_parts.text_units import lines_of
 from example_parts.unit_bits import whole_bits
 from open_systems import OPEN, SYSTEMS, Sizes, commands, prepare, score_command
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError
 
 TESTS = ("valid", "test1", "test2")
 Run = Callable[[Sequence[str], str], str]  # a command and its stdin -> its stdout
@@ -105,20 +106,21 @@ def main() -> int:
     names = args.systems or list(SYSTEMS)
     if unknown := set(names) - set(SYSTEMS):
         parser.error(f"unknown systems {', '.join(sorted(unknown))}; there are {', '.join(SYSTEMS)}")
+    return exit_status("open_vocabulary.py", lambda: act(args, names))
+
+
+def act(args: argparse.Namespace, names: Sequence[str]) -> int:
+    """Print the commands, or the table of what they make. Raises LLRNNError."""
     sizes = Sizes(width=args.width, epochs=args.epochs)
     lexicon = [part for option in ("conllu", "lexicon") for part in _given(option, getattr(args, option))]
-    try:
-        if args.commands:
-            user_dir = str(Path(fairseq_llrnn.__file__).parent)
-            for name in names:
-                for command in commands(name, args.out / name, lexicon, user_dir, sizes):
-                    print(shlex.join(command))
-            return 0
-        found = compare(names, args.text, args.out, lexicon, sizes)
-        (args.out / "table.md").write_text(found + "\n", encoding="utf-8")
-    except (LLRNNError, OSError) as error:
-        print(f"open_vocabulary.py: error: {error}", file=sys.stderr)
-        return 2
+    if args.commands:
+        user_dir = str(Path(fairseq_llrnn.__file__).parent)
+        for name in names:
+            for command in commands(name, args.out / name, lexicon, user_dir, sizes):
+                print(shlex.join(command))
+        return 0
+    found = compare(names, args.text, args.out, lexicon, sizes)
+    (args.out / "table.md").write_text(found + "\n", encoding="utf-8")
     print(found)
     return 0
 

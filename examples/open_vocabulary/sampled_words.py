@@ -17,11 +17,15 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
+
+from example_parts.command_line import exit_status
 from example_parts.text_units import lines_of
-from open_vocabulary import Run, run  # which finds what examples share, too
+from open_vocabulary import Run, run
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.open_vocabulary.spelling import draw_unknown
 from fairseq_llrnn.prior.parts import OpenVocabularyPart
@@ -117,11 +121,12 @@ def main() -> int:
     parser.add_argument("--text", type=Path, nargs="+", required=True, help="texts that training has not seen")
     parser.add_argument("--seed", type=int, default=1, help="of the first samples (default: 1)")
     args = parser.parse_args()
-    try:
-        print(compare(args.data, args.path, args.text, args.seed))
-    except (LLRNNError, OSError) as error:
-        print(f"sampled_words.py: error: {error}", file=sys.stderr)
-        return 2
+    return exit_status("sampled_words.py", lambda: act(args))
+
+
+def act(args: argparse.Namespace) -> int:
+    """Print the table. Raises LLRNNError."""
+    print(compare(args.data, args.path, args.text, args.seed))
     return 0
 
 
