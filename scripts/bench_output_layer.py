@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast is the log-linear output layer? Forward and backward, against softmax and adaptive softmax.
 
-    python scripts/bench_output_layer.py [--quick] [--device cuda] [--dtype bfloat16] [--threads 2]
+    python scripts/bench_output_layer.py [--quick] [--device cuda] [--dtype bfloat16] [--threads 2] [--memory both]
 
 Sizes: N positions, H hidden, V words, M words with an identity of their own, S signatures, F features.
 
@@ -10,6 +10,8 @@ that are numbered from the most frequent on. The prior is synthetic and of the s
 signatures, 400 morphological ones over 60 features with Zipf-distributed sizes, the unigram as background.
 
     log-linear   fairseq_llrnn's layer, log p of the targets
+    tree         the same layer over a tree of its signatures: Huffman trees of three arities and clusters, of which the
+                 fastest is shown, and the clusters
     softmax      cross_entropy(linear(h, W, b)), sum
     adaptive     torch's AdaptiveLogSoftmaxWithLoss and, where installed, fairseq's AdaptiveSoftmax. "/4"
                  says that each tail cluster has a quarter of the dimensions of the one before. A search over
@@ -25,7 +27,7 @@ it is the same difference by torch's allocator. The tables' "MB of a step" are t
 gradients of parameters among them: by torch's allocator on CUDA, counted on a CPU (alive_tensors.py).
 
 The last line is one JSON object: softmax_over_loglinear, adaptive_over_loglinear (fastest adaptive of all),
-growth_time, growth_memory. All this runs where fairseq is absent.
+exact_over_tree, adaptive_over_tree, growth_time, growth_memory. All this runs where fairseq is absent.
 """
 
 import argparse
@@ -50,16 +52,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 
 from alive_tensors import Alive
 from devices import add_device_option, check_device, device_name
+from kept_memory import add_memory_option, run_again, told
 
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.tree_layer import TreeLayer
+from fairseq_llrnn.output.tree_log_linear import TreeOutput
+from fairseq_llrnn.trees.clusters import cluster_tree
+from fairseq_llrnn.trees.huffman import huffman_tree
+from fairseq_llrnn.trees.tree import Tree
 
 N, H, M = 2048, 256, 2500
 USUAL, HUGE = 42_500, 1_000_000
 SPECIALS, MORPHOLOGICAL, FEATURES = 4, 400, 60
 LOGITS_LIMIT = 2 << 30  # bytes; a softmax with larger logits is left out
-CUTOFFS = ([200, 2000], [200, 1000, 8000], [500, 5000], [2000, 10_000], [4000, 20_000])
+CUTOFFS = ([200, 2000], [200, 1000, 8000], [500, 2000, 10_000], [500, 5000], [2000, 10_000], [4000, 20_000])
+ARITIES = (8, 16, 32)  # of Huffman trees
 BUDGET = 15.0  # seconds
 FACTORS = (4.0, 2.0, 1.0)
 HOST_CUTOFFS, HOST_FACTOR = [10_000, 50_000, 200_000], 4.0  # fairseq's lstm_lm
@@ -154,7 +163,34 @@ class Setting:
             mass, share = background.log_mass(state), background.log_share(state, self.targets)
             return -layer.target_log_prob(self.hidden, self.targets, mass, share).sum()
 
+        self.prior = layer, background
         return Contestant(f"log-linear (S = {table.num_rows:,})", layer, loss, self.hidden)
+
+    def tree(self, name: str, tree: Tree, rows: str = "free") -> Contestant:
+        """Over the signatures of `log_linear`, with its parameters."""
+        layer, background = self.prior
+        state = background.start(N)
+        nodes = TreeLayer(tree, H, background.log_mass(state)[0].cpu(), rows).to(self.device, self.dtype)
+
+        def loss() -> Tensor:
+            mass, share = background.log_mass(state), background.log_share(state, self.targets)
+            return -TreeOutput(layer, nodes).target_log_prob(self.hidden, self.targets, mass, share).sum()
+
+        name = f"tree: {name}, {tree.internal:,} nodes, {tree.levels} levels"
+        return Contestant(name, nn.ModuleList([layer, nodes]), loss, self.hidden)
+
+    def trees(self) -> list[Contestant]:
+        """The fastest Huffman tree, and two levels of clusters."""
+        _, background = self.prior
+        masses = background.log_mass(background.start(1))[0].double().exp().cpu().numpy()
+        timed: list[tuple[float, int, Contestant]] = []
+        for arity in ARITIES:
+            candidate = self.tree(f"Huffman, arity {arity}", huffman_tree(masses, arity))
+            candidate.seconds()
+            timed.append((candidate.seconds(), arity, candidate))
+        clusters = cluster_tree(masses)
+        composed = self.tree("clusters, rows composed", clusters, "composed")
+        return [min(timed)[2], self.tree("clusters", clusters), composed]
 
     def softmax(self) -> Contestant:
         layer = nn.Linear(H, self.words).to(self.device, self.dtype)
@@ -293,25 +329,31 @@ def memory_of_a_step(words: int, args: argparse.Namespace) -> int | None:
 # ---- report ----------------------------------------------------------------------------------------------
 
 
-def compare(words: int, args: argparse.Namespace) -> tuple[float, float]:
-    """Print one size's table; times of softmax (nan: left out) and the fastest adaptive over log-linear."""
+def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
+    """Print one size's table; times of softmax (nan: left out) and the fastest adaptive over ours."""
     setting = Setting.of(words, args)
     ours = setting.log_linear()
-    contestants = [ours, *adaptives(setting)]
+    contestants = [ours, *setting.trees(), *adaptives(setting)]
     with_softmax = N * words * torch.finfo(setting.dtype).bits // 8 <= LOGITS_LIMIT
     contestants += [setting.softmax()] if with_softmax else []
     seconds = take_turns(contestants, 5 if args.quick else 11)
     peaks = {contestant.name: allocated(contestant) for contestant in contestants}
-    print(f"\nV = {words:,}{'':20}{'ms':>10}{'times ours':>12}{'parameters':>14}{'MB of a step':>14}")
+    print(f"\nV = {words:,}{'':34}{'ms':>10}{'times ours':>12}{'parameters':>14}{'MB of a step':>14}")
     for contestant in contestants:
         took, peak = seconds[contestant.name], peaks[contestant.name]
         size = sum(parameter.numel() for parameter in contestant.module.parameters())
-        line = f"  {contestant.name:<40}{took * 1e3:>8.1f}{took / seconds[ours.name]:>12.2f}{size:>14,}"
+        line = f"  {contestant.name:<54}{took * 1e3:>8.1f}{took / seconds[ours.name]:>12.2f}{size:>14,}"
         print(f"{line}{peak / 1e6:>14,.1f}")
     if not with_softmax:
         print(f"  softmax left out: its logits would take more than {LOGITS_LIMIT >> 30} GiB")
     adaptive = min(took for name, took in seconds.items() if "adaptive" in name)
-    return seconds.get("softmax", float("nan")) / seconds[ours.name], adaptive / seconds[ours.name]
+    tree = min(took for name, took in seconds.items() if "tree" in name)
+    return {
+        "softmax_over_loglinear": seconds.get("softmax", float("nan")) / seconds[ours.name],
+        "adaptive_over_loglinear": adaptive / seconds[ours.name],
+        "exact_over_tree": seconds[ours.name] / tree,
+        "adaptive_over_tree": adaptive / tree,
+    }
 
 
 def growth_of_time(args: argparse.Namespace) -> float:
@@ -329,20 +371,22 @@ def main() -> int:
     add_device_option(parser)
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
     parser.add_argument("--threads", type=int, default=2, help="of torch on the CPU (default: 2)")
+    add_memory_option(parser)
     args = parser.parse_args()
     check_device(parser, args)
-
+    status = run_again(args.memory)
+    if status is not None:
+        return status
     small, large = (memory_of_a_step(words, args) for words in (USUAL, HUGE))
     torch.set_num_threads(args.threads)
-    print(f"N = {N}, H = {H}, M = {M}, {args.dtype} on {device_name(args)}, torch {torch.__version__}")
+    print(f"N = {N}, H = {H}, M = {M}, {args.dtype} on {device_name(args)}, torch {torch.__version__}; {told()}")
     ratios = {words: compare(words, args) for words in ((USUAL,) if args.quick else (10_000, USUAL, 200_000))}
     growth = growth_of_time(args)
     if small and large:
         print(f"log-linear, peak memory of a step: {small / 2**20:.1f} MiB at V = {USUAL:,}, ", end="")
         print(f"{large / 2**20:.1f} MiB at V = {HUGE:,} (tables and parameters not counted)")
     figures = {
-        "softmax_over_loglinear": round(ratios[USUAL][0], 2),
-        "adaptive_over_loglinear": round(ratios[USUAL][1], 2),
+        **{name: round(ratio, 2) for name, ratio in ratios[USUAL].items()},
         "growth_time": round(growth, 3),
         "growth_memory": round(large / small, 3) if small and large else None,
     }

@@ -71,13 +71,13 @@ class SparseRows(nn.Module):
             include_last_offset=True,
         )
 
-    def compose_once(self, weight: Tensor, bias: Tensor, subset: Tensor) -> tuple[Tensor, Tensor]:
+    def compose_once(self, weight: Tensor, bias: Tensor, subset: Tensor, sparse: bool = False) -> tuple[Tensor, Tensor]:
         """Rows (K, H) and biases (K,) of different rows `subset` (K,); where it says −1, a row of zeros.
 
         Args:
-            weight: (F, H). bias: (F,).
+            weight: (F, H). bias: (F,). sparse: whether the gradient of `weight` is a sparse tensor, as of an embedding.
         """
-        composed: tuple[Tensor, Tensor] = _ComposeOnce.apply(weight, bias, self, subset)
+        composed: tuple[Tensor, Tensor] = _ComposeOnce.apply(weight, bias, self, subset, sparse)
         return composed
 
     def _entries(self, subset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -113,11 +113,13 @@ class _ComposeOnce(torch.autograd.Function):
     """Rows that are asked for once each, so that their gradients need not be sorted by feature."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor, table: SparseRows, subset: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, weight: Tensor, bias: Tensor, table: SparseRows, subset: Tensor, sparse: bool
+    ) -> tuple[Tensor, Tensor]:
         entries, offsets, owner = table._entries(subset)
         features, values = table.indices[entries], table.values[entries]
         ctx.save_for_backward(features, values, owner, subset)
-        ctx.table, ctx.dtypes = table, (weight.dtype, bias.dtype)
+        ctx.table, ctx.dtypes, ctx.sparse = table, (weight.dtype, bias.dtype), sparse
         rows = functional.embedding_bag(
             features,
             weight,
@@ -131,11 +133,15 @@ class _ComposeOnce(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_rows: Tensor, grad_bias: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+    def backward(ctx: Any, grad_rows: Tensor, grad_bias: Tensor) -> tuple[Tensor | None, ...]:
         features, values, owner, subset = ctx.saved_tensors
         table, (dtype, of_bias) = ctx.table, ctx.dtypes
         grads: list[Tensor | None] = [None, None]
-        if ctx.needs_input_grad[0] and 2 * len(subset) >= table.num_rows:
+        if ctx.needs_input_grad[0] and ctx.sparse:
+            each = grad_rows.index_select(0, owner).mul_(values.to(dtype).unsqueeze(1))
+            shape = table.num_features, each.size(1)
+            grads[0] = torch.sparse_coo_tensor(features.unsqueeze(0), each, shape, check_invariants=False)
+        elif ctx.needs_input_grad[0] and 2 * len(subset) >= table.num_rows:
             # by columns of the matrix; a row that is not asked for has a gradient of zeros
             offsets, rows, by_column = table.by_feature()
             of_rows = grad_rows.new_zeros(table.num_rows + 1, grad_rows.size(1))
@@ -154,7 +160,7 @@ class _ComposeOnce(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             each = grad_bias[owner] * values.to(of_bias)
             grads[1] = grad_bias.new_zeros(table.num_features).index_add_(0, features, each)
-        return grads[0], grads[1], None, None
+        return grads[0], grads[1], None, None, None
 
 
 class FeatureEmbedding(nn.Module):

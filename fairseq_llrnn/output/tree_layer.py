@@ -46,7 +46,12 @@ class TreeLayer(nn.Module):
         log_mass: (S,) of the background without context: the weights of the means of composed rows.
         rows: "free", parameters that begin as zeros, one row for each internal node; or "composed", the mean of the
             rows of all leaves below, weighted by the background without context.
+
+    With `sparse_gradients` = True, the gradient of the features' weights is a sparse tensor: a step then costs what its
+    targets touch, however many features there are, if the optimiser takes such (torch's SGD, Adagrad, SparseAdam).
     """
+
+    sparse_gradients = False
 
     parent: Tensor  # (I + S,) −1 for the root; the only table that a checkpoint needs
     first: Tensor  # (I + 1,) where the children of a node begin in `child`

@@ -14,7 +14,6 @@ Source: Jernite 2018, equations 2.6 (two levels) and 3.9; the background inside 
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -27,19 +26,13 @@ from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 from fairseq_llrnn.output.tree_all_classes import all_log_probs
 from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_masses import Entries, changed_masses, entries_of, kept_masses, repeated
-from fairseq_llrnn.output.tree_scores import Additions, ChildRows, VisitScores, cells_of
+from fairseq_llrnn.output.tree_masses import entries_of, kept_masses, repeated
+from fairseq_llrnn.output.tree_scores import ChildRows, VisitScores, additions_of
 from fairseq_llrnn.output.tree_search import MassesAt, best_classes
+from fairseq_llrnn.output.tree_single import FEW, SingleVisits
+from fairseq_llrnn.output.tree_statistics import VisitProbabilities as VisitProbabilities
+from fairseq_llrnn.output.tree_statistics import visit_probabilities
 from fairseq_llrnn.output.tree_visits import Paths, paths_of
-
-
-@dataclass(frozen=True)
-class VisitProbabilities:
-    """What a learned tree counts: visits of nodes, and the probabilities of their children."""
-
-    labels: Tensor  # (P,) signatures that were to be predicted
-    nodes: Tensor  # (P,)
-    probabilities: Tensor  # (P, M) of the children in their order; 0 for what is no child
 
 
 class TreeOutput:
@@ -57,6 +50,7 @@ class TreeOutput:
             composed = output.composed()
         self.output, self.layer, self.composed = output, layer, composed
         self.node_rows, self.node_bias = layer.internal_rows(composed)
+        self.visits_of_one: SingleVisits | None = None
 
     def target_log_prob(
         self,
@@ -105,6 +99,9 @@ class TreeOutput:
         visited: list[VisitProbabilities] | None = None,
     ) -> Tensor:
         """log p of one class at each position: (N, H), (N,) -> (N,), at least float32; from S on slots."""
+        if slots is None and visited is None and self._single(hidden, log_mass):
+            assert isinstance(log_mass, Tensor)
+            return self._one_by_one(hidden, classes, log_mass)
         layer, static, is_leaf = self.layer, self.layer.leaves, None
         slot = classes - static
         if slots is not None:
@@ -125,16 +122,37 @@ class TreeOutput:
         added, additions = None, None
         if isinstance(log_mass, Corrections):
             entries = entries_of(log_mass)
-            added, additions = entries.added, self._additions(paths, log_mass, entries, masses[0].detach())
+            added, additions = entries.added, additions_of(layer, paths, log_mass, entries, masses[0].detach())
         cells = paths.visits.start + layer.place[paths.next]
         kept: list[Tensor] | None = None if visited is None else []
         score, partition = VisitScores.apply(
             hidden, rows, self.node_rows, bias, of_rows, added, paths.visits, internal, cells, additions, kept
         )
         if visited is not None and kept:
-            visited.extend(self._probabilities(paths, kept[0], classes, is_leaf))
+            visited.extend(visit_probabilities(layer, paths, kept[0], classes, is_leaf))
         # those of the root come first
         return self._log_prob(paths, score, partition, slot, slots, log_mass)
+
+    def _single(self, hidden: Tensor, log_mass: Tensor | Corrections) -> bool:
+        """Whether positions are so few that each is computed by itself: without a gradient, with rows that are kept."""
+        return (
+            len(hidden) < FEW
+            and self.composed is not None
+            and not torch.is_grad_enabled()
+            and isinstance(log_mass, Tensor)
+            and len(log_mass) == 1
+            and not log_mass.is_inference()
+            and hidden.dtype == self.composed[1].dtype
+            and hidden.device.type == "cpu"
+        )
+
+    def _one_by_one(self, hidden: Tensor, classes: Tensor, log_mass: Tensor) -> Tensor:
+        visits = self.visits_of_one
+        if visits is None or not visits.kept.of(log_mass):
+            masses = kept_masses(self.layer, log_mass.detach())
+            self.visits_of_one = visits = SingleVisits(self.layer, self.all_rows, log_mass, masses)
+        found = [visits.log_prob(each, of_class) for each, of_class in zip(hidden, classes.tolist(), strict=True)]
+        return hidden.new_tensor(found)
 
     def _log_prob(
         self,
@@ -172,48 +190,13 @@ class TreeOutput:
         places = ((children >= 0) & ~is_leaf).nonzero().squeeze(1)
         nodes = children[places]
         if self.composed is None:
-            rows, bias = self.output.rows.compose_once(self.output.weight, at_least_float32(self.output.bias), classes)
+            weight, own_bias = self.output.weight, at_least_float32(self.output.bias)
+            rows, bias = self.output.rows.compose_once(weight, own_bias, classes, self.layer.sparse_gradients)
         else:
             rows = functional.embedding(classes.clamp_min(0), self.composed[0])
             bias = self.composed[1][classes.clamp_min(0)].masked_fill(~is_leaf, 0.0)
         bias = bias.index_put((places,), self.node_bias[nodes].to(bias.dtype))
         return rows.to(dtype), bias, ChildRows(places, nodes)
-
-    def _additions(self, paths: Paths, corrections: Corrections, entries: Entries, base: Tensor) -> Additions:
-        """What entries change of the children of visited nodes."""
-        layer = self.layer
-        which, nodes, cells = [], [], []
-        alive = torch.arange(len(entries.rows), device=base.device)
-        for level in range(layer.levels):
-            on_path = layer.chosen[entries.classes[alive], level]
-            visited = paths.chosen[entries.rows[alive], level]
-            # the root's children come next on both paths, then siblings
-            below = (on_path >= 0) & (visited >= 0) & (layer.parent[on_path] == layer.parent[visited])
-            alive, child = alive[below], on_path[below]
-            number = paths.numbers[entries.rows[alive], level]
-            which.append(alive)
-            nodes.append(child)
-            cells.append(paths.visits.start[number] + layer.place[child])
-        place = torch.cat(cells)
-        pairs = torch.cat(which), torch.cat(nodes), place
-        changed = changed_masses(layer, corrections, entries, base, pairs, paths.visits.cells)
-        return Additions(place, changed, entries.only)
-
-    def _probabilities(
-        self, paths: Paths, probabilities: Tensor, classes: Tensor, is_leaf: Tensor | None
-    ) -> list[VisitProbabilities]:
-        found = []
-        for group in paths.visits.groups:
-            visits = group.visits.flatten()
-            real = visits < len(paths.path)
-            path = paths.path[visits.clamp_max(len(paths.path) - 1)]
-            if is_leaf is not None:
-                real &= is_leaf[path]
-            nodes = group.nodes.repeat_interleave(group.visits.size(1))
-            each = cells_of(probabilities, group).flatten(0, 1)[real]
-            padded = functional.pad(each, (0, self.layer.arity - each.size(1)))
-            found.append(VisitProbabilities(classes[path][real], nodes[real], padded))
-        return found
 
     # ---- a search ---------------------------------------------------------------------------------------------------
 
@@ -232,6 +215,7 @@ class TreeOutput:
         rows, bias = self.output.composed() if self.composed is None else self.composed
         found = copy(self)
         found.__dict__.pop("all_rows", None)
+        found.visits_of_one = None
         # biases are divided as well: they become a column of the rows
         found.composed = torch.cat([rows, bias.unsqueeze(1).to(rows.dtype)], dim=1), torch.zeros_like(bias)
         own = self.node_bias.unsqueeze(1).to(self.node_rows.dtype)

@@ -17,7 +17,8 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.log_linear import SlotScores, best_words_of
 from fairseq_llrnn.output.normalisation import Distribution, OtherScores
-from fairseq_llrnn.output.tree_log_linear import TreeOutput, VisitProbabilities
+from fairseq_llrnn.output.tree_log_linear import TreeOutput
+from fairseq_llrnn.output.tree_statistics import VisitProbabilities
 
 
 @dataclass(frozen=True)

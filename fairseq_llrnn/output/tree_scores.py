@@ -16,8 +16,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.output.tree_masses import Changed
-from fairseq_llrnn.output.tree_visits import Group, Visits
+from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.output.tree_layer import TreeLayer
+from fairseq_llrnn.output.tree_masses import Changed, Entries, changed_masses
+from fairseq_llrnn.output.tree_visits import Group, Paths, Visits
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,25 @@ class ChildRows:
 
     places: Tensor  # (J,) among C'
     nodes: Tensor  # (J,)
+
+
+def additions_of(layer: TreeLayer, paths: Paths, corrections: Corrections, entries: Entries, base: Tensor) -> Additions:
+    """What entries change of the children of visited nodes. base: log masses without corrections, (I + S,)."""
+    which, nodes, cells = [], [], []
+    alive = torch.arange(len(entries.rows), device=base.device)
+    for level in range(layer.levels):
+        on_path = layer.chosen[entries.classes[alive], level]
+        visited = paths.chosen[entries.rows[alive], level]
+        # the two paths come to the same node here
+        below = (on_path >= 0) & (visited >= 0) & (layer.parent[on_path] == layer.parent[visited])
+        alive, child = alive[below], on_path[below]
+        which.append(alive)
+        nodes.append(child)
+        cells.append(paths.visits.start[paths.numbers[entries.rows[alive], level]] + layer.place[child])
+    place = torch.cat(cells)
+    pairs = torch.cat(which), torch.cat(nodes), place
+    changed = changed_masses(layer, corrections, entries, base, pairs, paths.visits.cells)
+    return Additions(place, changed, entries.only)
 
 
 def states_of(hidden: Tensor, visits: Visits) -> Tensor:

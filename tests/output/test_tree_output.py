@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.log_linear import SlotScores
-from fairseq_llrnn.output.tree_log_linear import VisitProbabilities
+from fairseq_llrnn.output.tree_statistics import VisitProbabilities
 from fairseq_llrnn.trees.tree import Tree
 
 SEEDS = range(20)
@@ -214,6 +214,39 @@ def test_loading_brings_the_tree() -> None:
     masses, classes = first.masses(1), first.classes()
     expected = first.made(False).class_log_prob(first.hidden, classes, masses)
     torch.testing.assert_close(second.made(False).class_log_prob(first.hidden, classes, masses), expected)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_single_positions_have_the_same_probability(seed: int) -> None:
+    case = TreeCase.of(seed, ("free", "composed")[seed % 2])
+    masses, classes = case.masses(1), case.classes()
+    tree = case.made(True)
+    expected = tree.class_log_prob(case.hidden, classes, masses)
+    with torch.no_grad():
+        for some in (slice(0, 1), slice(1, 3)):
+            found = tree.class_log_prob(case.hidden[some], classes[some], masses)
+            torch.testing.assert_close(found, expected[some].detach())
+        masses[0, classes[0]] = 3.0
+        found = tree.class_log_prob(case.hidden[:1], classes[:1], masses)
+    torch.testing.assert_close(found, tree.class_log_prob(case.hidden, classes, masses)[:1].detach())
+
+
+@pytest.mark.parametrize("optimiser", [torch.optim.SGD, torch.optim.Adagrad])
+def test_sparse_gradients_train_alike(optimiser: type[torch.optim.Optimizer]) -> None:
+    weights = []
+    for sparse in (False, True):
+        case = TreeCase.of(7, leaves=30)
+        case.layer.sparse_gradients = sparse
+        trained = optimiser(case.output.parameters(), lr=0.1)
+        masses, classes = torch.zeros(1, 30, dtype=torch.float64), case.classes()
+        for _ in range(3):
+            trained.zero_grad()
+            case.made(False).class_log_prob(case.hidden, classes, masses).sum().backward()
+            assert case.output.weight.grad is not None
+            assert case.output.weight.grad.is_sparse == sparse
+            trained.step()
+        weights.append(case.output.weight.detach())
+    torch.testing.assert_close(weights[0], weights[1])
 
 
 @pytest.mark.parametrize("many", [3, 20])

@@ -1,5 +1,6 @@
 """The benchmarks at toy size: every contestant runs, and the last line is the promised JSON object."""
 
+import argparse
 import json
 import logging
 import os
@@ -67,12 +68,41 @@ def test_output_layer_benchmark(
     memory = {line.split("  ")[1].strip(): float(line.split()[-1]) for line in table}
     short = 2 if dtype == "bfloat16" else 4  # bytes of a number; a softmax has at least its logits' gradients, too
     assert memory["softmax"] * 1e6 >= 2 * short * 24 * 500 and len(memory) >= 4
-    assert list(figures) == ["softmax_over_loglinear", "adaptive_over_loglinear", "growth_time", "growth_memory"]
+    ratios = ["softmax_over_loglinear", "adaptive_over_loglinear", "exact_over_tree", "adaptive_over_tree"]
+    assert list(figures) == [*ratios, "growth_time", "growth_memory"]
     assert all(figure is None or figure >= 0 for figure in figures.values())
 
 
+def test_large_tree_benchmark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (module,) = load(SCRIPTS, "bench_large_tree")
+    for name, value in {"WORDS": 300, "GROWTH": (200, 400), "CUTOFFS": ([20, 80],), "ONE_BY_ONE": 3}.items():
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(module.sizes, "N", 24)
+    monkeypatch.setattr(module.sizes, "H", 8)
+    picture = tmp_path / "growth.png"
+    monkeypatch.setattr(sys, "argv", ["bench", "--picture", str(picture)])
+    assert module.main() == 0
+    figures = last_line(capsys)
+    assert {"large_training", "large_training_sparse", "large_scoring", "large_one_word"} <= set(figures)
+    assert picture.stat().st_size > 1000
+
+
+def test_all_rivals_of_the_large_tree_are_distributions() -> None:
+    (module,) = load(SCRIPTS, "bench_large_tree")
+    args = argparse.Namespace(device="cpu", dtype="float32")
+    large = module.Large(300, args)
+    hidden, targets = large.setting.hidden[:1].expand(300, -1).detach(), torch.arange(300)
+    makers = [*large.trees(sparse=True), large.exact, lambda: large.adaptive([20, 80], 4.0)]
+    for rival in (make() for make in makers):
+        with torch.no_grad():
+            total = rival.scored(hidden, targets).exp().sum()
+        torch.testing.assert_close(total, torch.tensor(1.0), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-@pytest.mark.parametrize("name", ["bench_output_layer", "bench_backgrounds", "bench_generate"])
+@pytest.mark.parametrize("name", ["bench_output_layer", "bench_large_tree", "bench_backgrounds", "bench_generate"])
 def test_a_gpu_that_is_not_there(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""How fast is a tree over a large vocabulary, where every word is a signature of its own? Against adaptive softmax.
+
+    python scripts/bench_large_tree.py [--quick] [--threads 1] [--memory both] [--picture growth.png]
+
+Sizes, hidden states and targets are those of bench_output_layer.py: N positions, H hidden, a Zipf unigram over V words,
+which is also the background. Adaptive softmaxes are torch's, with the cut-offs and factor that are fastest for each
+task and V ("/4": each cluster has a quarter of the dimensions of the one before; "full": the fastest with all H
+dimensions throughout, as the tree has). Trees are Huffman trees, of the arity that is fastest for the task.
+
+    training       forward and backward; by default every gradient is dense on both sides: the tree's is a tensor of
+                   V × H, of which few rows are not 0. "sparse": with TreeLayer.sparse_gradients, which torch's SGD,
+                   Adagrad and SparseAdam take. torch's adaptive softmax has no such gradients.
+    scoring        log p of N targets without a gradient
+    one word       log p of one target at a time without a gradient, mean over targets
+
+Contestants take turns in each round; figures are medians. The table of growth has training and scoring from V = 10⁴ to
+10⁶, and the exact layer where its scores take less than 1 GB. The last line is one JSON object of the ratios at
+V = 250,000: time of the fastest adaptive softmax over that of the tree.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+import bench_output_layer as sizes
+from devices import add_device_option, check_device, device_name
+from kept_memory import add_memory_option, run_again, told
+
+from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.tree_layer import TreeLayer
+from fairseq_llrnn.output.tree_log_linear import TreeOutput
+from fairseq_llrnn.trees.huffman import huffman_tree
+
+WORDS = 250_000
+GROWTH = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+ARITIES = (8, 16, 32, 64)
+CUTOFFS = (
+    [2000, 10_000],
+    [200, 2000, 20_000],
+    [500, 4000, 40_000],
+    [100, 1000, 10_000, 50_000],
+    [500, 2000, 10_000, 50_000],
+    [1000, 5000, 25_000, 100_000],
+    [1000, 4000, 16_000, 64_000, 256_000],
+)
+FACTORS = (4.0, 2.0)
+EXACT_LIMIT = 1 << 30  # bytes of the scores of the exact layer
+FULL_LIMIT = 1_000_000  # words; an adaptive softmax of full width would take most of the memory
+ONE_BY_ONE = 200  # targets
+
+
+@dataclass
+class Rival:
+    """A layer: how long training, scoring and scoring one word take, in seconds."""
+
+    name: str
+    module: nn.Module
+    log_probs: Callable[[Tensor, Tensor], Tensor]  # hidden states, targets -> log p, for training
+    scored: Callable[[Tensor, Tensor], Tensor]  # the same without a gradient
+
+    def training(self, setting: sizes.Setting) -> float:
+        contestant = sizes.Contestant(
+            self.name, self.module, lambda: -self.log_probs(setting.hidden, setting.targets).sum(), setting.hidden
+        )
+        took = contestant.seconds()
+        contestant.drop_gradients()
+        return took
+
+    @torch.no_grad()
+    def scoring(self, setting: sizes.Setting) -> float:
+        hidden = setting.hidden.detach()
+        sizes.synchronise(hidden.device)
+        begin = time.perf_counter()
+        self.scored(hidden, setting.targets)
+        sizes.synchronise(hidden.device)
+        return time.perf_counter() - begin
+
+    @torch.no_grad()
+    def one_word(self, setting: sizes.Setting) -> float:
+        pairs = [(setting.hidden[i : i + 1].detach(), setting.targets[i : i + 1]) for i in range(ONE_BY_ONE)]
+        begin = time.perf_counter()
+        for hidden, target in pairs:
+            self.scored(hidden, target)
+        sizes.synchronise(setting.hidden.device)
+        return (time.perf_counter() - begin) / len(pairs)
+
+
+class Large:
+    """All rivals of one V."""
+
+    def __init__(self, words: int, args: argparse.Namespace) -> None:
+        self.setting = sizes.Setting.of(words, args)
+        self.words, self.masses = words, sizes.zipf(words)
+        device = self.setting.device
+        names = tuple(f"W:{i}" for i in range(words))
+        table = FeatureTable(names, np.arange(words + 1), np.arange(words), np.ones(words, dtype=np.float32))
+        self.layer = LogLinearOutput(table, torch.arange(words), self.setting.hidden.size(1)).to(device)
+        self.log_mass = torch.from_numpy(np.log(self.masses)).float().to(device).unsqueeze(0)
+
+    def exact(self) -> Rival:
+        share = self.setting.hidden.new_zeros(())
+
+        def log_probs(hidden: Tensor, targets: Tensor) -> Tensor:
+            return self.layer.target_log_prob(hidden, targets, self.log_mass, share)
+
+        def scored(hidden: Tensor, targets: Tensor) -> Tensor:
+            rows = self.layer.weight, self.layer.bias
+            return self.layer.target_log_prob(hidden, targets, self.log_mass, share, composed=rows)
+
+        return Rival("exact", self.layer, log_probs, scored)
+
+    def trees(self, sparse: bool) -> list[Callable[[], Rival]]:
+        """By arity, with dense gradients or with sparse ones."""
+        return [lambda arity=arity: self._tree(arity, sparse) for arity in ARITIES]  # type: ignore[misc]
+
+    def _tree(self, arity: int, sparse: bool) -> Rival:
+        name = f"tree, arity {arity}{', sparse' if sparse else ''}"
+        tree = huffman_tree(self.masses, arity)
+        nodes = TreeLayer(tree, self.setting.hidden.size(1), self.log_mass[0].cpu()).to(self.setting.device)
+        nodes.sparse_gradients = sparse
+        with torch.no_grad():
+            kept = TreeOutput(self.layer, nodes, (self.layer.weight, self.layer.bias))  # one-hot: rows are weights
+
+        def log_probs(hidden: Tensor, targets: Tensor) -> Tensor:
+            return TreeOutput(self.layer, nodes).class_log_prob(hidden, targets, self.log_mass)
+
+        def scored(hidden: Tensor, targets: Tensor) -> Tensor:
+            return kept.class_log_prob(hidden, targets, self.log_mass)
+
+        return Rival(name, nn.ModuleList([self.layer, nodes]), log_probs, scored)
+
+    def adaptive(self, cutoffs: list[int], factor: float) -> Rival:
+        layer = self.setting.torch_adaptive(cutoffs, factor).module
+
+        def log_probs(hidden: Tensor, targets: Tensor) -> Tensor:
+            return layer(hidden, targets).output
+
+        return Rival(f"adaptive {cutoffs} /{factor:g}", layer, log_probs, log_probs)
+
+    def adaptives(self, full: bool) -> list[Callable[[], Rival]]:
+        cutoffs = [x for x in CUTOFFS if x[-1] < self.words]
+        factors = (1.0,) if full else FACTORS
+        return [lambda x=x, f=f: self.adaptive(x, f) for x in cutoffs for f in factors]  # type: ignore[misc]
+
+
+def fastest(rivals: list[Callable[[], Rival]], task: str, setting: sizes.Setting) -> Rival:
+    """The one whose better run of two, after one that warms up, is the fastest; one at a time is in memory."""
+    times = []
+    for make in rivals:
+        run = getattr(make(), task)
+        run(setting)
+        times.append(min(run(setting), run(setting)))
+    return rivals[int(np.argmin(times))]()
+
+
+def race(large: Large, task: str, rounds: int, exact: bool) -> dict[str, float]:
+    """Median seconds: tree, sparse (in training), adaptive, full, exact; and prints them."""
+    setting = large.setting
+    rivals = {"tree": fastest(large.trees(sparse=False), task, setting)}
+    if task == "training":
+        rivals["sparse"] = fastest(large.trees(sparse=True), task, setting)
+    rivals["adaptive"] = fastest(large.adaptives(full=False), task, setting)
+    if large.words < FULL_LIMIT:
+        rivals["full"] = fastest(large.adaptives(full=True), task, setting)
+    if exact:
+        rivals["exact"] = large.exact()
+    times: dict[str, list[float]] = {name: [] for name in rivals}
+    for _ in range(rounds):
+        for name, rival in rivals.items():
+            times[name].append(getattr(rival, task)(setting))
+    found = {name: statistics.median(each) for name, each in times.items()}
+    unit, factor = ("µs", 1e6) if task == "one_word" else ("ms", 1e3)
+    for name, rival in rivals.items():
+        line = f"  {large.words:>9,}  {task:<9} {rival.name:<48}{found[name] * factor:>10.1f} {unit}"
+        print(f"{line}{found[name] / found['tree']:>9.2f} × the tree", flush=True)
+    return found
+
+
+def picture(curves: dict[str, dict[int, dict[str, float]]], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), sharex=True)
+    labels = {
+        "exact": "exact",
+        "full": "adaptive, all H dimensions",
+        "adaptive": "adaptive, tuned",
+        "tree": "tree",
+        "sparse": "tree, sparse gradients",
+    }
+    for axis, (task, curve) in zip(axes, curves.items(), strict=True):
+        for name, label in labels.items():
+            points = [(words, found[name] * 1e3) for words, found in curve.items() if name in found]
+            if points:
+                axis.plot(*zip(*points, strict=True), marker="o", label=label)
+        axis.set(xscale="log", yscale="log", xlabel="words", title=task)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("ms for 2,048 positions")
+    axes[0].legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, and no growth")
+    add_device_option(parser)
+    parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU (default: 1)")
+    parser.add_argument("--picture", type=Path, help="of the growth")
+    add_memory_option(parser)
+    args = parser.parse_args()
+    check_device(parser, args)
+    status = run_again(args.memory)
+    if status is not None:
+        return status
+    args.dtype = "float32"
+    torch.set_num_threads(args.threads)
+    print(f"N = {sizes.N}, H = {sizes.H}, {device_name(args)}, torch {torch.__version__}; {told()}")
+    figures: dict[str, float] = {}
+    large = Large(WORDS, args)
+    for task in ("training", "scoring", "one_word"):
+        found = race(large, task, 3 if args.quick else 7, exact=False)
+        figures |= {
+            f"large_{task}": found["adaptive"] / found["tree"],
+            f"large_{task}_full": found["full"] / found["tree"],
+        }
+        if "sparse" in found:
+            figures[f"large_{task}_sparse"] = found["adaptive"] / found["sparse"]
+    curves: dict[str, dict[int, dict[str, float]]] = {"training": {}, "scoring": {}}
+    for words in () if args.quick else GROWTH:
+        large = Large(words, args)
+        for task, curve in curves.items():
+            curve[words] = race(large, task, 3, exact=sizes.N * words * 4 < EXACT_LIMIT)
+    if args.picture:
+        picture(curves, args.picture)
+    print(json.dumps({name: round(value, 2) for name, value in figures.items()}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
