@@ -44,10 +44,13 @@ def _whole_parser(file: object, folder: object) -> argparse.ArgumentParser:
 
     whole = argparse.ArgumentParser(prog="llrnn")
     whole.add_argument("--version", action="store_true", help="print the version")
-    commands = whole.add_subparsers()
+    commands = {"": whole.add_subparsers()}
     for name in all_commands():
         command = load(name)
-        parser = commands.add_parser(name, help=command.HELP, description=command.HELP)
+        group, _, own = name.rpartition(" ")  # `train` of `mrf train` is completed behind `mrf`
+        if group not in commands:
+            commands[group] = commands[""].add_parser(group).add_subparsers()
+        parser = commands[group].add_parser(own, help=command.HELP, description=command.HELP)
         command.add_arguments(parser)
         for action in parser._actions:
             kind = file if action.metavar in FILES else folder if action.metavar in FOLDERS else None

@@ -50,10 +50,18 @@ def load(name: str) -> Command:
     return cast(Command, importlib.import_module(modules[name]))
 
 
-def overview() -> str:
-    """The help of `llrnn` itself: every sub-command with one example, in lines of their own, to be pasted."""
+def overview(group: str = "") -> str:
+    """The help of `llrnn` itself: every sub-command with one example, in lines of their own, to be pasted.
+
+    Args:
+        group: the first word of those that are meant (`mrf` of `mrf train`); empty: all are.
+    """
     lines = ["usage: llrnn SUB-COMMAND …", "", "Log-linear RNNs: make priors, look into priors and models.", ""]
+    if group:
+        lines = [f"usage: llrnn {group} SUB-COMMAND …", ""]
     for name in all_commands():
+        if group and name.partition(" ")[0] != group:
+            continue
         command = load(name)
         lines += [f"  {name:<10} {command.HELP}", f"    {command.EXAMPLES[0]}", ""]
     lines += ["'llrnn SUB-COMMAND --help' shows its arguments; 'llrnn --version' the version."]
@@ -68,8 +76,13 @@ def dispatch(argv: Sequence[str]) -> int:
     if argv[0] == "--version":
         print(f"llrnn {__version__}")
         return 0
-    command = load(argv[0])
-    return command.run(parser_of(command).parse_intermixed_args(argv[1:]))  # words and sentences may follow options
+    groups = {name.partition(" ")[0] for name in all_commands() if " " in name}
+    if argv[0] in groups and (len(argv) == 1 or argv[1] in ("-h", "--help")):
+        print(overview(argv[0]))
+        return 0
+    words = 2 if argv[0] in groups else 1
+    command = load(" ".join(argv[:words]))
+    return command.run(parser_of(command).parse_intermixed_args(argv[words:]))  # words and sentences may follow options
 
 
 def parser_of(command: Command) -> "Parser":

@@ -22,6 +22,8 @@ from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
 from fairseq_llrnn.prior.build import static_weights
 from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, parse, with_atoms
+from fairseq_llrnn.prior.language_weights import LANGUAGE
+from fairseq_llrnn.prior.named_backgrounds import named_background
 from fairseq_llrnn.prior.options import BackgroundOptions, as_paths
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.parts import AutomatonPart, CachePart, StaticPart
@@ -29,7 +31,7 @@ from fairseq_llrnn.prior.parts.automaton import floored, tempered
 from fairseq_llrnn.prior.prior import Prior
 
 STATIC, TRANSLATIONS = "static", "translations"
-EXAMPLES = {  # of kinds with something behind a colon
+EXAMPLES = {  # of kinds with something behind a colon; for those of others, see named_backgrounds.py
     "ngram": "ngram:model.arpa or ngram:3",
     "automaton": "automaton:grammar.txt",
     "model": "model:checkpoint_best.pt",
@@ -40,7 +42,7 @@ EXAMPLES = {  # of kinds with something behind a colon
 def kind_of(text: str) -> tuple[str, str]:
     """Kind of an atom, and what is behind its colon: ("ngram", "3"); ("static", …) for all others."""
     kind, colon, source = text.partition(":")
-    if colon and kind in EXAMPLES:
+    if colon and (kind in EXAMPLES or kind != LANGUAGE and named_background(kind) is not None):
         return kind, source
     return (TRANSLATIONS, "") if text == TRANSLATIONS else (STATIC, text)
 
@@ -54,9 +56,9 @@ def read_background(text: str) -> Expression:
     expression = Atom(text) if Path(kind_of(text)[1]).is_file() else parse(text)
     for atom in atoms(expression):
         kind, source = kind_of(atom.text)
-        if kind in EXAMPLES and not source:
+        if not source and (example := _example(kind)):
             raise OptionError(
-                f"--background {atom.text}: expected a file behind the colon, found nothing; say e.g. {EXAMPLES[kind]}"
+                f"--background {atom.text}: expected a file behind the colon, found nothing; say e.g. {example}"
             )
         if kind == "cache" and not (source.isdecimal() and int(source) > 0):
             raise OptionError(
@@ -73,6 +75,13 @@ def read_background(text: str) -> Expression:
                 "file that training wrote"
             )
     return expression
+
+
+def _example(kind: str) -> str:
+    """Of a kind with something behind its colon; empty for others."""
+    if kind in EXAMPLES or kind in (STATIC, TRANSLATIONS):
+        return EXAMPLES.get(kind, "")
+    return named.example if (named := named_background(kind)) is not None else ""
 
 
 def is_order(text: str) -> bool:
@@ -140,6 +149,9 @@ class Leaves:
                 )
             part, notes = options.open_model(source, prior)
             return part, Counter(notes)
+        if kind != STATIC and (named := named_background(kind)) is not None:
+            made, known = named.read(source, prior)
+            return made, Counter(known)
         return StaticPart(static_weights(self.words, self.counts, text, options)), Counter()
 
     def ngrams(self, prior: Prior, source: str) -> tuple[AutomatonPart, Counter[str]]:

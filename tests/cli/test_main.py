@@ -46,7 +46,7 @@ def test_alone_it_shows_every_sub_command_with_an_example(argv: list[str], capsy
 def test_every_sub_command_keeps_the_contract(name: str, capsys: Streams) -> None:
     assert name == llrnn.load(name).NAME
     with pytest.raises(SystemExit) as stop:
-        llrnn.main([name, "--help"])
+        llrnn.main([*name.split(), "--help"])
     assert stop.value.code == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: llrnn {name}")
@@ -57,7 +57,7 @@ def test_every_sub_command_keeps_the_contract(name: str, capsys: Streams) -> Non
 @pytest.mark.parametrize("name", llrnn.all_commands())
 def test_every_argument_is_in_a_group_with_a_title(name: str, capsys: Streams) -> None:
     with pytest.raises(SystemExit):
-        llrnn.main([name, "--help"])
+        llrnn.main([*name.split(), "--help"])
     without_title = capsys.readouterr().out.partition("\noptions:\n")[2].partition("\n\n")[0]
     assert without_title.split() == "-h, --help show this help message and exit".split()
 

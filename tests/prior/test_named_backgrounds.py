@@ -1,0 +1,62 @@
+"""Backgrounds that are registered from outside (prior/named_backgrounds.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn import extras
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.tempered import Tempered
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.prior.leaves import kind_of, read_background
+from fairseq_llrnn.prior.named_backgrounds import named_background, register_background
+from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.part import BuildContext, Part, register_part
+from fairseq_llrnn.prior.prior import Prior
+
+
+@register_part("flattened")
+@dataclass(frozen=True)
+class FlattenedPart(Part):
+    temperature: float
+
+    is_base = True
+
+    def background(self, below: Background, context: BuildContext) -> Background:
+        return Tempered(below, self.temperature)
+
+
+@register_background("flat", example="flat:2")
+def read(source: str, prior: Prior) -> tuple[Part, dict[str, int]]:
+    return FlattenedPart(float(source)), {"words": len(prior.symbols)}
+
+
+def test_an_expression_names_it() -> None:
+    symbols = ["<s>", "<pad>", "</s>", "<unk>", "le", "la"]
+    prior = Prior.build(symbols, PriorOptions(top_words=0, background="flat:2"))
+    assert prior.find(FlattenedPart) == FlattenedPart(2.0)
+    mixed = Prior.build(symbols, PriorOptions(top_words=0, background="flat:2 times unigram"))
+    assert mixed.expression is not None and str(mixed.expression) == "flat:2 times unigram"
+    assert kind_of("flat:2") == ("flat", "2")
+
+
+def test_nothing_behind_the_colon_is_answered_with_its_example() -> None:
+    with pytest.raises(OptionError, match="found nothing; say e.g. flat:2"):
+        read_background("flat:")
+
+
+def test_a_name_that_nobody_registered_is_a_file() -> None:
+    assert named_background("nobody") is None
+    assert kind_of("nobody:x") == ("static", "nobody:x")
+    assert kind_of("language:fr") == ("static", "language:fr")
+
+
+def test_parts_of_extras_are_found_by_their_files(tmp_path: Path) -> None:
+    for name in ("one/part.py", "one/other.py", "two/deep/part.py", "three/part.py"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    assert extras.parts(tmp_path) == [f"{extras.__name__}.{name}.part" for name in ("one", "three")]
