@@ -23,26 +23,22 @@ from torch import Tensor
 
 from .conditionals import batches
 from .potentials import Potentials
-from .star import BLOCK
+from .star import MEMORY, Exponentials
 
-ITERATIONS, TOLERANCE = 500, 1e-10
+ITERATIONS, TOLERANCE = 500, 1e-8
 
 
-def outlook(potentials: Potentials, marginals: Tensor) -> Tensor:
-    """ρ (R,), with the mean 0 under the marginals μ (R,) of a token."""
+def outlook(potentials: Potentials, marginals: Tensor, memory: int = MEMORY) -> Tensor:
+    """ρ (R,), with the mean 0 under the marginals μ (R,) of a token; what is forbidden has none."""
+    exponentials = Exponentials(potentials, 1.0, memory)
     edges = range(potentials.order)
-    tops, means = [], []  # of rows of θˡ; log c_l
-    for edge in edges:
-        top, mean = _scaled_mean(potentials, edge, marginals)
-        tops.append(top)
-        means.append(mean)
-    total = torch.stack(means).sum(0)
+    means = [exponentials.log_columns(edge, marginals.log()) for edge in edges]  # log c_l
     rho = torch.zeros_like(potentials.unary)
     for _ in range(ITERATIONS):
         made = torch.zeros_like(rho)
         for edge in edges:
-            log_g = potentials.unary + rho + total - means[edge]
-            made += _log_product(potentials, edge, log_g, tops[edge])
+            others = [mean for other, mean in enumerate(means) if other != edge]
+            made += exponentials.log_rows(edge, sum(others, potentials.unary + rho))
         made -= marginals @ made
         change = float((made - rho).abs().max())
         rho = made
@@ -66,28 +62,3 @@ def log_probs_left_to_right(potentials: Potentials, rho: Tensor, window: Tensor)
         log_q = next_log_probs(potentials, rho, some[:, :-1].flip(1))
         parts.append(log_q.gather(1, some[:, -1:]).squeeze(1))
     return torch.cat(parts) if parts else rho.new_zeros(0)
-
-
-def _row_blocks(size: int) -> list[slice]:
-    rows = max(1, BLOCK // (8 * size))
-    return [slice(begin, min(begin + rows, size)) for begin in range(0, size, rows)]
-
-
-def _scaled_mean(potentials: Potentials, edge: int, marginals: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest entry of each row of θˡ (R,), and log c_l (R,)."""
-    tops, mean = torch.empty_like(marginals), torch.full_like(marginals, float("-inf"))
-    for rows in _row_blocks(potentials.size):
-        block = potentials.rows(edge, rows)
-        tops[rows] = block.amax(1)
-        mean = torch.logaddexp(mean, (block + marginals[rows].log().unsqueeze(1)).logsumexp(0))
-    return tops, mean
-
-
-def _log_product(potentials: Potentials, edge: int, log_g: Tensor, tops: Tensor) -> Tensor:
-    """log Σ_y g(y) exp θˡ(x, y): (R,)."""
-    highest = log_g.max()
-    g, made = (log_g - highest).exp(), torch.empty_like(log_g)
-    for rows in _row_blocks(potentials.size):
-        exponentials = (potentials.rows(edge, rows) - tops[rows].unsqueeze(1)).exp_()
-        made[rows] = (exponentials @ g).log() + tops[rows] + highest
-    return made

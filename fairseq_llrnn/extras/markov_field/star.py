@@ -43,11 +43,11 @@ class Beliefs:
         return self.nodes[1:] - self.nodes[0]
 
 
-class Star:
-    """exp((K+1) θˡ), row by row divided by its largest entry, kept where memory allows, else made block by block."""
+class Exponentials:
+    """exp(s · θˡ), row by row divided by its largest entry; kept where memory allows, else made block by block."""
 
-    def __init__(self, potentials: Potentials, memory: int = MEMORY, block: int = BLOCK) -> None:
-        self.potentials = potentials
+    def __init__(self, potentials: Potentials, scale: float, memory: int = MEMORY, block: int = BLOCK) -> None:
+        self.potentials, self.scale = potentials, scale
         size, order = potentials.size, potentials.order
         self._rows = max(1, block // (8 * size))
         self._keeps = 8 * order * size * size <= memory
@@ -61,13 +61,43 @@ class Star:
         made = []
         for begin in range(0, self.potentials.size, self._rows):
             rows = slice(begin, min(begin + self._rows, self.potentials.size))
-            exponents = self.potentials.rows(edge, rows) * (self.potentials.order + 1)
+            exponents = self.potentials.rows(edge, rows) * self.scale
             top = exponents.amax(1)
             exponentials = exponents.sub_(top.unsqueeze(1)).exp_()
             if self._keeps:
                 made.append((rows, exponentials, top))
             yield rows, exponentials, top
         self._kept[edge] = made
+
+    def log_rows(self, edge: int, log_weights: Tensor) -> Tensor:
+        """log Σ_y w(y) exp(s θˡ(x, y)): (R,) -> (R,)."""
+        highest = log_weights.max()
+        weights, made = (log_weights - highest).exp(), torch.empty_like(log_weights)
+        for rows, exponentials, top in self.blocks(edge):
+            made[rows] = (exponentials @ weights).log() + top + highest
+        return made
+
+    def log_columns(self, edge: int, log_weights: Tensor) -> Tensor:
+        """log Σ_x w(x) exp(s θˡ(x, y)): (R,) -> (R,)."""
+        made = torch.full_like(log_weights, float("-inf"))
+        for rows, exponentials, top in self.blocks(edge):
+            scaled = log_weights[rows] + top
+            highest = scaled.max()
+            if bool(highest.isfinite()):
+                made = torch.logaddexp(made, ((scaled - highest).exp() @ exponentials).log() + highest)
+        return made
+
+
+class Star:
+    """The star over some potentials."""
+
+    def __init__(self, potentials: Potentials, memory: int = MEMORY, block: int = BLOCK) -> None:
+        self.potentials = potentials
+        self._exponentials = Exponentials(potentials, potentials.order + 1, memory, block)
+
+    def blocks(self, edge: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """exp((K+1) θˡ)."""
+        return self._exponentials.blocks(edge)
 
     def solve(self, delta: Tensor) -> Beliefs:
         """log Z★ and its marginals for δ (K, R): two products of a matrix with a vector for each edge.

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Tagging: joint Markov random fields beside hidden Markov taggers; total accuracy, and that of unknown words.
+
+python tagging.py --train train.conllu --test dev.conllu [--orders 1 2] [--near 1 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+
+from hidden_markov import HiddenMarkovTagger
+
+from fairseq_llrnn.extras.markov_field.tagger_training import Sentence, TaggerOptions, learn, read_tagged
+
+
+def accuracy(
+    tag: Callable[[Sequence[str]], list[str]], sentences: Sequence[Sentence], known: set[str]
+) -> tuple[float, float, int]:
+    """Percent of all words, percent of those that are not known, and how many those are."""
+    right, all_words, right_unknown, unknown = 0, 0, 0, 0
+    for sentence in sentences:
+        found = tag([word for word, _ in sentence])
+        for (word, tag_of_word), guess in zip(sentence, found, strict=True):
+            all_words += 1
+            right += guess == tag_of_word
+            if word not in known:
+                unknown += 1
+                right_unknown += guess == tag_of_word
+    return 100 * right / max(1, all_words), 100 * right_unknown / max(1, unknown), unknown
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--train", nargs="+", required=True, metavar="FILE")
+    parser.add_argument("--test", nargs="+", required=True, metavar="FILE")
+    parser.add_argument("--orders", nargs="+", type=int, default=[1, 2], metavar="K")
+    parser.add_argument("--near", nargs="+", type=int, default=[1, 3], metavar="M")
+    parser.add_argument("--rare", type=int, default=TaggerOptions.rare, metavar="N")
+    parser.add_argument("--penalty", type=float, default=TaggerOptions.penalty, metavar="P")
+    parser.add_argument("--iterations", type=int, default=TaggerOptions.iterations, metavar="N")
+    args = parser.parse_args()
+    train, test = read_tagged(args.train), read_tagged(args.test)
+    known = {word for sentence in train for word, _ in sentence}
+    print("| tagger | all words | unknown words | seconds of processor time to train |\n|---|---|---|---|")
+
+    def row(name: str, make: Callable[[], Callable[[Sequence[str]], list[str]]]) -> None:
+        begun = time.process_time()
+        tag = make()
+        seconds = time.process_time() - begun
+        total, unknown, many = accuracy(tag, test, known)
+        print(f"| {name} | {total:.2f} | {unknown:.2f} (of {many:,}) | {seconds:.1f} |", flush=True)
+
+    row("HMM, unknown words as words that come once", lambda: HiddenMarkovTagger(train, suffixes=False).tag)
+    row("HMM, unknown words by suffix (TnT)", lambda: HiddenMarkovTagger(train).tag)
+    for order in args.orders:
+        for near in args.near:
+            options = TaggerOptions((), order, near, args.rare, args.penalty, args.iterations)
+            row(f"field, K = {order}, M = {near}", lambda options=options: learn(train, options).tag)  # type: ignore[misc]
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

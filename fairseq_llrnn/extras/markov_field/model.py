@@ -1,0 +1,199 @@
+"""A trained field of words: its potentials, the bound on log Z, the outlook; and how it is kept in a folder.
+
+Sizes: V words, R kinds of tokens, K order, F features, E entries of Φ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, LLRNNError
+
+from .conditionals import log_conditionals, windows
+from .folder import AGAIN, WORDS, SavedField, read_folder, write_folder
+from .moments import count_moments, layout
+from .objective import bound
+from .outlook import log_probs_left_to_right, outlook
+from .potentials import Form, Potentials
+from .star import MEMORY, Star
+from .tightening import tighten
+from .vocabulary import FieldText, FieldWords
+
+
+@dataclass(frozen=True)
+class TextScore:
+    """What a field says of a text, in nats."""
+
+    words: int
+    sentences: int  # that have words
+    unknown: int
+    tokens: int  # of the layout: words, and K separators for each sentence
+    bound: float  # no more than log p of the layout
+    conditionals: float  # Σ over words of log p(word | neighbours)
+    left_to_right: float  # Σ over words, and an end for each sentence, of log q
+
+
+@dataclass(frozen=True)
+class MarkovField:
+    """A chain Markov random field of words."""
+
+    words: FieldWords
+    form: Form
+    parameters: Mapping[str, Tensor]
+    delta: Tensor  # (K, R) dual variables of its bound
+    settings: Mapping[str, Any] = field(default_factory=dict)  # how it was trained
+    rho: Tensor | None = None  # (R,) the outlook, once it is known
+    memory: int = MEMORY
+
+    @cached_property
+    def potentials(self) -> Potentials:
+        return self.form.potentials(self.parameters)
+
+    @cached_property
+    def log_z(self) -> float:
+        """log Z★ of the star."""
+        return Star(self.potentials, self.memory).solve(self.delta).log_z
+
+    @cached_property
+    def next_words(self) -> Tensor:
+        """ρ: (R,)."""
+        if self.rho is not None:
+            return self.rho
+        marginals = Star(self.potentials, self.memory).solve(self.delta).nodes[0]
+        return outlook(self.potentials, marginals, self.memory)
+
+    def tightened(self) -> MarkovField:
+        """With the best δ, and the outlook that follows."""
+        found = tighten(Star(self.potentials, self.memory), self.delta)
+        rho = outlook(self.potentials, found.beliefs.nodes[0], self.memory)
+        return MarkovField(self.words, self.form, self.parameters, found.delta, self.settings, rho, self.memory)
+
+    # ---- what it says of a text ---------------------------------------------------------------------------------
+
+    def score(self, text: FieldText) -> TextScore:
+        """Of all sentences that have words."""
+        order, separator = self.form.order, self.words.separator
+        moments = count_moments(text.rows, text.lengths, separator, order, self.form.size)
+        shares = float(text.log_shares.sum())
+        window = windows(layout(text.rows, text.lengths, separator, order), order)
+        is_word = self._word_places(text)
+        ends = torch.from_numpy(_first_separators(text.lengths, order))
+        from_left = window[:, : order + 1]
+        log_q = log_probs_left_to_right(self.potentials, self.next_words, from_left[is_word | ends])
+        return TextScore(
+            words=len(text.rows),
+            sentences=moments.sentences,
+            unknown=int(text.unknown.sum()),
+            tokens=moments.tokens,
+            bound=moments.tokens * bound(moments, self.potentials, self.log_z) + shares,
+            conditionals=float(self.conditionals(text).sum()),
+            left_to_right=float(log_q.sum()) + shares,
+        )
+
+    def conditionals(self, text: FieldText) -> Tensor:
+        """log p(word | its neighbours) of every word: (T,)."""
+        order = self.form.order
+        window = windows(layout(text.rows, text.lengths, self.words.separator, order), order)
+        chosen = log_conditionals(self.potentials, window[self._word_places(text)])
+        return chosen + torch.from_numpy(text.log_shares)
+
+    def _word_places(self, text: FieldText) -> Tensor:
+        """Which tokens of the layout are words: (N,) bool."""
+        marks = layout(np.ones_like(text.rows), text.lengths, 0, self.form.order)
+        return torch.from_numpy(marks == 1)
+
+    def embeddings(self) -> Tensor:
+        """The rows by which kinds of tokens are compared: (R, D'), those of both sides, each of unit length.
+
+        Raises:
+            DataError: explicit potentials have none.
+        """
+        if self.potentials.right is None:
+            raise DataError("the field has explicit potentials, expected ones of low rank; train it with --form uw")
+        sides = {id(rows): rows for rows in (*self.potentials.left, *self.potentials.right)}.values()
+        return torch.nn.functional.normalize(torch.cat(list(sides), dim=1), dim=1)
+
+    # ---- on disk ------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str, training: Mapping[str, Tensor] | None = None) -> None:
+        """Write the folder; `training`: what the next step needs, where training goes on. Raises DataError."""
+        arrays = {f"parameter/{name}": value.numpy() for name, value in self.parameters.items()}
+        arrays |= {"delta": self.delta.numpy(), "offset": self.form.offset.numpy()}
+        arrays |= {"row_of": self.words.row_of, "log_share": self.words.log_share}
+        if self.rho is not None:
+            arrays["rho"] = self.rho.numpy()
+        if self.form.features is not None:
+            arrays |= {"feature_places": self.form.features.indices().numpy()}
+            arrays |= {"feature_values": self.form.features.values().numpy()}
+        description = {
+            "form": self.form.name,
+            "order": self.form.order,
+            "width": self.form.width,
+            "features": None if self.form.features is None else self.form.features.shape[1],
+            "settings": dict(self.settings),
+            "symbols": list(self.words.symbols),
+        }
+        steps = None if training is None else {name: value.numpy() for name, value in training.items()}
+        write_folder(folder, WORDS, description, arrays, steps)
+
+    @classmethod
+    def load(cls, folder: str) -> MarkovField:
+        """Read a folder; nothing in it is executed. Raises DataError: none there, a damaged one."""
+        saved = read_folder(folder, WORDS)
+        try:
+            return _read(saved)
+        except (KeyError, TypeError, ValueError, LLRNNError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"{folder}: expected a field, found something unsound ({error}); {AGAIN}") from None
+
+
+def _first_separators(lengths: np.ndarray, order: int) -> np.ndarray:
+    """Which tokens of the layout end a sentence: (N,) bool; that of the last sentence is the first one of the cycle."""
+    lengths = lengths[lengths > 0]
+    made = np.zeros(int(lengths.sum()) + order * len(lengths), dtype=bool)
+    made[(lengths + order).cumsum() - lengths - order] = True
+    return made
+
+
+def _read(saved: SavedField) -> MarkovField:
+    """The field of checked arrays."""
+    symbols, order, width = (saved.description[name] for name in ("symbols", "order", "width"))
+    if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
+        raise ValueError("symbols that are none")
+    if not all(type(number) is int and 0 <= number < 10_000 for number in (order, width)):
+        raise ValueError(f"the order {order!r} and the width {width!r}")
+    offset = torch.from_numpy(saved.array("offset", np.float64, None).copy())
+    if bool(offset.isnan().any() | offset.isposinf().any()) or not bool(offset.isfinite().any()):
+        raise ValueError("offsets that are no log weights")
+    row_of = saved.array("row_of", np.int64, len(symbols))
+    words = FieldWords(tuple(symbols), row_of, saved.numbers("log_share", len(symbols)).numpy())
+    if len(set(symbols)) < len(symbols) or row_of.min() < -1 or row_of.max() >= len(offset):
+        raise ValueError("words that come twice, or whose kinds do not exist")
+    if min(row_of[words.index[name]] for name in ("</s>", "<unk>")) < 0:
+        raise ValueError("no </s> or no <unk>")
+    features = None
+    if saved.description["features"] is not None:
+        places = saved.array("feature_places", np.int64, 2, None)
+        values = saved.numbers("feature_values", places.shape[1])
+        shape = (len(offset), int(saved.description["features"]))
+        features = torch.sparse_coo_tensor(torch.from_numpy(places.copy()), values, shape, check_invariants=True)
+        features = features.coalesce()
+    form = Form(str(saved.description["form"]), order, offset, width, features)
+    parameters = {name: saved.numbers(f"parameter/{name}", *shape) for name, shape in form.shapes().items()}
+    rho = saved.numbers("rho", len(offset)) if "rho" in saved.arrays else None
+    delta = saved.numbers("delta", order, len(offset))
+    return MarkovField(words, form, parameters, delta, dict(saved.description["settings"]), rho)
+
+
+def bits(nats: float, per: int) -> float:
+    """−nats in bits, for each of `per`."""
+    return -nats / math.log(2) / max(1, per)

@@ -1,0 +1,132 @@
+"""A joint field of tags and words (thesis, §4.4, figure 4.8): its bound, and the best tags of a sentence.
+
+    log p(t, w)  =  Σ_i ( τ(tᵢ) + Σ_{l=1}^{K} θˡ(tᵢ, tᵢ₊ₗ) + Σ_{m∈M} u_m(tᵢ) · φ(wᵢ₊ₘ) + log b(wᵢ) )  −  A
+
+Tags have edges to K tags on either side, and to the M words around. Potentials of a tag and a word are log-linear in
+the word's spelling φ; b is how often the word comes, so that words with equal φ are one signature.
+
+The bound: A ≤ N / ((K+1)M) · Σ_m log Z★_m, one star of K+1 tags for each offset m; each of its tags has one word, that
+m places off, with the potential M · u_m; edges of tags have (K+1) θˡ. The dual variables γ of tags and ε of words are
+free as long as their means over all places are nothing. The reason is that of star.py: each tag and each word is in
+(K+1)M factors of the product.
+
+Sizes: T tags, S signatures of words, F features, K order, M offsets, N tokens, n words of a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+SEPARATOR = 0  # the number of the tag of </S>, and of its word's signature
+
+
+@dataclass(frozen=True)
+class TagForm:
+    """Sizes and what is fixed."""
+
+    order: int  # K
+    offsets: tuple[int, ...]  # M of them: (0,), or (−1, 0, 1)
+    tags: int  # T, the separator's included
+    features: Tensor  # Φ (S, F) sparse
+    log_masses: Tensor  # (S,) log b of signatures
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the parameters, and behind them of the dual variables."""
+        many, size = len(self.offsets), self.features.shape
+        return {
+            "tags": (self.tags,),
+            "pairs": (self.order, self.tags, self.tags),
+            "words": (many, self.tags, size[1]),
+            "gamma": (many, self.order + 1, self.tags),
+            "epsilon": (many, size[0]),
+        }
+
+    def word_scores(self, words: Tensor) -> Tensor:
+        """u_m · φ of all signatures: (M, T, F) -> (M, T, S)."""
+        many, tags, _ = words.shape
+        return torch.sparse.mm(self.features, words.flatten(0, 1).T).T.view(many, tags, -1)
+
+    def log_partitions(self, values: Mapping[str, Tensor]) -> Tensor:
+        """Σ_m log Z★_m / ((K+1)M), an upper bound on A / N."""
+        order, many = self.order, len(self.offsets)
+        gamma = values["tags"] + values["gamma"] - values["gamma"].mean((0, 1))
+        epsilon = self.log_masses + values["epsilon"] - values["epsilon"].mean(0)
+        # shape: (M, 1, T), what the word of a tag adds
+        of_words = (many * self.word_scores(values["words"]) + epsilon.unsqueeze(1)).logsumexp(2).unsqueeze(1)
+        nodes = gamma + of_words  # shape: (M, K+1, T)
+        leaves = (order + 1) * values["pairs"] + nodes[:, 1:].unsqueeze(2)  # shape: (M, K, T of the centre, T)
+        return (nodes[:, 0] + leaves.logsumexp(3).sum(1)).logsumexp(1).sum() / ((order + 1) * many)
+
+
+@dataclass(frozen=True)
+class TagMoments:
+    """Relative frequencies in a treebank, laid out as a cycle with K separators before each sentence."""
+
+    tokens: int  # N
+    tags: Tensor  # (T,)
+    pairs: Tensor  # (K, T, T)
+    words: Tensor  # (M, T, F): how often a tag comes with a feature of the word m places off
+    signatures: Tensor  # (S,)
+
+    @classmethod
+    def count(cls, form: TagForm, tags: np.ndarray, signatures: np.ndarray) -> TagMoments:
+        """Of a layout: both (N,)."""
+        many, size = len(tags), form.tags
+        shifted = [np.roll(tags, -distance) for distance in range(1, form.order + 1)]
+        pairs = [np.bincount(tags * size + second, minlength=size * size) for second in shifted]
+        words = []
+        for offset in form.offsets:
+            key = tags * len(form.log_masses) + np.roll(signatures, -offset)
+            joint = np.bincount(key, minlength=size * len(form.log_masses)).reshape(size, -1)
+            words.append(torch.sparse.mm(form.features.t(), torch.from_numpy(joint.T / many)).T)
+        return cls(
+            many,
+            torch.from_numpy(np.bincount(tags, minlength=size) / many),
+            torch.from_numpy(np.stack(pairs).reshape(-1, size, size) / many),
+            torch.stack(words),
+            torch.from_numpy(np.bincount(signatures, minlength=len(form.log_masses)) / many),
+        )
+
+
+def bound(form: TagForm, moments: TagMoments, values: Mapping[str, Tensor]) -> Tensor:
+    """The lower bound on log p(t, w) per token."""
+    seen = (moments.tags * values["tags"]).sum() + (moments.pairs * values["pairs"]).sum()
+    has = moments.signatures > 0
+    seen = seen + (moments.words * values["words"]).sum() + moments.signatures[has] @ form.log_masses[has]
+    return seen - form.log_partitions(values)
+
+
+def best_tags(order: int, tags: np.ndarray, pairs: np.ndarray, words: np.ndarray) -> list[int]:
+    """The best tags of a sentence, by dynamic programming over the last K tags.
+
+    Args:
+        tags: (T,) τ. pairs: (K, T, T). words: (n, T) what the words around each place add.
+    """
+    size = len(tags)
+    steps = np.zeros((size,) * (order + 1))  # the oldest tag first
+    for distance in range(1, order + 1):
+        shape = [1] * (order + 1)
+        shape[order - distance] = shape[order] = size
+        steps = steps + pairs[distance - 1].reshape(shape)
+    best = np.full((size,) * order, -np.inf)
+    best[(SEPARATOR,) * order] = 0.0
+    back = []
+    closed = np.full((order, size), -np.inf)
+    closed[:, SEPARATOR] = 0.0
+    inner = words + tags
+    inner[:, SEPARATOR] = -np.inf
+    for unary in np.concatenate([inner, closed]):
+        scores = best[..., np.newaxis] + steps + unary
+        back.append(scores.argmax(0))
+        best = scores.max(0)
+    state: tuple[int, ...] = (SEPARATOR,) * order
+    found = []
+    for pointers in reversed(back):
+        found.append(state[-1])
+        state = (int(pointers[state]), *state[:-1])
+    return found[::-1][: len(words)]

@@ -1,0 +1,219 @@
+"""Training a field of words from files, with checkpoints: what `llrnn mrf train --text` does.
+
+Sizes: R kinds of tokens, K order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.prior.prior import Prior
+
+from .conditionals import windows
+from .folder import check_free, read_training
+from .lbfgs import KEPT
+from .learning import METHODS, Learner, Plan, Progress
+from .model import MarkovField
+from .moments import count_moments, layout
+from .objective import Objective
+from .potentials import EXPLICIT, Form, memory_of_explicit
+from .pseudo_likelihood import learn_by_pseudo_likelihood
+from .star import MEMORY
+from .vocabulary import FieldText, FieldWords, words_of_prior, words_of_text
+
+BOUND, PSEUDO = "bound", "pseudo-likelihood"
+OBJECTIVES = (BOUND, PSEUDO)
+SAVE_EVERY = 60.0  # seconds
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class FieldOptions:
+    """What is trained, and how long; names are those of the command line."""
+
+    text: Sequence[str]
+    valid: Sequence[str] = ()
+    form: str = "uw"
+    order: int = 2
+    width: int = 30
+    words: int = 2000
+    prior: str | None = None
+    objective: str = BOUND
+    method: str = METHODS[0]
+    penalty: float = 0.0
+    iterations: int = 200
+    seed: int = 1
+    memory: int = MEMORY
+
+    def check(self) -> None:
+        """Raise OptionError for numbers out of range."""
+        if self.iterations < 1:
+            raise OptionError(f"--iterations {self.iterations}: expected a number of at least 1")
+        if not 0.0 <= self.penalty < float("inf"):
+            raise OptionError(f"--penalty {self.penalty}: expected a number of at least 0")
+
+    def identity(self) -> dict[str, Any]:
+        """What a resumed training must agree in."""
+        same = {name: value for name, value in asdict(self).items() if name not in ("iterations", "memory")}
+        same["text"], same["valid"] = _digest(self.text), _digest(self.valid)
+        same["prior"] = None if self.prior is None else Prior.load(self.prior).fingerprint
+        return same
+
+
+def train(options: FieldOptions, out: str, watch: Watch = lambda progress: None) -> tuple[MarkovField, list[str]]:
+    """The trained field, saved in `out`, and what a user should know. A training that was stopped goes on.
+
+    Raises:
+        OptionError, DataError, PriorError: options or files that make no sense, another training in `out`.
+    """
+    options.check()
+    check_free(out)
+    words, form = _form(options)
+    text = words.read(options.text)
+    valid = words.read(options.valid) if options.valid else None
+    notes = _notes(text, valid)
+    settings = options.identity()
+    saved = _unfinished(out, settings)
+    if options.objective == PSEUDO:
+        made = _by_pseudo_likelihood(options, words, form, text, valid, settings, watch)
+    else:
+        made = _by_bound(options, out, words, form, text, valid, settings, saved, watch)
+    made.save(out)
+    return made, notes
+
+
+def _form(options: FieldOptions) -> tuple[FieldWords, Form]:
+    """The words, and the form of the potentials over their kinds."""
+    if options.prior is None:
+        words = words_of_text(options.text, options.words)
+        offset, features = torch.zeros(len(words.symbols), dtype=torch.float64), None
+    else:
+        words, offset, features = words_of_prior(Prior.load(options.prior), options.prior)
+    width = 0 if options.form == EXPLICIT else options.width
+    form = Form(options.form, options.order, offset, width, features)
+    needed, room = memory_of_explicit(form.size, form.order, KEPT), _free_memory()
+    if form.name == EXPLICIT and room is not None and needed > room:
+        raise OptionError(
+            f"--form explicit: potentials of {form.size:,} words and order {form.order}, their gradients and {KEPT} "
+            f"steps of L-BFGS take {needed / 2**30:,.1f} GiB, found {room / 2**30:,.1f} GiB free; take fewer --words, "
+            "or a form of low rank (uw), which needs none of it"
+        )
+    return words, form
+
+
+def _by_bound(
+    options: FieldOptions,
+    out: str,
+    words: FieldWords,
+    form: Form,
+    text: FieldText,
+    valid: FieldText | None,
+    settings: dict[str, Any],
+    saved: dict[str, torch.Tensor] | None,
+    watch: Watch,
+) -> MarkovField:
+    moments, other = (
+        None if one is None else count_moments(one.rows, one.lengths, words.separator, form.order, form.size)
+        for one in (text, valid)
+    )
+    assert moments is not None
+    objective = Objective(form, moments, options.penalty, options.memory)
+    plan = Plan(options.method, options.iterations)
+    if saved is not None:
+        learner = Learner.resume(objective, plan, saved, other)
+    else:
+        seen = torch.where(moments.unary > 0, moments.unary, 1.0 / moments.tokens).log()
+        learner = Learner.begin(objective, plan, form.initial(options.seed, seen), other)
+    last = time.monotonic()
+
+    def field() -> MarkovField:
+        return MarkovField(words, form, *learner.result(), settings, memory=options.memory)
+
+    def after(learner: Learner, progress: Progress) -> None:
+        nonlocal last
+        watch(progress)
+        if time.monotonic() - last >= SAVE_EVERY:
+            field().save(out, learner.state())
+            last = time.monotonic()
+
+    learner.run(after)
+    return field().tightened()
+
+
+def _by_pseudo_likelihood(
+    options: FieldOptions,
+    words: FieldWords,
+    form: Form,
+    text: FieldText,
+    valid: FieldText | None,
+    settings: dict[str, Any],
+    watch: Watch,
+) -> MarkovField:
+    """Epochs instead of steps; a checkpoint is not written."""
+    window, other = (
+        None if one is None else windows(layout(one.rows, one.lengths, words.separator, form.order), form.order)
+        for one in (text, valid)
+    )
+    assert window is not None
+    seen = torch.bincount(window[:, form.order], minlength=form.size).double().clamp(min=1.0) / len(window)
+    start = form.initial(options.seed, seen.log())
+    made = learn_by_pseudo_likelihood(
+        form, start, window, other, options.iterations, options.penalty, options.seed, watch=watch
+    )
+    delta = torch.zeros(form.order, form.size, dtype=torch.float64)
+    return MarkovField(words, form, made, delta, settings, memory=options.memory).tightened()
+
+
+def _unfinished(out: str, settings: dict[str, Any]) -> dict[str, torch.Tensor] | None:
+    """The state of a training in `out` that was stopped; None: nothing is there. Raises OptionError for another."""
+    if not Path(out).exists():
+        return None
+    found = MarkovField.load(out).settings
+    differing = sorted(name for name in settings if found.get(name) != settings[name])
+    if differing:
+        raise OptionError(
+            f"--out {out}: expected a free name, or the same training to go on with, found one with another "
+            f"{', '.join('--' + name for name in differing)}; give another --out"
+        )
+    state = read_training(out)
+    if state is None:
+        raise OptionError(f"--out {out}: this training has ended; give another --out, or remove the folder")
+    return state
+
+
+def _notes(text: FieldText, valid: FieldText | None) -> list[str]:
+    """What a user should know of the texts."""
+    notes = [f"{len(text.rows):,} words, {100 * text.unknown.mean():.1f} % of them unknown"]
+    for name, one in (("--text", text), ("--valid", valid)):
+        if one is not None and one.empty:
+            notes.append(f"{name}: {one.empty:,} lines without words, which are left out")
+    return notes
+
+
+def _digest(paths: Sequence[str]) -> str:
+    """Of the contents of files, in order."""
+    digest = hashlib.sha256()
+    for path in paths:
+        if Path(path).is_file():
+            with open(path, "rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _free_memory() -> int | None:
+    """Bytes, where the system says it."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
