@@ -24,15 +24,12 @@ print(fairseq_llrnn.__path__[0])
 
 def test_commands_and_plugins_are_found_by_their_files(tmp_path: Path) -> None:
     for name in ("one/plugin.py", "one/commands/__init__.py", "one/commands/a_b.py", "two/plugin/__init__.py",
-                 "two/plugin/task.py", "two/commands/c.py", "two/math.py", "three/README.md",
-                 "three/commands/d/__init__.py", "three/commands/d/e_f.py"):  # fmt: skip
+                 "two/plugin/task.py", "two/commands/c.py", "two/math.py", "three/README.md"):  # fmt: skip
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("raise SystemExit('imported')\n", encoding="utf-8")
     start = "fairseq_llrnn.extras."
-    assert extras.commands(tmp_path) == {
-        "a-b": f"{start}one.commands.a_b", "d e-f": f"{start}three.commands.d.e_f", "c": f"{start}two.commands.c",
-    }  # fmt: skip
+    assert extras.commands(tmp_path) == {"a-b": f"{start}one.commands.a_b", "c": f"{start}two.commands.c"}
     assert extras.plugins(tmp_path) == [f"{start}one.plugin", f"{start}two.plugin"]
 
 
@@ -43,5 +40,5 @@ def test_without_an_extra_all_else_is_as_before(name: str, root: Path, tmp_path:
     shutil.copytree(root / "fairseq_llrnn", tmp_path / "fairseq_llrnn", ignore=left_out)
     assert not (tmp_path / "fairseq_llrnn" / "extras" / name).exists()
     done = subprocess.run([sys.executable, "-c", EVERYTHING], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr  # packages that are not installed may be named there
+    assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == str(tmp_path / "fairseq_llrnn")

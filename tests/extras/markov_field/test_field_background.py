@@ -1,4 +1,4 @@
-"""A field as the background of a prior: laws, files, `llrnn prior --background mrf:DIR`, training with fairseq."""
+"""A field as the background of a prior: laws, files, `llrnn prior --background mrf:DIR`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 import torch
 from field_oracles import random_potentials
-from shell import Shell
-from tiny_world import World
 
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.extras.markov_field.background import MarkovBackground
 from fairseq_llrnn.extras.markov_field.model import MarkovField
 from fairseq_llrnn.extras.markov_field.part import MarkovFieldPart
-from fairseq_llrnn.extras.markov_field.training import FieldOptions, train
 from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.testing import check_background
@@ -88,20 +85,3 @@ def test_nothing_behind_the_colon_and_no_field(llrnn: Callable[..., tuple[int, s
     assert (code, "expected a file behind the colon, found nothing; say e.g. mrf:field" in said) == (2, True)
     code, _, said = llrnn(*start, f"mrf:{tmp_path}/nowhere")
     assert (code, "expected a field (a folder with field.json), found none" in said) == (2, True)
-
-
-def test_a_model_is_trained_and_scores_with_it(shell: Shell, world: World, tmp_path: Path) -> None:
-    """Through the commands, each a process of its own: the part is found where a prior names it."""
-    train(FieldOptions([str(world.place / "train.txt")], width=4, words=40, iterations=10), str(tmp_path / "field"))
-    shell.run(
-        "llrnn", "prior", "--lexicon", world.place / "lexicon.tsv", "--dict", world.data / "dict.txt",
-        "--top-words", 20, "--background", f"mrf:{tmp_path / 'field'}", "--out", world.prior("of-a-field"),
-    )  # fmt: skip
-    shown = shell.run("llrnn", "show", world.prior("of-a-field")).out
-    assert "a Markov random field of order 2, rows of" in shown
-    shell.run("fairseq-train", *world.train_args("of-a-field", save_dir=tmp_path / "save"), "--max-epoch", 1)
-    done = shell.run(
-        "llrnn", "score", "--path", tmp_path / "save" / "checkpoint_best.pt", "--json",
-        stdin=(world.place / "test.txt").read_text(encoding="utf-8"),
-    )  # fmt: skip
-    assert "bits_per_word" in done.out
