@@ -15,16 +15,16 @@ class DiscourseDataset(FairseqDataset):
     """The examples of some objectives, one objective after the other."""
 
     def __init__(
-        self, split: Split, objectives: Sequence[str], max_words: int, pad: int, shares: Mapping[str, float] | None
+        self, split: Split, objectives: Sequence[str], max_words: int, pad: int, drawn: Mapping[str, int] | None
     ) -> None:
         """
         Args:
             max_words: of a sentence; those behind are not read.
-            shares: of the examples of an objective that an epoch of training has, drawn anew in each (1 where nothing
-                is said); None: no training, all examples, in their order.
+            drawn: how many examples of each objective an epoch of training has, drawn anew in each; None: no training,
+                all examples, in their order.
         """
         self.split, self.objectives, self.max_words, self.pad = split, list(objectives), max_words, pad
-        self.shares = shares
+        self.drawn = drawn
         self.begins = np.cumsum([0, *(len(split.examples[name]) for name in objectives)])
         lengths = np.minimum(split.lengths(), max_words)
         # what an example takes of --max-tokens: its sentences, each as long as the longest of them
@@ -72,14 +72,13 @@ class DiscourseDataset(FairseqDataset):
         return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
-        """In training, the share of each objective, examples of about one size side by side; fairseq sets the seed."""
-        if self.shares is None:
+        """In training, so many of each objective, examples of about one size side by side; fairseq sets the seed."""
+        if self.drawn is None:
             return np.arange(len(self))
         parts = []
         for name, begin, end in zip(self.objectives, self.begins, self.begins[1:], strict=False):
-            many = max(1, round((end - begin) * self.shares.get(name, 1.0)))
-            drawn = begin + np.random.permutation(end - begin)[:many]
-            parts.append(drawn[np.argsort(self.sizes[drawn], kind="stable")])
+            chosen = begin + np.random.permutation(end - begin)[: self.drawn[name]]
+            parts.append(chosen[np.argsort(self.sizes[chosen], kind="stable")])
         return np.concatenate(parts)
 
     def batch_by_size(

@@ -1,7 +1,7 @@
 """Vectors of sentences from a checkpoint of `discourse_encoder`."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,14 @@ class Encoder:
                 )
             waiting.append([word_id(words_of, word, open_ids) for word in words])
             if len(waiting) == AT_ONCE:
-                yield self._vectors(waiting)
+                yield self.vectors(waiting)
                 waiting = []
         if waiting:
-            yield self._vectors(waiting)
+            yield self.vectors(waiting)
 
     @torch.no_grad()
-    def _vectors(self, sentences: list[list[int]]) -> np.ndarray:
-        """Batches of sentences of about one length."""
+    def vectors(self, sentences: Sequence[Sequence[int]]) -> np.ndarray:
+        """Those of sentences given as ids of their words, in batches of about one length: (n, D) float32."""
         found = np.empty((len(sentences), self.size), dtype=np.float32)
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
         pad = self.task.dictionary.pad()

@@ -50,6 +50,13 @@ class DiscourseConfig(FairseqDataclass):
             "has eight sentences, those of the others two"
         },
     )
+    epoch_examples: int = field(
+        default=0,
+        metadata={
+            "help": "most examples of an objective in an epoch, drawn anew in each, so that objectives with few of "
+            "them take as many batches as others (default: 0, all examples)"
+        },
+    )
     max_words: int = field(default=60, metadata={"help": "words of a sentence that are read"})
     source_prior: Optional[str] = field(
         default=None,
@@ -81,8 +88,10 @@ class DiscourseTask(OwnTask):
             )
         if not 0.0 < cfg.next_share <= 1.0:
             raise OptionError(f"--next-share {cfg.next_share}: expected a share above 0, up to 1, e.g. 0.25")
-        if cfg.max_words < 1:
-            raise OptionError(f"--max-words {cfg.max_words}: expected a number of at least 1, e.g. 60")
+        for name, least in (("max_words", 1), ("epoch_examples", 0)):
+            if getattr(cfg, name) < least:
+                option = "--" + name.replace("_", "-")
+                raise OptionError(f"{option} {getattr(cfg, name)}: expected a number of at least {least}")
         folder = Path(cfg.data)
         read_description(folder)
         words = OpenWords(load_dictionary(folder / DICTIONARY).symbols)
@@ -108,12 +117,16 @@ class DiscourseTask(OwnTask):
                     f"--objectives, or make the folder from a text that has {_needed(name)}"
                 )
         _say(split, loaded, self.objectives)
-        shares = None
-        if self.is_training_data(split, combine, self.cfg.train_subset):
-            shares = {"next": self.cfg.next_share if len(self.objectives) > 1 else 1.0}
+        training = self.is_training_data(split, combine, self.cfg.train_subset)
+        drawn = {name: self._drawn(name, len(loaded.examples[name])) for name in self.objectives} if training else None
         self.datasets[split] = DiscourseDataset(
-            loaded, self.objectives, self.cfg.max_words, self.dictionary.pad(), shares
+            loaded, self.objectives, self.cfg.max_words, self.dictionary.pad(), drawn
         )
+
+    def _drawn(self, objective: str, examples: int) -> int:
+        """How many of the examples an epoch has."""
+        many = min(examples, self.cfg.epoch_examples or examples)
+        return max(1, round(many * self.cfg.next_share)) if objective == "next" and len(self.objectives) > 1 else many
 
     @property
     def source_dictionary(self) -> Dictionary:

@@ -1,0 +1,128 @@
+"""examples/discourse: word vectors against their formula, the public sets, logistic regression, tables, a whole run."""
+
+import gzip
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from example_modules import EXAMPLES, load, run_example
+from shell import Shell
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.extras.discourse.data import Split
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'fairseq-llrnn[transfer]'")
+sets, transfer, vectors, tables = load(
+    EXAMPLES / "discourse", "sentence_sets", "transfer", "word_vectors", "discourse_tables"
+)
+
+
+def random_split(rng: np.random.Generator, words: int) -> Split:
+    lengths = rng.integers(1, 9, 30)
+    tokens = rng.integers(3, words + 4, lengths.sum()).astype(np.int32)  # some unknown, some beyond the dictionary
+    return Split(tokens, lengths.cumsum().astype(np.int64), {})
+
+
+@pytest.mark.parametrize("at_once", [7, 10_000])
+def test_pairs_and_their_association_are_counted(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "AT_ONCE", at_once)
+    words, window = 9, 2
+    split = random_split(np.random.default_rng(1), words)
+    expected = np.zeros((words, words))
+    for number in range(len(split.ends)):
+        sentence = split.sentence(number)
+        for i, one in enumerate(sentence):
+            for j, other in enumerate(sentence):
+                if i != j and abs(i - j) <= window and 3 < one < words and 3 < other < words:
+                    expected[one, other] += 1
+    counts = vectors.pair_counts(split, words, window)
+    np.testing.assert_array_equal(counts.toarray(), expected)
+    contexts = expected.sum(0) ** 0.75
+    found = vectors.association(counts).toarray()
+    for one in range(words):
+        for other in range(words):
+            value = 0.0
+            if expected[one, other] >= vectors.SEEN:
+                chance = expected[one].sum() * contexts[other] / contexts.sum()
+                value = max(0.0, math.log(expected[one, other] / chance))
+            assert found[one, other] == pytest.approx(value, abs=1e-5)
+
+
+def test_words_that_are_used_alike_have_near_vectors() -> None:
+    rng = np.random.default_rng(2)
+    groups = ([4, 5], [6, 7], [8, 9], [10, 11])  # one of the first is followed by one of the second, and so on
+    rows = [[rng.choice(groups[2 * k]), rng.choice(groups[2 * k + 1])] for k in rng.integers(0, 2, 400)]
+    tokens = np.array(rows, dtype=np.int32).ravel()
+    found = vectors.word_vectors(Split(tokens, np.arange(2, len(tokens) + 2, 2), {}), 12, 3)
+    near, far = (found[4] @ found[i] for i in (5, 8))
+    assert near > 10 * abs(far)
+    np.testing.assert_allclose(vectors.sums(found, [[4, 5, 99]])[0], found[4] + found[5])
+
+
+def write_sets(folder: Path) -> None:
+    rng = np.random.default_rng(3)
+    lines = [f"{label} {'good' if label else 'bad'} thing{i % 7} ." for i, label in enumerate(rng.integers(0, 2, 60))]
+    (folder / "custrev.all").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for split, many in (("train", 40), ("test", 20)):
+        (folder / f"TREC.{split}.all").write_bytes("\n".join(lines[:many]).replace("thing1", "é").encode("latin-1"))
+    for split in ("train", "valid", "test"):
+        pairs = "\n".join(f"first {i}\tsecond {i}" for i in range(40))
+        (folder / f"discoeval-bso-wiki.{split}.txt.gz").write_bytes(gzip.compress(pairs.encode()))
+
+
+@pytest.mark.parametrize(("name", "parts"), [("CR", 1), ("TREC", 2), ("BSO wiki", 3)])
+def test_regression_finds_what_words_tell(name: str, parts: int, tmp_path: Path) -> None:
+    write_sets(tmp_path)
+    data = sets.read_set(name, tmp_path)
+    assert len(data.ends) == parts and data.ends[-1] == len(data.texts) == len(data.labels)
+    assert 0.25 < np.mean(data.labels) < 0.75
+    assert transfer.accuracy(data, None, True) == 1.0
+    chance = np.random.default_rng(4).normal(size=(len(data.texts), 5))
+    assert transfer.accuracy(data, chance, False) < 0.85
+    answers = np.array(data.labels, dtype=float)[:, None]
+    assert transfer.accuracy(data, np.hstack([chance, answers]), False) > 0.9
+
+
+def test_pairs_are_both_vectors_and_their_difference() -> None:
+    one, two = np.ones((1, 2)), np.full((1, 2), 3.0)
+    assert transfer.of_pairs([one, two]).tolist() == [[1, 1, 3, 3, -2, -2]]
+    assert transfer.of_pairs([one]) is one
+
+
+def test_sets_that_are_not_there_or_damaged(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected this file, or custrev.all.gz, found neither; give the folder"):
+        sets.read_set("CR", tmp_path)
+    (tmp_path / "custrev.all").write_text("1 good\nno label\n", encoding="utf-8")
+    with pytest.raises(DataError, match="custrev.all, line 2: expected a label and a text, found 'no label'"):
+        sets.read_set("CR", tmp_path)
+
+
+def test_tables(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected results of `discourse_rows.py train`, found none"):
+        tables.tables(tmp_path)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "transfer").mkdir()
+    row = {"row": "a", "accuracy": {"order": 0.625}, "chance": {"conjunction": 0.4, "order": 0.5, "next": 0.2},
+           "updates": 1234, "seconds": 60}  # fmt: skip
+    (tmp_path / "a" / "result.json").write_text(json.dumps(row), encoding="utf-8")
+    for name, features, value in (("CR", "a", 0.5), ("CR", "b", 0.6), ("MR", "a", 0.9)):
+        found = {"features": features, "set": name, "accuracy": value}
+        (tmp_path / "transfer" / f"{features} {name}.json").write_text(json.dumps(found), encoding="utf-8")
+    text = tables.tables(tmp_path)
+    assert "| chance | 40.0 | 50.0 | 20.0 | | |\n| a | — | 62.5 | — | 1,234 | 60 |" in text
+    assert "| | average | CR | MR |\n|---|---|---|---|\n| a | 50.0 | 50.0 | 90.0 |\n| b | 60.0 | 60.0 | — |" in text
+
+
+def test_the_whole_run_and_again(shell: Shell, tmp_path: Path) -> None:
+    """The second time, all is there. A row that reads spelling and characters is built like the others."""
+    few = {"BUDGET": "1", "ROWS": "cbow-all bigru-order spelling-all"}
+    first = run_example("discourse/run.sh", tmp_path / "out", variables=few)
+    assert "cbow-all: order " in first.out and "words on CR: " in first.out
+    again = run_example("discourse/run.sh", tmp_path / "out", variables=few)
+    assert "on CR" not in again.out and again.out.endswith((tmp_path / "out" / "tables.md").read_text(encoding="utf-8"))
+    for name in ("cbow-all", "bigru-order+vectors", "spelling-all+words", "vectors", "words"):
+        assert f"\n| {name} | " in again.out
+    wrong = run_example("discourse/discourse_rows.py", "train", "gru", "--out", tmp_path / "out", code=2)
+    assert "discourse_rows.py: error: gru: expected one of bigru-order" in wrong.err
