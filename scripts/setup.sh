@@ -44,7 +44,7 @@ say "3/4 fairseq (built from source, one or two minutes)"
 install --no-build-isolation fairseq-fixed
 say "4/4 this package, what it can use, and its tools (eflomal and kenlm are built from source, a minute)"
 PATH=$(cd "$venv/bin" && pwd):$PATH install --no-build-isolation -e \
-    '.[metrics,hf,plots,align,ngram,automata,pieces,morphemes,languages,completion,test]'
+    '.[metrics,hf,plots,align,ngram,automata,pieces,morphemes,languages,transfer,completion,test]'
 # fairseq asks for torchaudio, which only its speech tasks use. Beside a CPU build of torch its library does not load, and
 # transformers imports what is installed.
 "$venv/bin/python" -m pip uninstall -qq --yes torchaudio
