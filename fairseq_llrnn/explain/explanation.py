@@ -7,7 +7,7 @@ exceptions of experts, O open classes, F features, H hidden width; with experts 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.background import EvidenceMixture
 from fairseq_llrnn.experts.contexts import Contexts
+from fairseq_llrnn.explain.choices import CHOICE, Choice
 from fairseq_llrnn.explain.experts import EXPERT, Contribution, ExpertTerms
 from fairseq_llrnn.explain.slots import PLACE, OfferedSlot, SlotTerms
 from fairseq_llrnn.explain.source import SourceEvidence
@@ -54,6 +55,7 @@ class Explanation:
     slot: OfferedSlot | None = None  # the one that the token is
     experts: tuple[Contribution, ...] | None = None  # their parts of the score; None: the model has none
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
+    choices: tuple[Choice, ...] | None = None  # on the way to the word's class; None: there is no tree
     computation: float | None = None  # share m of the dimensions computed to read it; None: all, or nothing reads it
 
 
@@ -70,6 +72,7 @@ def explain(
     slot_rows: Tensor | None = None,
     opened: tuple[OpenMixture, Tensor] | None = None,
     powered: Tensor | None = None,
+    choices: Sequence[tuple[Choice, ...]] | None = None,
 ) -> Iterator[Explanation]:
     """Explain a sentence position by position.
 
@@ -82,6 +85,7 @@ def explain(
         opened: the open classes, if there are any, and their scores (T, O): <unk> then has the mean features of what it
             stands for.
         powered: what a learned temperature adds to the background, (τ − 1) r, as part of the scores, (T, S).
+        choices: of a tree, for each token; `scores` are then log p(σ | K) less the masses.
     """
     table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
     experts = None
@@ -131,6 +135,14 @@ def explain(
                 own.append((PLACE, slots.places[t, signature - static].item()))
         if powered is not None and powered[t, here]:
             own.append((POWER, powered[t, here].item()))
+        normaliser = total_mass - (scores[t : t + 1] + log_mass).logsumexp(-1).item()
+        steps = None if choices is None else choices[t]
+        if steps is not None:
+            own += [(f"{CHOICE}:{level}", step.score) for level, step in enumerate(steps[:-1], 1)]
+            normaliser = sum(step.normaliser for step in steps)
+            if powered is not None and not log_mass[0, here].isneginf():  # the tree's masses are those with its power
+                power = sum(step.log_background for step in steps) - (log_mass[0, here].item() - total_mass)
+                normaliser += power - powered[t, here].item()
         if experts is not None:
             contributions = experts.contributions(t, state, token, row)
             own += [(f"{EXPERT}:{one.name}", one.weight * one.value) for one in contributions if one.value]
@@ -147,10 +159,11 @@ def explain(
             own_features=_strongest_first(own),
             strongest=_strongest_first((table.names[f], adaptor[f]) for f in shared)[:top],
             strongest_words=_strongest_first((table.names[f], adaptor[f]) for f in identities)[:top],
-            normaliser=total_mass - (scores[t : t + 1] + log_mass).logsumexp(-1).item(),
+            normaliser=normaliser,
             slots=offered,
             slot=slot,
             experts=contributions,
+            choices=steps,
         )
 
 

@@ -32,6 +32,7 @@ from fairseq_llrnn.head.class_rows import other_scores
 from fairseq_llrnn.head.layers import HeadLayers
 from fairseq_llrnn.head.records import Batch, Condition, RowPair, Rows, State, Step, shares_and_classes
 from fairseq_llrnn.head.split import SplitBatch, SplitCondition
+from fairseq_llrnn.head.tree import explained_choices
 from fairseq_llrnn.head.zero_mass import LEAVE_OUT
 from fairseq_llrnn.output.context_classes import strings_of
 
@@ -239,13 +240,17 @@ class LogLinearHead(HeadLayers):
         opened = None
         if self.opened is not None and batch.others.opened is not None:
             opened = self.opened, batch.others.opened[1][0]
-        scores, masses, powered = self.class_scores(batch)[0], batch.log_mass[0], None
+        masses, powered, choices = batch.log_mass[0], None, None
+        if self.tree is None:
+            scores = self.class_scores(batch)[0]
+        else:
+            scores, choices = explained_choices(batch, tokens)
         if self.temperature is not None:
             before = batch.positions.log_mass[0]
             powered = (masses - before).masked_fill(before.isneginf(), 0.0)
             scores, masses = scores + powered, before
         given = self.prior, self.output, batch.background, batch.hidden[0], tokens
-        return list(explain(*given, scores, masses, top, slot_rows, opened, powered))
+        return list(explain(*given, scores, masses, top, slot_rows, opened, powered, choices))
 
     # ---- a search ----------------------------------------------------------------------------------------------------
 

@@ -31,12 +31,13 @@ from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings, new_speller
 from fairseq_llrnn.output.class_sampling import ClassSampler
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.output.learned_temperature import LearnedTemperature
+from fairseq_llrnn.output.learned_tree import LearnedTreeLayer
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.trees.options import TreeOptions
+from fairseq_llrnn.trees.options import LEARNED, TreeOptions
 from fairseq_llrnn.trees.tree import Tree
 
 
@@ -139,6 +140,8 @@ class HeadLayers(HeadInput):
             other = "--output-formula plain" if self.experts is None else "--expert"
             raise OptionError(f"--output-tree: not supported with {other}; leave one of them out")
         log_mass = self._static_log_mass()
+        if isinstance(tree, TreeOptions) and tree.kind == LEARNED:
+            return LearnedTreeLayer(tree, self.hidden_size, log_mass, rows)
         made = tree if isinstance(tree, Tree) else tree.build(log_mass.double().exp().numpy())
         return TreeLayer(made, self.hidden_size, log_mass, rows)
 
@@ -180,11 +183,13 @@ class HeadLayers(HeadInput):
             PriorError, OptionError: with what differs.
         """
         check_fingerprint(self.prior_fingerprint, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
-        tree = tree_in_checkpoint(
-            state_dict.get(f"{prefix}tree.parent"), None if self.tree is None else self.tree.tree, learned=False
-        )
+        own = None if self.tree is None else self.tree.tree
+        tree = tree_in_checkpoint(state_dict.get(f"{prefix}tree.parent"), own, self.learned is not None)
         if tree is not None and self.tree is not None and tree.internal != self.tree.internal:
             self.tree = self._new_tree(tree, self.tree.rows).to(self.output.weight)
+        if self.learned is None:  # what training has counted is of no use to others
+            for name in [name for name in state_dict if name.startswith(f"{prefix}tree.learner.")]:
+                del state_dict[name]
         given = 0 if self.experts is None else len(self.experts.panel.experts)
         refuse_other_experts("--expert", "the checkpoint", state_dict.get(f"{prefix}experts.weight"), given)
         if self.temperature is not None:  # weights of no learned temperature begin as zeros, and change nothing
@@ -201,6 +206,11 @@ class HeadLayers(HeadInput):
                 f"--input-characters: expected {'cnn' if trained else 'none'}, with which the checkpoint was trained; "
                 "give it, with the same sizes"
             )
+
+    @property
+    def learned(self) -> LearnedTreeLayer | None:
+        """The tree, if training changes it."""
+        return self.tree if isinstance(self.tree, LearnedTreeLayer) else None
 
     def check_prior(self) -> None:
         """Refuse weights that something else than `load_state_dict` has put here, if they are of another prior.

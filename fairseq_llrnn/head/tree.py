@@ -11,6 +11,9 @@ import numpy as np
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.explain.choices import Choice, choices_of
+from fairseq_llrnn.head.records import Batch
+from fairseq_llrnn.output.tree_normalisation import TreeDistribution
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.trees.tree import NONE, Tree
 
@@ -38,6 +41,17 @@ def class_vectors(prior: Prior, of_words: np.ndarray) -> np.ndarray:
     means = sums / np.maximum(totals, 1e-300)[:, None]
     means[~has_one] = means[has_one].mean(0)
     return means
+
+
+def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[tuple[Choice, ...]]]:
+    """Of a batch of one sentence: log p(σ | K) less the masses, (T, S + J), and the choices that lead to each token."""
+    found = batch.rows.classes.distribution(batch.hidden, batch.others, batch.log_mass)
+    assert isinstance(found, TreeDistribution)
+    classes = found.child_of_root(batch.background.classes_per_position(tokens.unsqueeze(0))[0])
+    assert isinstance(found.masses, Tensor)
+    scores = found.log_probs[0] - batch.log_mass[0]
+    scores = scores.masked_fill(batch.log_mass[0].isneginf(), 0.0)
+    return scores, choices_of(found.made, found.hidden, classes, found.masses, found.slots)
 
 
 def flat_tree(leaves: int) -> Tree:

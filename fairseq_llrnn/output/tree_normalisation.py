@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.output.learned_tree import LearnedTreeLayer
 from fairseq_llrnn.output.log_linear import SlotScores, best_words_of
 from fairseq_llrnn.output.normalisation import Distribution, OtherScores
 from fairseq_llrnn.output.tree_log_linear import TreeOutput
@@ -27,7 +28,7 @@ class TreeNormalisation:
 
     made: TreeOutput
     opened: int | None = None  # the signature of <unk>, where the vocabulary is open
-    visited: list[VisitProbabilities] | None = None  # gets what a learned tree counts in training
+    learned: LearnedTreeLayer | None = None  # in training, where it counts what the layer says
     over_words = False
 
     def target_log_prob(
@@ -39,7 +40,11 @@ class TreeNormalisation:
         slots: SlotScores | None = None,
     ) -> Tensor:
         masses = _without(log_mass, self.opened)
-        return self.made.target_log_prob(hidden, targets, masses, log_share, slots, self.visited)
+        visited: list[VisitProbabilities] | None = None if self.learned is None else []
+        log_prob = self.made.target_log_prob(hidden, targets, masses, log_share, slots, visited)
+        if self.learned is not None and visited is not None:
+            self.learned.observe(visited)
+        return log_prob
 
     def smoothing_gain(
         self, hidden: Tensor, targets: Tensor, log_q: Tensor, log_mass: Tensor, slots: SlotScores | None = None
@@ -105,10 +110,17 @@ class TreeDistribution(Distribution):
     def log_probs_of(self, classes: Tensor) -> Tensor:
         if "log_probs" in self.__dict__:
             return super().log_probs_of(classes)
-        if self.opened is not None and self.slots is not None:
-            last = self.leaves + self.slots.scores.size(1) - 1
-            classes = classes.masked_fill(classes == self.opened.of_class, last)
+        classes = self.child_of_root(classes)
         return self.made.log_probs_of(self.hidden, classes, self.masses, self.slots, self.temperature)
+
+    def child_of_root(self, classes: Tensor) -> Tensor:
+        """Classes as TreeOutput knows them: <unk> of an open vocabulary is the last child of the root."""
+        return classes if self.opened is None else classes.masked_fill(classes == self.opened.of_class, self._last)
+
+    @property
+    def _last(self) -> int:
+        assert self.slots is not None
+        return self.leaves + self.slots.scores.size(1) - 1
 
     @torch.no_grad()
     def best_words(self, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -117,9 +129,8 @@ class TreeDistribution(Distribution):
             share = torch.cat([share, share[:, self.opened.of_class].unsqueeze(1)], dim=1)
         given = self.hidden, self.masses, share, k, self.slots, self.temperature
         best, values, classes = self.made.best_classes(*given)
-        if self.opened is not None and self.slots is not None:
-            last = self.leaves + self.slots.scores.size(1) - 1
-            classes = classes.masked_fill(classes == last, self.opened.of_class)
+        if self.opened is not None:
+            classes = classes.masked_fill(classes == self._last, self.opened.of_class)
         return best_words_of(values, classes, best, background, state, k)
 
 

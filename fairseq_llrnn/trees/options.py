@@ -10,21 +10,29 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.trees.clustering import clustering_tree
 from fairseq_llrnn.trees.clusters import cluster_tree
 from fairseq_llrnn.trees.huffman import huffman_tree
-from fairseq_llrnn.trees.limits import check_arity, least_arity
+from fairseq_llrnn.trees.limits import check_arity, check_room, least_arity, least_depth
 from fairseq_llrnn.trees.random_tree import random_tree
 from fairseq_llrnn.trees.tree import Tree
 
 DEPTH = 3  # where neither arity nor depth is given: that of the thesis' trees (Jernite 2018, §3.5)
 CLUSTERS, HUFFMAN, CLUSTERING, RANDOM, LEARNED = "clusters", "huffman", "clustering", "random", "learned"
 KINDS = (CLUSTERS, HUFFMAN, CLUSTERING, RANDOM, LEARNED)
-USERS = {"arity": KINDS[1:], "depth": KINDS[2:], "clusters": KINDS[:1], "vectors": (CLUSTERING,)}
+USERS = {
+    "arity": KINDS[1:],
+    "depth": KINDS[2:],
+    "clusters": (CLUSTERS,),
+    "vectors": (CLUSTERING,),
+    "reassign": (LEARNED,),
+    "reassign_epochs": (LEARNED,),
+}
+REASSIGN = 50  # times an epoch, as in the thesis
 
 
 @dataclass(frozen=True, eq=False)
 class TreeOptions:
     """One of KINDS, and its sizes; None: a default that depends on the number of leaves.
 
-    A learned tree begins as one in random order.
+    A learned tree begins as one in random order, and is its layer's to make (output/learned_tree.py).
     """
 
     kind: str
@@ -32,6 +40,8 @@ class TreeOptions:
     depth: int | None = None  # the most levels; None: DEPTH, or with an arity the least
     clusters: int | None = None  # None: √S
     vectors: np.ndarray | None = None  # (S, D), for a clustering
+    reassign: int | None = None  # how often in an epoch a learned tree changes; None: REASSIGN
+    reassign_epochs: float | None = None  # in how many epochs; None: in all
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -39,11 +49,15 @@ class TreeOptions:
             raise OptionError(f"--output-tree {self.kind}: expected one of {', '.join(KINDS)}, or a file with a tree")
         for name, users in USERS.items():
             if getattr(self, name) is not None and self.kind not in users:
-                value = "" if name == "vectors" else f" {getattr(self, name)}"
+                option = "embeddings" if name == "vectors" else f"{name.replace('_', '-')} {getattr(self, name)}"
                 raise OptionError(
-                    f"--tree-{name}{value}: expected --output-tree {' or '.join(users)}, found {self.kind}; leave one "
-                    "of them out"
+                    f"--tree-{option}: expected --output-tree {' or '.join(users)}, found {self.kind}; leave one of "
+                    "them out"
                 )
+        if self.reassign is not None and self.reassign < 1:
+            raise OptionError(f"--tree-reassign {self.reassign}: expected a number of times an epoch of at least 1")
+        if self.reassign_epochs is not None and not self.reassign_epochs >= 0:
+            raise OptionError(f"--tree-reassign-epochs {self.reassign_epochs}: expected a number of at least 0")
 
     def build(self, masses: np.ndarray) -> Tree:
         """The tree for leaves of these masses, (S,).
@@ -54,8 +68,7 @@ class TreeOptions:
         leaves = len(masses)
         if self.kind == CLUSTERS:
             return cluster_tree(masses, self.clusters)
-        depth = DEPTH if self.arity is None and self.depth is None else self.depth
-        arity = least_arity(leaves, max(1, depth or 1)) if self.arity is None else self.arity
+        arity, depth = self.sizes(leaves)
         if self.kind == HUFFMAN:
             return huffman_tree(masses, arity)
         if self.kind == CLUSTERING:
@@ -65,5 +78,18 @@ class TreeOptions:
                     "--tree-embeddings"
                 )
             return clustering_tree(self.vectors, arity, depth, self.seed)
-        check_arity(arity)
         return random_tree(leaves, arity, depth, self.seed)
+
+    def sizes(self, leaves: int) -> tuple[int, int]:
+        """Arity and depth, those that are not given so that there is room.
+
+        Raises:
+            OptionError: an arity below 2, a depth without room.
+        """
+        if self.arity is not None:
+            check_arity(self.arity)
+            return self.arity, least_depth(leaves, self.arity) if self.depth is None else self.depth
+        depth = DEPTH if self.depth is None else self.depth
+        arity = least_arity(leaves, max(1, depth))
+        check_room(leaves, arity, depth)
+        return arity, depth

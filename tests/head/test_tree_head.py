@@ -235,3 +235,50 @@ def test_sizes_that_a_kind_has_not(options: dict[str, Any], message: str) -> Non
 def test_the_adaptor_penalty_has_no_meaning() -> None:
     with pytest.raises(OptionError, match="--adaptor-penalty: not supported with --output-tree"):
         make_head().loss(hidden_states(), TARGETS, adaptor_penalty=0.1)
+
+
+@pytest.mark.parametrize("learn_temperature", [False, True])
+@pytest.mark.parametrize("prior", ["n-grams", "open n-grams"])
+def test_explanations_add_up(prior: str, learn_temperature: bool) -> None:
+    head = make_head(PRIORS[prior](), learn_temperature=learn_temperature)
+    hidden = hidden_states()[:1].detach()
+    found = head.explain(hidden, TARGETS[0], top=3)
+    expected = head.log_probs(hidden, previous=head.previous(TARGETS[:1]))[0].gather(1, TARGETS[0].unsqueeze(1))
+    shares = head.batch(hidden, head.condition(head.previous(TARGETS[:1]))).positions.log_share(TARGETS[:1])[0]
+    for explanation, log_prob, share in zip(found, expected.squeeze(1).tolist(), shares.tolist(), strict=True):
+        assert explanation.log_prob == pytest.approx(log_prob)
+        parts = explanation.log_background + sum(v for _, v in explanation.own_features) + explanation.normaliser
+        assert parts == pytest.approx(log_prob, abs=1e-5)
+        assert sum(one.log_prob for one in explanation.choices) + share == pytest.approx(log_prob, abs=1e-5)
+        assert [name for name, _ in explanation.own_features if name.startswith("Tree:")]
+        for one in explanation.choices:
+            assert one.log_prob == pytest.approx(one.log_background + one.score + one.normaliser)
+
+
+def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> None:
+    prior = open_prior()
+    options = TreeOptions("learned", arity=2, reassign=1, reassign_epochs=2)
+    head, hidden = make_head(prior, tree=options).train(), hidden_states()
+    begun = head.tree.tree
+    assert head.learned.after(0, 3) is None, "nothing was seen"
+    for _ in range(3):
+        head.loss(hidden, TARGETS)
+    counts = head.learned.learner.counts
+    real = torch.bincount(head.output.class_of[TARGETS[TARGETS.ne(1)]], minlength=begun.leaves)
+    unknown = head.output.class_of[3]
+    assert counts.sum() == 3 * (real.sum() - real[unknown]) * (begun.levels - 1), "neither padding nor <unk>"
+    again = make_head(prior, tree=options)
+    again.load_state_dict(head.state_dict())
+    assert torch.equal(again.learned.learner.sums, head.learned.learner.sums)
+    head.eval().loss(hidden, TARGETS)
+    assert torch.equal(again.learned.learner.counts, counts), "only training counts"
+    moved = head.learned.after(3, 3)
+    assert moved is not None and head.learned.after(3, 3) is None
+    assert again.learned.after(3, 3) == moved
+    assert torch.equal(again.tree.parent, head.tree.parent)
+    assert moved == 0 or not np.array_equal(head.tree.tree.parent, begun.parent)
+    torch.testing.assert_close(again.loss(hidden, TARGETS), head.loss(hidden, TARGETS))
+    assert head.learned.after(9, 3) is None, "the third epoch keeps it"
+    fixed = make_head(prior, tree=Tree.from_parents(np.array([-1] + [0] * begun.leaves), begun.leaves))
+    fixed.load_state_dict(head.state_dict())
+    torch.testing.assert_close(fixed.loss(hidden, TARGETS), head.loss(hidden, TARGETS))

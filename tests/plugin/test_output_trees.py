@@ -22,6 +22,8 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.tree import class_fingerprint
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.trees.huffman import huffman_tree
+from fairseq_llrnn.trees.learner import TreeLearner
+from fairseq_llrnn.trees.options import TreeOptions
 from fairseq_llrnn.trees.tree_file import load_tree, save_tree
 
 TREE = ("--output-tree", "huffman", "--tree-arity", "3")
@@ -117,6 +119,47 @@ def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     assert "bits per word" in shell.run("llrnn", "score", *model, stdin=text + "\n").out
 
 
+@pytest.mark.parametrize("rows", ["free", "composed"])
+def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str) -> None:
+    """It changes, resumes bit for bit, and all that comes after reads it from the checkpoint."""
+    tree = ("--output-tree", "learned", "--tree-arity", 4, "--tree-reassign", 3, "--tree-rows", rows)
+    for name, epochs in (("whole", [2]), ("parts", [1, 2])):
+        for epoch in epochs:
+            args = [*world.train_args(save_dir=tmp_path / name), *tree, "--max-epoch", epoch]
+            done = shell.run("fairseq-train", *args)
+    assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
+    moved = [line["train_tree_moved"] for line in done.json_lines("train")]
+    assert all(0 < float(share) <= 1 for share in moved)
+    weights = read_checkpoint(tmp_path / "whole" / "checkpoint_last.pt")["model"]
+    prior = Prior.load(world.prior("prior"))
+    first = TreeOptions("learned", arity=4)
+    begun = TreeLearner.start(prior.output.num_classes, *first.sizes(prior.output.num_classes))
+    assert weights["decoder.head.tree.parent"].tolist() != begun.parent.tolist()
+    assert weights["decoder.head.tree.learner.counts"].sum() > 0
+
+    model = ("--path", tmp_path / "whole" / "checkpoint_last.pt")
+    valid = done.json_lines("valid")[-1]
+    done = shell.run(
+        "fairseq-eval-lm", *world.task_args(), *model, "--gen-subset", "valid", "--sample-break-mode", "eos",
+        *EVERY_SENTENCE,
+    )  # fmt: skip
+    (loss,) = re.findall(r"Loss \(base 2\): ([\d.]+)", done.out)
+    assert float(loss) == pytest.approx(valid["valid_nats"] / math.log(2), abs=2e-3)
+    other = [argument if argument != 4 else 5 for argument in args]
+    refused = shell.run("fairseq-train", *other, "--max-epoch", 3, code=None)
+    assert "--output-tree: expected the tree with which the checkpoint was trained" in refused.err
+
+
+def test_translations_by_a_learned_tree(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
+    tree = ("--output-tree", "learned", "--tree-reassign", 2, "--tree-reassign-epochs", 1, "--update-freq", 2)
+    shell.run("fairseq-train", *translation.train_args(save_dir=tmp_path), *tree, "--max-epoch", 2)
+    done = shell.run(
+        "fairseq-generate", *translation.task_args(), "--path", tmp_path / "checkpoint_last.pt", "--beam", 3,
+        "--max-len-b", 10,
+    )  # fmt: skip
+    assert done.out.count("\nH-") > 5
+
+
 def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
     prior = Prior.load(world.prior("prior"))
     tree = huffman_tree(torch.rand(prior.output.num_classes).double().numpy(), 3)
@@ -144,6 +187,9 @@ def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
         (["--output-tree", "random", "--tree-arity", "2", "--tree-depth", "2"], "depth of the tree: expected room"),
         (["--output-tree", "clustering"], "--output-tree clustering: expected vectors of the words, found none; give"),
         (["--output-tree", "huffman", "--tree-embeddings", "x"], "--tree-embeddings x: expected --output-tree cl"),
+        ([*TREE, "--tree-reassign", "2"], "--tree-reassign 2: expected --output-tree learned, found huffman"),
+        (["--output-tree", "learned", "--tree-reassign", "0"], "--tree-reassign 0: expected a number of times"),
+        (["--output-tree", "learned", "--tree-reassign-epochs", "-1"], "--tree-reassign-epochs -1.0: expected a"),
         ([*TREE, "--output-formula", "plain"], "--output-tree: not supported with --output-formula plain"),
     ],
 )

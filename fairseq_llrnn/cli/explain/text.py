@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, probability
 
 if TYPE_CHECKING:  # they import torch, which takes a while
+    from fairseq_llrnn.explain.choices import Choice
     from fairseq_llrnn.explain.explanation import Explanation
     from fairseq_llrnn.explain.slots import OfferedSlot
     from fairseq_llrnn.explain.source import Places
@@ -73,7 +74,7 @@ def as_table(
             f"{_shown(word, e.token)} {probability(p):>9} {-e.log_prob:>7.3f} {e.rank:>8,} "
             f"{probability(b):>12} {gain:>9}"
         )
-        lines += [*_source_lines(e, source), *_slot_lines(e, source), *_expert_lines(e)]
+        lines += [*_source_lines(e, source), *_slot_lines(e, source), *_expert_lines(e), *_choice_lines(e)]
         own = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
         rest = math.fsum(value for _, value in e.own_features[top:])
         if len(e.own_features) > top:
@@ -117,6 +118,7 @@ def as_json(
                 **_source_facts(e, source),
                 **_slot_facts(e, source),
                 **({} if e.experts is None else {"experts": [asdict(one) for one in e.experts]}),
+                **({} if e.choices is None else {"choices": [_choice_facts(one) for one in e.choices]}),
                 **({} if e.computation is None else {"computation": e.computation}),
             }
             for word, e in zip([*words, None], explained, strict=True)
@@ -147,6 +149,27 @@ def _expert_lines(e: "Explanation") -> list[str]:
     if e.experts is None:
         return []
     return [labelled("experts", (f"{printable(h.name)} {h.weight:+.2f} × {h.value:g}" for h in e.experts))]
+
+
+def _choice_lines(e: "Explanation") -> list[str]:
+    """The choices on the way to the word: which child of how many, and its probability before and after the network."""
+    if e.choices is None:
+        return []
+    steps = (
+        f"{one.child + 1} of {one.children} {probability(math.exp(one.log_background))}→"
+        f"{probability(math.exp(one.log_prob))}"
+        for one in e.choices
+    )
+    return [labelled("choices", steps)]
+
+
+def _choice_facts(one: "Choice") -> dict[str, Any]:
+    return {
+        "child": one.child + 1,
+        "children": one.children,
+        "background": math.exp(one.log_background),
+        "p": math.exp(one.log_prob),
+    }
 
 
 def _source_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:

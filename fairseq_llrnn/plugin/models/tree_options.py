@@ -12,7 +12,7 @@ from fairseq_llrnn.head.tree import class_fingerprint, class_vectors, flat_tree
 from fairseq_llrnn.output.tree_layer import ROWS
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.trees.options import CLUSTERING, DEPTH, KINDS, TreeOptions
+from fairseq_llrnn.trees.options import CLUSTERING, DEPTH, KINDS, REASSIGN, TreeOptions
 from fairseq_llrnn.trees.tree import Tree
 from fairseq_llrnn.trees.tree_file import load_tree
 from fairseq_llrnn.trees.word_vectors import read_word_vectors
@@ -54,6 +54,15 @@ class TreeConfig(FairseqDataclass):
             "line, as word2vec, GloVe and fastText write it"
         },
     )
+    tree_reassign: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": f"how often in an epoch --output-tree learned gives signatures new places (default: {REASSIGN})"
+        },
+    )
+    tree_reassign_epochs: Optional[float] = field(
+        default=None, metadata={"help": "in how many epochs it does so; later ones keep the tree (default: in all)"}
+    )
 
 
 OPTIONS = [option for option in fields(TreeConfig) if option.name in TreeConfig.__annotations__]
@@ -82,17 +91,16 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> dict[str, Any]:
 
 
 def _tree(given: dict[str, Any], prior: Prior) -> Tree | TreeOptions:
-    kind, sizes = given["output_tree"], {name: given[f"tree_{name}"] for name in ("arity", "depth", "clusters")}
-    leaves = prior.output.num_classes
+    kind, path = given["output_tree"], given["tree_embeddings"]
+    sizes = {name: given[f"tree_{name}"] for name in ("arity", "depth", "clusters", "reassign", "reassign_epochs")}
     if kind not in KINDS and os.path.exists(kind):
-        for name, value in {**sizes, "embeddings": given["tree_embeddings"]}.items():
+        for name, value in {**sizes, "embeddings": path}.items():
             if value is not None:
                 raise OptionError(
-                    f"--tree-{name} {value}: expected --output-tree with a kind of tree, found the file {kind}; leave "
-                    "one of them out"
+                    f"--tree-{name.replace('_', '-')} {value}: expected --output-tree with a kind of tree, found the "
+                    f"file {kind}; leave one of them out"
                 )
-        return load_tree(kind, class_fingerprint(prior), leaves)
-    path = given["tree_embeddings"]
+        return load_tree(kind, class_fingerprint(prior), prior.output.num_classes)
     vectors = None
     if path is not None and kind == CLUSTERING:
         vectors = class_vectors(prior, read_word_vectors(path, prior.symbols))

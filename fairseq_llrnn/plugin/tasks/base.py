@@ -10,6 +10,7 @@ from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -20,6 +21,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.experts.panel import Panel
+from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
 from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_model
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
@@ -63,6 +65,7 @@ class PriorConfig(FairseqDataclass):
         },
     )
     model_path: Optional[str] = II("common_eval.path")
+    update_freq: list[int] = II("optimization.update_freq")
 
 
 def load_task_prior(cfg: Any, dictionary: Dictionary, dictionary_file: str) -> Prior:
@@ -202,6 +205,19 @@ class PriorTask(OwnTask):
         if isinstance(generator, SequenceScorer) and any(map(has_slots, models)):
             return ColumnScorer(self.target_dictionary, compute_alignment=generator.compute_alignment)
         return generator
+
+    def train_step(
+        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
+    ) -> Any:
+        """As fairseq's; before, a learned tree changes if that is due."""
+        head = getattr(getattr(model, "decoder", None), "head", None)
+        if isinstance(head, LogLinearHead) and head.learned is not None:
+            options: Any = getattr(self, "args", self.cfg)
+            batches = max(1, options.update_freq[0])  # of an update, in the first epoch
+            moved = head.learned.after(update_num, max(1, self.batches_per_epoch // batches))
+            if moved is not None:
+                metrics.log_scalar("tree_moved", moved / head.learned.leaves, 1, round=4)
+        return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def check_training_data(self, split: str) -> None:
         """To be called before anything is put in the place of its words. Raises DataError: impossible sentences."""

@@ -16,6 +16,9 @@ from fairseq_llrnn.plugin.compat.user_errors import enter_command
 class OwnTask(FairseqTask):
     """A task whose checkpoints are read as data and written whole (compat/own_tasks.py)."""
 
+    training_split: str | None = None  # the name of what training reads, once it is loaded
+    batches_per_epoch = 0  # of it, for this process
+
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """The task's options. fairseq asks for them when a command line names the task."""
@@ -71,13 +74,17 @@ class OwnTask(FairseqTask):
         """
         training = combine and split == train_subset
         if training:
+            self.training_split = split
             refuse_separate_processes()
         return training
 
     def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
         """As fairseq's; raises OptionError for --max-tokens that a sentence alone exceeds."""
         try:
-            return super().get_batch_iterator(*args, **options)
+            found = super().get_batch_iterator(*args, **options)
+            if self.training_split is not None and options.get("dataset") is self.datasets.get(self.training_split):
+                self.batches_per_epoch = len(found)
+            return found
         except AssertionError as error:
             if "max_tokens" not in str(error):
                 raise
