@@ -52,8 +52,8 @@ class LearnedTreeLayer(TreeLayer):
         if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
             raise OptionError(
                 "--output-tree learned: expected one process, found "
-                f"{torch.distributed.get_world_size()}, each of which counts by itself; learn the tree in one "
-                "process, save it with `llrnn show --tree`, and give all of them the file"
+                f"{torch.distributed.get_world_size()}, each of which counts by itself; learn the tree in one, save it "
+                "(docs/guides/output-trees.md), and give all of them the file"
             )
         self._changed_after = updates
         found = self.learner.reassign()

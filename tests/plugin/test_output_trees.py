@@ -116,6 +116,8 @@ def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     (loss,) = re.findall(r"Loss \(base 2\): ([\d.]+)", done.out)
     assert float(loss) == pytest.approx(valid["valid_nats"] / math.log(2), abs=2e-3)
     text = "le chat voit la mer"
+    shown = shell.run("llrnn", "explain", *model, text).out
+    assert "choices" in shown and "Tree:1" in shown
     assert "bits per word" in shell.run("llrnn", "score", *model, stdin=text + "\n").out
 
 
@@ -170,6 +172,14 @@ def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
     assert weights["decoder.head.tree.parent"].tolist() == tree.parent.tolist()
     with pytest.raises(DataError, match="expected a tree over the classes of this prior"):
         build([*world.train_args("softmax"), "--output-tree", str(tmp_path / "tree.npz")])
+    checkpoint = torch.load(tmp_path / "model" / "checkpoint_last.pt", weights_only=False)
+    checkpoint["model"]["decoder.head.tree.parent"][0] = 5
+    torch.save(checkpoint, tmp_path / "damaged.pt")
+    refused = shell.run(
+        "fairseq-eval-lm", *world.task_args(), "--path", tmp_path / "damaged.pt", "--gen-subset", "valid", code=None
+    )
+    assert refused.code != 0 and "Traceback" not in refused.err
+    assert "the checkpoint: tree: parent of node 0: expected -1, for the root, found 5" in refused.err
     assert load_tree(tmp_path / "tree.npz", None).fingerprint == tree.fingerprint
     refused = shell.run("fairseq-train", *args[:-4], *TREE, "--max-epoch", 2, code=None)
     assert refused.code != 0

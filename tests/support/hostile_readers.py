@@ -46,6 +46,7 @@ from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.weights_file import read_weights_file, write_weights
 from fairseq_llrnn.trees.tree import Tree
 from fairseq_llrnn.trees.tree_file import load_tree, save_tree
+from fairseq_llrnn.trees.word_vectors import read_word_vectors
 
 WORDS = "le la les un une chat chats mer verte vert voit 12 1998 Paris , .".split()
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *WORDS)
@@ -247,6 +248,7 @@ def readers() -> list[Reader]:
         Reader("weights of models", "w.json", (_weights_json(),), lambda p: read_weights_file(p, ["lm", "words"])),
         text("scores", "scores", _scores, SCORES),
         Reader("tree", "a.tree", (_tree(),), _all_of_a_tree),
+        text("vectors of words", "a.vec", lambda path: read_word_vectors(path, WORDS), "2 3\nle 1 2 3\nla 0 -1 1e3\n"),
         text("part of a text", "part", _text_part, TEXT_PART),
         text("part of a list", "part", _list_part, LIST_PART),
     ]
