@@ -14,6 +14,7 @@ from translation_world import TranslationWorld
 
 from fairseq_llrnn.evaluation.label_hits import LabelHits
 from fairseq_llrnn.plugin.data.labelled_texts import LabelledTexts
+from fairseq_llrnn.plugin.scoring.labels import load_label_predictor
 
 ARCHITECTURES = ("llrnn_bag", "llrnn_classifier")
 BEST = ["--best-checkpoint-metric", "p_at_1", "--maximize-best-checkpoint-metric"]
@@ -183,6 +184,35 @@ def test_several_labels_read_the_background_of_their_text(shell: Shell, labels: 
     assert float(log_p.detach().exp().sum()) == pytest.approx(1, abs=1e-5)
     log = shell.run("fairseq-train", *labels.train_args(prior="lexical"), "--max-epoch", 2)
     assert log.json_lines("valid")[-1]["valid_p_at_1"] > 80
+
+
+TREES = [
+    ["--output-tree", "huffman", "--tree-arity", "3"],
+    ["--output-tree", "clusters", "--tree-clusters", "2", "--tree-rows", "composed"],
+]
+
+
+@pytest.mark.parametrize("tree", TREES, ids=lambda tree: tree[1])
+def test_a_tree_over_the_labels(shell: Shell, labels: LabelsWorld, tree: list[str], tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    log = shell.run("fairseq-train", *labels.train_args(save_dir=whole), *tree, "--max-epoch", 6)
+    assert log.json_lines("valid")[-1]["valid_p_at_1"] > 80
+    for epochs in (2, 6):
+        shell.run("fairseq-train", *labels.train_args(save_dir=parts), *tree, "--max-epoch", epochs)
+    one, other = (read_checkpoint(place / "checkpoint_last.pt")["model"] for place in (whole, parts))
+    assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+    predict = load_label_predictor(str(whole / "checkpoint_last.pt"))
+    lines = [line for line in labels.lines("test", "text") if line][:8]
+    model, dictionary = predict.model, predict.task.source_dictionary
+    for line, answer in zip(lines, predict.answers(lines, 6), strict=True):
+        tokens = dictionary.encode_line(line, add_if_not_exist=False).long().unsqueeze(0)
+        with torch.no_grad():
+            hidden = model.encoder(tokens)["summary"][0].unsqueeze(1)
+            every = model.decoder.head.log_probs(hidden, previous=torch.full((1, 1), dictionary.eos()))[0, 0].exp()
+        best = every.topk(6)
+        assert [label for label, _ in answer.labels] == [predict.task.target_dictionary[int(i)] for i in best.indices]
+        assert [p for _, p in answer.labels] == pytest.approx(best.values.tolist(), abs=1e-5)
+        assert float(every.sum()) == pytest.approx(1, abs=1e-5)
 
 
 # ---- bad input -----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Sizes: B texts, L words, P pairs of a text and a label, H width of a text's vect
 
 from __future__ import annotations
 
+from argparse import Namespace
 from typing import Any
 
 import torch
@@ -20,12 +21,13 @@ from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState
 from fairseq_llrnn.plugin.models.source_side import readable
+from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
 from fairseq_llrnn.prior.prior import Prior
 
 
-def label_head(prior: Prior, size: int) -> LogLinearHead:
+def label_head(args: Namespace | TreeConfig, prior: Prior, size: int) -> LogLinearHead:
     """The head of a classifier; its model begins as the background: a = 0."""
-    head = LogLinearHead(prior, size, source_size=size)
+    head = LogLinearHead(prior, size, source_size=size, **tree_of(args, prior))
     nn.init.zeros_(head.output.weight)
     return head
 

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, field
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
@@ -14,10 +14,11 @@ from fairseq_llrnn.plugin.models.label_decoder import LabelDecoder, LabelModel, 
 from fairseq_llrnn.plugin.models.options import prior_of
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+from fairseq_llrnn.plugin.models.tree_options import TreeConfig
 
 
 @dataclass
-class LLRNNBagConfig(FairseqDataclass):
+class LLRNNBagConfig(TreeConfig):
     """Options of llrnn_bag."""
 
     encoder_embed_dim: int = field(default=100, metadata={"help": "width of the words' vectors, and of a text's"})
@@ -45,4 +46,4 @@ class LLRNNBag(LabelModel):
         words, size = task.source_dictionary, args.encoder_embed_dim
         bag = BagOfWords(len(words), words.pad(), size, args.dropout, source_embedding(args, task, size))
         encoder = TextEncoder(words, bag, task.max_positions())
-        return cls(encoder, LabelDecoder(task.target_dictionary, label_head(prior, size)))
+        return cls(encoder, LabelDecoder(task.target_dictionary, label_head(args, prior, size)))

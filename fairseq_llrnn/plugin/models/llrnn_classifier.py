@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, field
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
@@ -16,12 +16,13 @@ from fairseq_llrnn.plugin.models.label_decoder import LabelDecoder, LabelModel, 
 from fairseq_llrnn.plugin.models.options import prior_of
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+from fairseq_llrnn.plugin.models.tree_options import TreeConfig
 
 CONSTANT = sorted(name for name, cell in CELLS.items() if cell.constant is None)
 
 
 @dataclass
-class LLRNNClassifierConfig(FairseqDataclass):
+class LLRNNClassifierConfig(TreeConfig):
     """Options of llrnn_classifier."""
 
     cell: ChoiceEnum(CONSTANT) = field(  # type: ignore[valid-type]
@@ -69,4 +70,4 @@ class LLRNNClassifier(LabelModel):
         )
         network = PooledStates(reader, args.pooling)
         encoder = TextEncoder(words, network, task.max_positions())
-        return cls(encoder, LabelDecoder(task.target_dictionary, label_head(prior, network.output_size)))
+        return cls(encoder, LabelDecoder(task.target_dictionary, label_head(args, prior, network.output_size)))
