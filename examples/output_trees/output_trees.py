@@ -52,7 +52,9 @@ def main() -> None:
             stage.add_argument("--seed", type=int, default=1)
             stage.add_argument("--epochs", type=int, default=1)
             stage.add_argument("--part", type=float, default=1.0, help="of each epoch's batches (default: 1)")
-            stage.add_argument("--rate", type=float, help="Adagrad's; the model's name tells it (default: as tuned)")
+            stage.add_argument(
+                "--rate", type=float, help="learning rate; the model's name tells it (default: the network's)"
+            )
     args = parser.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message="Sparse invariant checks")  # torch's Adagrad

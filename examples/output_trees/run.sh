@@ -4,7 +4,7 @@
 #
 #   bash examples/output_trees/run.sh [NOVELS] [OUT] [PART]
 #
-# PART of the batches of an epoch, from 0 to 1: the flat softmax takes an hour or two for all of them.
+# PART of the batches of an epoch, from 0 to 1 (LSTMs: a third of it): the flat softmax takes an hour or two for all.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
 novels=${1:-../shared/data/eltec-eng}
@@ -17,6 +17,9 @@ export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184 # for tensors as wi
 say "log-bilinear models"
 python "$here/output_trees.py" train --out "$out" --part "$part" \
     adaptive learned random clustering huffman clusters flat-bf16
+say "LSTMs"
+python "$here/output_trees.py" train --out "$out" --network lstm --part "$(awk "BEGIN { print $part / 3 }")" \
+    adaptive clusters learned random flat-bf16
 say "what each output costs"
 python "$here/output_trees.py" time --out "$out"
 python "$here/output_trees.py" table --out "$out"

@@ -31,7 +31,7 @@ WIDTH = 200
 CONTEXT = 4  # words that the log-bilinear model sees
 ARITY, DEPTH = 65, 3  # of the trees, as in the thesis
 TIMES = 50  # that a learned tree is changed, in an epoch
-CUTOFFS = (500, 2500, 10000)  # of the adaptive softmax: the fastest of those that `time --cutoffs` tries
+CUTOFFS = (500, 2500, 10000)  # of the adaptive softmax; `time --cutoffs` tries others
 
 
 class Network(nn.Module):

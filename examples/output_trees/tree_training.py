@@ -1,4 +1,4 @@
-"""Train one row of the tables: the same sentences in the same order for all, Adagrad, no dropout.
+"""Train one row of the tables: the same sentences in the same order for all, no dropout; Adagrad, or Adam for LSTMs.
 
 Words that training has not seen are read as <unk>, and are no targets: what a model says of them is the background's.
 """
@@ -23,8 +23,8 @@ from fairseq_llrnn.errors import OptionError
 
 TARGETS = 512  # of a batch
 POINTS = 10  # of the curve, in an epoch
-RATES = {"flat": 0.05, "flat-bf16": 0.05, "adaptive": 0.05}  # Adagrad's, each tuned (README.md)
-TREE_RATE = 0.05
+ADAGRAD_RATE = 0.05  # of log-bilinear models; tuned, the same for all outputs (docs/results/output-trees.md)
+ADAM_RATE = 0.003  # of LSTMs, not tuned: that of docs/results/identities.md
 NETWORKS = ("lbl", "lstm")
 
 
@@ -66,11 +66,20 @@ class Training:
     seed: int = 1
     epochs: int = 1
     part: float = 1.0  # of each epoch's batches
-    given_rate: float | None = None  # None: as tuned
+    given_rate: float | None = None  # None: the network's
 
     @property
     def rate(self) -> float:
-        return RATES.get(self.row, TREE_RATE) if self.given_rate is None else self.given_rate
+        if self.given_rate is not None:
+            return self.given_rate
+        return ADAM_RATE if self.network == "lstm" else ADAGRAD_RATE
+
+    def optimizers(self, network: Network, output: Output) -> list[torch.optim.Optimizer]:
+        if self.network != "lstm":
+            return [torch.optim.Adagrad([*network.parameters(), *output.parameters()], lr=self.rate)]
+        dense = [*network.body.parameters(), *output.parameters()]
+        sparse = list(network.embedding.parameters())
+        return [torch.optim.Adam(dense, lr=self.rate), torch.optim.SparseAdam(sparse, lr=self.rate)]
 
     @property
     def name(self) -> str:
@@ -100,7 +109,7 @@ def train(training: Training, out: Path) -> None:
     torch.manual_seed(training.seed)
     network = Network(len(prior.symbols), training.network)
     output = OUTPUTS[training.row](world(out, prior, training.seed))
-    optimizer = torch.optim.Adagrad([*network.parameters(), *output.parameters()], lr=training.rate)
+    optimizers = training.optimizers(network, output)
     curve: list[dict[str, float]] = []
     spent = Spent()
     for epoch in range(training.epochs):
@@ -108,7 +117,7 @@ def train(training: Training, out: Path) -> None:
         batches = batches[: round(training.part * len(batches))]
         points = {round(len(batches) * k / POINTS) for k in range(1, POINTS + 1)}
         for done, batch in enumerate(batches, start=1):
-            update(network, output, optimizer, texts["train"], batch, done, len(batches), spent)
+            update(network, output, optimizers, texts["train"], batch, done, len(batches), spent)
             if done in points:
                 valid = perplexity(network, output, texts["valid"], every=4)
                 point = {"epoch": epoch + training.part * done / len(batches), "valid": valid, "seconds": spent.seconds}
@@ -128,7 +137,7 @@ def train(training: Training, out: Path) -> None:
 def update(
     network: Network,
     output: Output,
-    optimizer: torch.optim.Optimizer,
+    optimizers: Sequence[torch.optim.Optimizer],
     text: Text,
     batch: Sequence[int],
     done: int,
@@ -138,10 +147,12 @@ def update(
     """Number `done` of so many in the epoch."""
     begun = time.process_time()
     network.train(), output.train()
-    optimizer.zero_grad()
+    for optimizer in optimizers:
+        optimizer.zero_grad()
     found = log_probs(network, output, text, batch)
     (-found.mean()).backward()
-    optimizer.step()
+    for optimizer in optimizers:
+        optimizer.step()
     ended = time.process_time()
     spent.moved += output.updated(done, updates)
     spent.tree_seconds += time.process_time() - ended
