@@ -53,9 +53,12 @@ def draw(out: Path) -> None:
     for panel, (network, of_network) in zip(panels[0], networks.items(), strict=True):
         for row, runs in of_network.items():
             curve = runs[0]["curve"]
-            panel.plot([p["epoch"] for p in curve], [p["valid"] for p in curve], label=row, linewidth=1.2)
+            width = 2.2 if row == "learned" else 1.1
+            panel.plot([p["epoch"] for p in curve], [p["valid"] for p in curve], label=row, linewidth=width)
         panel.set(title=f"llrnn_{'lm' if network == 'lstm' else network}", xlabel="epochs", ylabel="perplexity")
         panel.set_yscale("log")
+        panel.yaxis.set_major_formatter("{x:.0f}")
+        panel.yaxis.set_minor_formatter("{x:.0f}")
         panel.legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(out / "curves.png", dpi=120)
