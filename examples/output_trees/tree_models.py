@@ -21,6 +21,7 @@ from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_log_linear import TreeOutput, VisitProbabilities
 from fairseq_llrnn.trees.clustering import clustering_tree
 from fairseq_llrnn.trees.clusters import cluster_tree
+from fairseq_llrnn.trees.fixed_depth import complete_tree
 from fairseq_llrnn.trees.huffman import huffman_tree
 from fairseq_llrnn.trees.learner import TreeLearner
 from fairseq_llrnn.trees.random_tree import random_tree
@@ -124,8 +125,13 @@ class OverTree(Flat):
 class Learned(OverTree):
     """A tree of depth 3 that is learned beside the layer (Jernite 2018, Algorithms 3.1 and 3.3)."""
 
-    def __init__(self, prior: Prior, width: int, seed: int) -> None:
-        super().__init__(prior, width, lambda masses: TreeLearner.start(len(masses), ARITY, DEPTH, seed))
+    def __init__(self, prior: Prior, width: int, order: Callable[[np.ndarray], np.ndarray], share: float) -> None:
+        """
+        Args:
+            order: of the words (S,) in the first tree, by their masses. share: of the updates in which it changes.
+        """
+        super().__init__(prior, width, lambda masses: complete_tree(order(masses), ARITY, DEPTH))
+        self.share = share
         self.learner = TreeLearner(self.layer.tree, ARITY, DEPTH)
         self.seen: list[VisitProbabilities] = []
 
@@ -136,7 +142,7 @@ class Learned(OverTree):
         for visit in self.seen:
             self.learner.observe(visit.labels, visit.nodes, visit.probabilities)
         self.seen.clear()
-        if not Schedule.spread(TIMES, updates, updates, 1.0).is_due(done):
+        if not Schedule.spread(TIMES, updates, updates, self.share).is_due(done):
             return 0
         change = self.learner.reassign()
         self.layer.move(change.tree)
@@ -170,5 +176,8 @@ OUTPUTS: dict[str, Callable[[World], Output]] = {
     "random": lambda world: OverTree(
         world.prior, WIDTH, lambda masses: random_tree(len(masses), ARITY, DEPTH, world.seed)
     ),
-    "learned": lambda world: Learned(world.prior, WIDTH, world.seed),
+    "learned": lambda world: Learned(
+        world.prior, WIDTH, lambda masses: np.random.default_rng(world.seed).permutation(len(masses)), 1.0
+    ),
+    "learned-sorted": lambda world: Learned(world.prior, WIDTH, lambda masses: np.argsort(-masses, kind="stable"), 0.5),
 }

@@ -53,7 +53,7 @@ def draw(out: Path) -> None:
     for panel, (network, of_network) in zip(panels[0], networks.items(), strict=True):
         for row, runs in of_network.items():
             curve = runs[0]["curve"]
-            width = 2.2 if row == "learned" else 1.1
+            width = 2.2 if row.startswith("learned") else 1.1
             panel.plot([p["epoch"] for p in curve], [p["valid"] for p in curve], label=row, linewidth=width)
         panel.set(title=f"llrnn_{'lm' if network == 'lstm' else network}", xlabel="epochs", ylabel="perplexity")
         panel.set_yscale("log")
