@@ -20,13 +20,21 @@ class BagOfWords(nn.Module):
 
     Args:
         num_words, pad: of the dictionary. size: D, and H. embedding: tokens (B, L) -> (B, L, D), zero at padding; None:
-            a table with a row per word.
+            a table with a row per word. sparse_gradients: those of the table have rows of the batch's words
+            and no other; torch's Adagrad and SGD take them.
     """
 
     def __init__(
-        self, num_words: int, pad: int, size: int, dropout: float = 0.0, embedding: nn.Module | None = None
+        self,
+        num_words: int,
+        pad: int,
+        size: int,
+        dropout: float = 0.0,
+        embedding: nn.Module | None = None,
+        sparse_gradients: bool = False,
     ) -> None:
         super().__init__()
+        self.sparse_gradients = sparse_gradients
         self.pad, self.output_size, self.dropout = pad, size, dropout
         self.embedding = nn.Embedding(num_words, size, padding_idx=pad) if embedding is None else embedding
         if isinstance(self.embedding, nn.Embedding):
@@ -36,7 +44,9 @@ class BagOfWords(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, L) -> (B, H)"""
         if isinstance(self.embedding, nn.Embedding):  # without a tensor of (B, L, D)
-            mean = functional.embedding_bag(tokens, self.embedding.weight, mode="mean", padding_idx=self.pad)
+            mean = functional.embedding_bag(
+                tokens, self.embedding.weight, mode="mean", padding_idx=self.pad, sparse=self.sparse_gradients
+            )
         else:
             mean = self.embedding(tokens).sum(1) / tokens.ne(self.pad).sum(1, keepdim=True)
         return functional.dropout(mean, self.dropout, self.training)

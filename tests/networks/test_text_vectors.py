@@ -38,6 +38,10 @@ def test_a_bag_is_the_mean_of_its_words() -> None:
     grads = [torch.autograd.grad((x * weight).sum(), bag.embedding.weight)[0] for x in (found, other(padded()))]
     torch.testing.assert_close(*grads)
     assert not grads[0][PAD].any()
+    bag.sparse_gradients = True
+    (sparse,) = torch.autograd.grad((bag(padded()) * weight).sum(), bag.embedding.weight)
+    assert sparse.is_sparse
+    torch.testing.assert_close(sparse.to_dense(), grads[0])
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

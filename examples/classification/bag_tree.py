@@ -1,0 +1,130 @@
+"""A bag of words and a log-linear head over labels, flat or over a tree, in plain PyTorch with sparse gradients.
+
+fairseq's optimizers look at every weight in every update. A batch of 512 glosses needs few rows of 48,000 words, and
+with a tree few of 140,000 labels: sparse gradients look at those.
+
+Sizes: B texts of a batch, L words, H width, S labels, k answers.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from label_data import Texts, dictionary, hits_of
+from torch import Tensor
+
+from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn.evaluation.label_hits import LabelHits
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.networks.text_vectors import BagOfWords
+from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.trees.options import TreeOptions
+
+PAD, END = 0, 1
+AT_ONCE = 256  # texts that are answered together
+
+
+@dataclass(frozen=True)
+class Options:
+    """Of a training."""
+
+    tree: str = "huffman"  # or "flat", "random", "learned"
+    arity: int = 20
+    size: int = 100  # H
+    rate: float = 0.2  # of Adagrad; it falls to zero in a line, of a learned tree from the middle of the training on
+    epochs: int = 10
+    batch: int = 256
+    reassign: int = 2  # how often in an epoch a learned tree changes, in the first half of the training
+    seed: int = 1
+
+
+class Classifier:
+    """The model with its dictionaries."""
+
+    def __init__(self, train: Texts, options: Options) -> None:
+        torch.manual_seed(options.seed)
+        self.options = options
+        self.words = {word: i for i, word in enumerate(dictionary(train.words), start=2)}
+        counts = dictionary(train.labels)
+        self.symbols = (*SPECIALS, *counts)
+        self.labels = {label: i for i, label in enumerate(self.symbols)}
+        of_symbols = np.array([0] * len(SPECIALS) + list(counts.values()))
+        prior = Prior.build(self.symbols, PriorOptions(labels=True, counts=of_symbols, top_words="all"))
+        self.bag = BagOfWords(2 + len(self.words), PAD, options.size, sparse_gradients=True)
+        self.head = LogLinearHead(prior, options.size, tree=self._tree(len(self.symbols)))
+        torch.nn.init.zeros_(self.head.output.weight)  # the model begins as the background
+        if self.head.tree is not None:
+            self.head.tree.sparse_gradients = True
+
+    def _tree(self, leaves: int) -> TreeOptions | None:
+        options = self.options
+        if options.tree == "flat":
+            return None
+        if options.tree == "huffman":
+            return TreeOptions("huffman", options.arity)
+        depth = next(depth for depth in range(1, 64) if options.arity**depth >= leaves)
+        if options.tree == "random":
+            return TreeOptions("random", options.arity, depth, seed=options.seed)
+        half = options.epochs / 2
+        return TreeOptions(
+            "learned", options.arity, depth, reassign=options.reassign, reassign_epochs=half, seed=options.seed
+        )
+
+    def rows(self, texts: Texts) -> list[list[int]]:
+        """Numbers of words, those of training, and the end."""
+        return [[*(self.words[word] for word in words if word in self.words), END] for words in texts.words]
+
+    @staticmethod
+    def padded(rows: list[list[int]]) -> Tensor:
+        """(B, L)"""
+        width = max(map(len, rows))
+        return torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
+
+    def train(self, texts: Texts) -> Iterator[tuple[int, float, float]]:
+        """After each epoch: its number, the seconds of processor time of the training so far, the mean loss in nats."""
+        options, rng = self.options, np.random.default_rng(self.options.seed)
+        rows, gold = self.rows(texts), [[self.labels[label] for label in labels] for labels in texts.labels]
+        optimizer = torch.optim.Adagrad([*self.bag.parameters(), *self.head.parameters()], lr=options.rate)
+        batches = math.ceil(len(rows) / options.batch)
+        updates, total = 0, batches * options.epochs
+        started = time.process_time()
+        self.head.train()
+        for epoch in range(1, options.epochs + 1):
+            loss_sum = 0.0
+            for part in np.array_split(rng.permutation(len(rows)), batches):
+                done = updates / total
+                for group in optimizer.param_groups:
+                    group["lr"] = options.rate * (min(1.0, 2 - 2 * done) if options.tree == "learned" else 1.0 - done)
+                targets = torch.tensor([[gold[i][rng.integers(len(gold[i]))]] for i in part])  # one label of each text
+                optimizer.zero_grad()
+                hidden = self.bag(self.padded([rows[i] for i in part]))
+                loss = self.head.loss(hidden.unsqueeze(1), targets)
+                loss.backward()
+                optimizer.step()
+                updates, loss_sum = updates + 1, loss_sum + loss.item() * len(part)
+                if self.head.learned is not None:
+                    self.head.learned.after(updates, batches)
+            yield epoch, time.process_time() - started, loss_sum / len(rows)
+
+    @torch.inference_mode()
+    def answers(self, texts: Texts, k: int) -> list[list[str]]:
+        """The k best labels of each text, exactly."""
+        self.head.eval()
+        rows, found = self.rows(texts), list[list[str]]()
+        start = self.head.start(AT_ONCE)
+        for begin in range(0, len(rows), AT_ONCE):
+            some = rows[begin : begin + AT_ONCE]
+            _, best = self.head.top_k(self.bag(self.padded(some)), start.select(torch.arange(len(some))), k)
+            found += [[self.symbols[i] for i in row] for row in best.tolist()]
+        return found
+
+    def measure(self, texts: Texts, k: int = 5) -> tuple[LabelHits, float]:
+        """What of the answers is right, and the seconds of processor time that they took."""
+        started = time.process_time()
+        answers = self.answers(texts, k)
+        return hits_of(answers, texts, set(self.labels)), time.process_time() - started
