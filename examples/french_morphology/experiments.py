@@ -254,10 +254,15 @@ def guessed() -> list[Model]:
 
 def trees() -> list[Model]:
     """The paper's recipe along a learned tree over the signatures; docs/results/output-trees.md has the results."""
-    learned = ("--output-tree", "learned", "--tree-depth", "2")
+    learned = (*PAPER_RECIPE, "--output-tree", "learned", "--tree-depth", "2")
+    composed = (*learned, "--tree-rows", "composed")
     return [
-        Model(f"{mode}-tree", "along a learned tree", "tree", lexical(mode, BEST_M), (*PAPER_RECIPE, *learned))
+        model
         for mode in MODES
+        for model in (
+            Model(f"{mode}-tree", "along a learned tree", "tree", lexical(mode, BEST_M), learned),
+            Model(f"{mode}-tree-composed", "… with composed rows", "tree", lexical(mode, BEST_M), composed),
+        )
     ]
 
 
