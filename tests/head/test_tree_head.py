@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
 from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
 from fairseq_llrnn.trees.options import TreeOptions
 from fairseq_llrnn.trees.tree import Tree
@@ -291,3 +292,22 @@ def test_several_processes_cannot_learn_one_tree(monkeypatch: pytest.MonkeyPatch
     assert head.learned.after(2, 3) is None
     with pytest.raises(OptionError, match="--output-tree learned: expected one process, found 2, each of which counts"):
         head.learned.after(3, 3)
+
+
+def test_a_network_spells_words_that_a_tree_leads_to() -> None:
+    counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
+    opened = OpenOptions(types=1, neural=True)
+    prior = Prior.build(SYMBOLS, PriorOptions(counts=counts, top_words=2, open_vocabulary=opened))
+    torch.manual_seed(1)
+    head = LogLinearHead(prior, H, tree=TreeOptions("learned", arity=2), speller=SpellerSizes(4, 5, 0.0))
+    targets, hidden = head.encode(["le zèbre", "zoé le zèbre", "le chat"]), torch.randn(3, 4, H)
+    optimizer = torch.optim.Adam(head.parameters(), 0.05)
+    before = head.loss(hidden, targets, reduction="none").detach()
+    for updates in range(20):
+        head.learned.after(updates, 100)
+        optimizer.zero_grad()
+        head.loss(hidden, targets).backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in head.parameters())
+        optimizer.step()
+    after = head.loss(hidden, targets, reduction="none").detach()
+    assert (after < before)[0, 1] and (after < before)[1, 0]
