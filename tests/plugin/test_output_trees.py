@@ -31,10 +31,11 @@ AFTER = {"le": {"chat": 0.5, "roi": 0.3}, "la": {"mer": 0.6, "verte": 0.2}, "cha
 SENTENCES = ["le chat voit la mer", "la mer verte voit bien", "le petit pont"]
 
 
+@pytest.mark.parametrize("prior", ["prior", "lexical"])
 @pytest.mark.parametrize("rows", ["free", "composed"])
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
-def test_steps_of_a_search_are_the_whole(translation: TranslationWorld, arch: str, rows: str) -> None:
-    setting = build([*translation.train_args(arch), "--output-tree", "clusters", "--tree-rows", rows])
+def test_steps_of_a_search_are_the_whole(translation: TranslationWorld, arch: str, rows: str, prior: str) -> None:
+    setting = build([*translation.train_args(arch, prior), "--output-tree", "clusters", "--tree-rows", rows])
     randomise(setting.model)
     setting.model.eval()
     assert_steps_agree(setting, pairs(setting.task, SENTENCES))
@@ -60,8 +61,9 @@ def test_language_models_with_n_grams_sum_to_one(world: World, arch: str) -> Non
             torch.testing.assert_close(step[alive, 0], whole[alive, end - 1], atol=1e-4, rtol=1e-4)
 
 
-def test_slots_of_evidence_are_children_of_the_root(evidence: EvidenceWorld) -> None:
-    setting = build([*evidence.train_args(), *TREE], double=True)
+@pytest.mark.parametrize("prior", ["static", "lexical"])
+def test_slots_of_evidence_are_children_of_the_root(evidence: EvidenceWorld, prior: str) -> None:
+    setting = build([*evidence.train_args(prior=prior), *TREE], double=True)
     randomise(setting.model)
     sample = evidence_batch(setting.task, evidence.text("test", "src")[:4], evidence.text("test", "tgt")[:4])
     model = setting.model.eval()
