@@ -47,7 +47,7 @@ class Row:
     dropout: float = 0.4
     batch: int = 1024  # tokens, at most
     most_epochs: int = 12
-    times: float = 1.0  # the budget, for baselines that are trained to their end
+    times: float = 1.0  # the budget, for rows that are trained to their end
 
     @property
     def needs(self) -> set[str]:
@@ -74,11 +74,13 @@ def _pieces(size: int) -> Row:
 CHARACTERS = Row(
     *("characters", "b", "character LSTM", "characters", 14_000), width=512, layers=1, batch=6144, most_epochs=30
 )
+UNK = Row("unk", "c", "word softmax, `<unk>` spelled", "unk", 8_000)  # by the character model of `spelling`
 SPELLING = Row("spelling", "d", "ours: spelling", "open", 13_000, OPEN)
 
 
 def _to_the_end(row: Row) -> Row:
-    return replace(row, name=f"{row.name}-long", what=f"{row.what}, to the end", times=8.0)
+    epochs = max(row.most_epochs, 20)
+    return replace(row, name=f"{row.name}-long", what=f"{row.what}, to the end", times=8.0, most_epochs=epochs)
 
 
 def _tuning() -> list[Row]:
@@ -100,9 +102,9 @@ ROWS = {
     for row in (
         *(_pieces(size) for size in (500, 1000, 2000, 4000)),
         CHARACTERS,
-        *(_to_the_end(row) for row in (_pieces(1000), _pieces(2000), _pieces(4000), CHARACTERS)),
         SPELLING,
-        Row("unk", "c", "word softmax, `<unk>` spelled", "unk", 8_000),  # by the character model of `spelling`
+        UNK,
+        *(_to_the_end(row) for row in (_pieces(1000), _pieces(2000), _pieces(4000), CHARACTERS, UNK, SPELLING)),
         Row(
             *("ngram", "d", "ours: spelling, trigrams below", "open", 12_000, (*OPEN, *NGRAM)),
             training=("--learn-background-temperature",),
