@@ -4,6 +4,9 @@ A node with L classes, L ≡ 1 modulo M − 1, gives each of its M children at l
 one class is a leaf, more are a node. So a tree over S classes always has the same number of nodes. Where S is not ≡ 1,
 there are a few leaves more that nobody sees, and a node or two have fewer children.
 
+Nothing but its groups keeps classes from a child, so they rank children by log ratios (node_objective.py): by (3.13)
+the heaviest child gets nearly all of them, at every level, and trees become deep.
+
 Which sizes are possible: with L = M + t (M − 1), a child's first class is free, and each M − 1 classes more take one
 of t *groups*. As long as a group is left, every child has room; then only those have that are empty, or whose last
 group is not full. (CheckFull, as printed, closes a child before its last group is full; then some labels find no
@@ -16,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairseq_llrnn.trees.limits import check_arity
 from fairseq_llrnn.trees.matching import matched
+from fairseq_llrnn.trees.node_objective import log_ratio_weights
 from fairseq_llrnn.trees.preferences import preferences, rank_among_equal
 from fairseq_llrnn.trees.tree import NONE, Tree
 
@@ -40,27 +43,13 @@ class Rebuilt:
     column: np.ndarray
 
 
-def first_tree(order: np.ndarray, arity: int) -> Tree:
-    """A balanced tree of the classes `order` (S,), dealt out in turn. Raises OptionError: an arity below 2."""
-    check_arity(arity)
-    one_level = Tree.from_parents(np.concatenate([[NONE], np.zeros(len(order), dtype=np.int64)]), len(order))
-    nothing = np.zeros((len(order), arity)), np.zeros(len(order)), np.arange(len(order) + 1)
-    tree = rebuilt(one_level, arity, *nothing, forget=True).tree
-    leaf_parent = np.empty(len(order), dtype=np.int64)
-    leaf_parent[order] = tree.parent[tree.internal :]
-    return Tree.from_parents(np.concatenate([tree.parent[: tree.internal], leaf_parent]), len(order))
-
-
-def rebuilt(
-    tree: Tree, arity: int, sums: np.ndarray, counts: np.ndarray, begin: np.ndarray, forget: bool = False
-) -> Rebuilt:
+def rebuilt(tree: Tree, arity: int, sums: np.ndarray, counts: np.ndarray, begin: np.ndarray) -> Rebuilt:
     """The tree in which each class has the child that its statistics prefer, from the root down.
 
     Args:
         sums: (R, M) of the probabilities of the children of the nodes of a class's path, over its examples; those of
             class s, from the root on, are the rows begin[s] … begin[s + 1].
         counts: (R,) number of these examples. begin: (S + 1,).
-        forget: deal out all classes anew.
     """
     size = tree.leaves
     steps = max(1, -(-(size - 1) // (arity - 1)))
@@ -72,14 +61,14 @@ def rebuilt(
     while len(label):
         old = origins[-1]
         seen, own, place = np.zeros((len(label), arity)), np.zeros(len(label)), np.full(len(label), NONE)
-        if level < min(tree.levels, EVEN_BELOW) and not forget:
+        if level < min(tree.levels, EVEN_BELOW):
             here = np.flatnonzero(label < size)
             before = tree.path[label[here], level]
             here = here[(before == old[owner[here]]) & (before != NONE)]
             rows = begin[label[here]] + level
             seen[here], own[here] = sums[rows], counts[rows]
             place[here] = tree.place[tree.chosen[label[here], level]]
-        weights = preferences(seen, own, place, owner, len(old))
+        weights = preferences(seen, own, place, owner, len(old), log_ratio_weights)
         weights[label >= size] -= 2  # behind all that are seen
         slot = take_groups(weights, owner, (np.bincount(owner, minlength=len(old)) - arity) // (arity - 1))
         real = np.flatnonzero(label < size)

@@ -23,7 +23,9 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.trees.fixed_depth import complete_tree, reassigned
-from fairseq_llrnn.trees.free_depth import first_tree, rebuilt
+from fairseq_llrnn.trees.free_depth import rebuilt
+from fairseq_llrnn.trees.huffman import huffman_tree
+from fairseq_llrnn.trees.limits import check_masses
 from fairseq_llrnn.trees.node_objective import node_objective
 from fairseq_llrnn.trees.tree import NONE, Tree
 
@@ -70,14 +72,21 @@ class TreeLearner(nn.Module):
         self.follow(tree)
 
     @staticmethod
-    def start(leaves: int, arity: int, depth: int | None = None, seed: int = 1) -> Tree:
-        """A balanced tree, classes in random order.
+    def start(masses: np.ndarray, arity: int, depth: int | None = None) -> Tree:
+        """The first tree: classes of similar mass are near each other, or, without a depth, Huffman's.
+
+        One in random order is much worse, even after it has learned.
+
+        Args:
+            masses: (S,) of the classes, in any unit.
 
         Raises:
             OptionError: an arity below 2, a depth without room.
         """
-        order = np.random.default_rng(seed).permutation(leaves)
-        return first_tree(order, arity) if depth is None else complete_tree(order, arity, depth)
+        if depth is None:
+            return huffman_tree(masses, arity)
+        check_masses(masses)
+        return complete_tree(np.argsort(-masses, kind="stable"), arity, depth)
 
     def follow(self, tree: Tree) -> None:
         """Take another tree, such as a checkpoint's, and forget what was observed.

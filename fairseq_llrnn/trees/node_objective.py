@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 ROUNDING = 1e-6  # nearer to p_j a p_j|i, whose sums are float32, has no sign
+LARGEST_RATIO = 4.0  # so that weights are from −1 to 1
 
 
 def node_objective(counts: np.ndarray, means: np.ndarray, owner: np.ndarray, owners: int) -> np.ndarray:
@@ -38,6 +39,21 @@ def choice_weights(counts: np.ndarray, means: np.ndarray, owner: np.ndarray, own
     apart = means - mean[owner]
     apart[np.abs(apart) <= ROUNDING * mean[owner]] = 0
     return scale[:, None] * means * np.sign(apart)
+
+
+def log_ratio_weights(counts: np.ndarray, means: np.ndarray, owner: np.ndarray, owners: int) -> np.ndarray:
+    """(n, M) 2/M q_i (1 − q_i) log(p_j|i / p_j), cut off at ±LARGEST_RATIO; arguments as of `node_objective`.
+
+    The derivative in p_j|i itself, 2/M q_i (1 − q_i) sign(p_j|i − p_j), is the same for all children that a class
+    prefers. These weights have its signs, and rank such children by how much they are preferred, and not, as (3.13), by
+    p_j|i, which is largest for the child with the greatest mass.
+    """
+    share, mean = _shares(counts, means, owner, owners)
+    scale = 2 / means.shape[1] * share * (1 - share)
+    floor = np.finfo(np.float32).tiny
+    ratio = np.log(np.maximum(means, floor)) - np.log(np.maximum(mean, floor))[owner]
+    ratio[np.abs(ratio) <= ROUNDING] = 0
+    return scale[:, None] * ratio.clip(-LARGEST_RATIO, LARGEST_RATIO)
 
 
 def _shares(counts: np.ndarray, means: np.ndarray, owner: np.ndarray, owners: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,9 +5,12 @@ Statistics are dictionaries: sums[label, node] is a list of M numbers, counts[la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from fairseq_llrnn.trees.preferences import DEAL, KEEP
+
+TINY = 1.1754943508222875e-38  # the smallest positive float32 of full precision
 
 
 def node_weights(
@@ -16,11 +19,13 @@ def node_weights(
     counts: Mapping[int, int],
     kept: Mapping[int, int],
     arity: int,
+    ratios: bool = False,
 ) -> dict[tuple[int, int], float]:
     """(3.13) for labels that the node has seen; the others keep their child, or are dealt out in turn.
 
     Args:
         sums, counts: of the labels seen at this node. kept: child of those that were below it.
+        ratios: whether weights are 2/M q (1 − q) log(p_j|i / p_j), instead.
     """
     total = sum(counts.get(i, 0) for i in labels)
     mean = [sum(sums[i][j] for i in labels if counts.get(i, 0)) / max(total, 1) for j in range(arity)]
@@ -31,6 +36,9 @@ def node_weights(
         p = [value / counts[i] for value in sums[i]] if q else [0.0] * arity
         sign = [(p[j] > mean[j] * (1 + 1e-6)) - (p[j] < mean[j] * (1 - 1e-6)) for j in range(arity)]
         own = [2 / arity * q * (1 - q) * p[j] * sign[j] for j in range(arity)]
+        if ratios:
+            logs = [math.log(max(p[j], TINY)) - math.log(max(mean[j], TINY)) for j in range(arity)]
+            own = [2 / arity * q * (1 - q) * (abs(x) > 1e-6) * min(4.0, max(-4.0, x)) for x in logs]
         if not any(own):
             own = [DEAL - ((j - turn) % arity) / arity for j in range(arity)]
             turn += 1

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from assignment_loops import assign_freely, node_weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.trees.free_depth import EVEN_BELOW, first_tree, rebuilt, take_groups
+from fairseq_llrnn.trees.free_depth import EVEN_BELOW, rebuilt, take_groups
+from fairseq_llrnn.trees.huffman import huffman_tree
 from fairseq_llrnn.trees.tree import DEEPEST, NONE, Tree
 
 
@@ -26,7 +25,7 @@ def worlds(draw: st.DrawFn) -> tuple[Tree, int, np.ndarray, np.ndarray, np.ndarr
     arity = draw(st.integers(2, 5))
     leaves = 1 + (arity - 1) * draw(st.integers(1, 5))  # ≡ 1, so that there are no leaves which nobody sees
     random = np.random.default_rng(draw(st.integers(0, 9999)))
-    tree = first_tree(random.permutation(leaves), arity)
+    tree = huffman_tree(random.gamma(1.0, size=leaves), arity)
     for _ in range(2):
         begin = rows_of(tree)
         counts = random.integers(0, 4, size=begin[-1])
@@ -52,6 +51,7 @@ def by_loops(tree: Tree, arity: int, sums: np.ndarray, counts: np.ndarray, begin
             {i: int(counts[begin[i] + level]) for i in here},
             {i: int(tree.place[tree.chosen[i, level]]) for i in here},
             arity,
+            ratios=True,
         )
         for j, below in enumerate(assign_freely(weights, labels, arity)):
             for label in below:
@@ -121,9 +121,7 @@ def test_without_statistics_nothing_moves(world: tuple[Tree, int, np.ndarray, np
 @given(st.integers(1, 40), st.integers(2, 7), st.integers(0, 999))
 def test_any_number_of_classes_has_a_tree(leaves: int, arity: int, seed: int) -> None:
     random = np.random.default_rng(seed)
-    tree = first_tree(random.permutation(leaves), arity)
-    balanced = math.ceil(math.log(max(2, leaves), arity) - 1e-9) + 1
-    assert tree.levels <= balanced
+    tree = huffman_tree(random.gamma(1.0, size=leaves), arity)
     for _ in range(3):
         assert tree.leaves == leaves
         assert tree.internal == max(1, math.ceil((leaves - 1) / (arity - 1)))
@@ -137,7 +135,7 @@ def test_any_number_of_classes_has_a_tree(leaves: int, arity: int, seed: int) ->
 def test_leaves_are_never_too_deep() -> None:
     """All classes always want the first child: what is left to the others is one class each, at every level."""
     arity, leaves = 2, 600
-    tree = first_tree(np.arange(leaves), arity)
+    tree = huffman_tree(np.ones(leaves), arity)
     for _ in range(EVEN_BELOW + 3):
         begin = rows_of(tree)
         counts = np.ones(begin[-1], dtype=int)
@@ -154,8 +152,3 @@ def test_groups_are_taken_as_they_are_wanted() -> None:
     assert take_groups(weights, np.zeros(7, dtype=int), np.array([2])).tolist() == [0, 0, 0, 0, 0, 1, 2]
     weights[5:, 1] = 4  # these two come first, and open a group of the second child
     assert take_groups(weights, np.zeros(7, dtype=int), np.array([2])).tolist() == [0, 0, 0, 1, 2, 1, 1]
-
-
-def test_an_arity_below_two_is_refused() -> None:
-    with pytest.raises(OptionError, match="expected at least 2 children"):
-        first_tree(np.arange(4), 1)

@@ -22,7 +22,7 @@ SIZES = [(12, 3, 3), (9, 3, 2), (5, 5, 1), (7, 2, None), (13, 3, None), (10, 4, 
 
 
 def learner_of(leaves: int, arity: int, depth: int | None) -> TreeLearner:
-    return TreeLearner(TreeLearner.start(leaves, arity, depth), arity, depth)
+    return TreeLearner(TreeLearner.start(1.0 + np.arange(leaves) % 5, arity, depth), arity, depth)
 
 
 def visits(learner: TreeLearner, number: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -147,13 +147,13 @@ def test_statistics_stay_exact_in_half_precision() -> None:
 def test_other_trees_are_refused() -> None:
     for depth in (3, None):
         learner = learner_of(12, 3, depth)
-        for other in (random_tree(12, 3), random_tree(12, 12), TreeLearner.start(12, 2, 4)):
+        for other in (random_tree(12, 3), random_tree(12, 12), TreeLearner.start(np.ones(12), 2, 4)):
             with pytest.raises(DataError, match="tree: expected one of arity 3, and .*give the arity and the depth of"):
                 learner.follow(other)
     with pytest.raises(OptionError, match="depth of the tree: expected room for 10 leaves"):
-        TreeLearner.start(10, 3, 2)
+        TreeLearner.start(np.ones(10), 3, 2)
     with pytest.raises(OptionError, match="expected at least 2 children"):
-        TreeLearner.start(10, 1)
+        TreeLearner.start(np.ones(10), 1)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +171,12 @@ def test_statistics_of_another_tree_are_refused(name: str, value: object) -> Non
     state = {**learner.state_dict(), name: value}
     with pytest.raises(DataError, match=f"checkpoint: {name}: expected numbers from 0 on"):
         learner.load_state_dict(state)
+
+
+def test_the_first_tree_is_sorted_by_mass() -> None:
+    masses = np.array([1.0, 9, 0, 8, 2, 7])
+    tree = TreeLearner.start(masses, 3, 2)
+    assert tree.parent[tree.internal :].tolist() == [3, 1, 3, 1, 2, 2]
 
 
 def test_trees_change_evenly_in_the_first_part_of_training() -> None:
