@@ -27,7 +27,7 @@ class LearnedTreeLayer(TreeLayer):
     def __init__(self, options: TreeOptions, hidden_size: int, log_mass: Tensor, rows: str = "free") -> None:
         """As of TreeLayer."""
         arity, depth = options.sizes(len(log_mass))
-        tree = TreeLearner.start(len(log_mass), arity, depth, options.seed)
+        tree = TreeLearner.start(log_mass.double().exp().cpu().numpy(), arity, depth)
         super().__init__(tree, hidden_size, log_mass, rows)
         self.learner = TreeLearner(tree, arity, depth)
         self.times = REASSIGN if options.reassign is None else options.reassign

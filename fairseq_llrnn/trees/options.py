@@ -32,7 +32,7 @@ REASSIGN = 50  # times an epoch, as in the thesis
 class TreeOptions:
     """One of KINDS, and its sizes; None: a default that depends on the number of leaves.
 
-    A learned tree begins as one in random order, and is its layer's to make (output/learned_tree.py).
+    A learned tree begins with leaves sorted by mass, and is its layer's to make (output/learned_tree.py).
     """
 
     kind: str

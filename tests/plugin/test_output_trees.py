@@ -6,6 +6,7 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from automaton_prior import with_bigrams
@@ -136,8 +137,9 @@ def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str) -
     assert all(0 < float(share) <= 1 for share in moved)
     weights = read_checkpoint(tmp_path / "whole" / "checkpoint_last.pt")["model"]
     prior = Prior.load(world.prior("prior"))
+    masses = np.bincount(prior.output.class_of, np.exp(prior.log_weights), prior.output.num_classes)
     first = TreeOptions("learned", arity=4)
-    begun = TreeLearner.start(prior.output.num_classes, *first.sizes(prior.output.num_classes))
+    begun = TreeLearner.start(masses, *first.sizes(len(masses)))
     assert weights["decoder.head.tree.parent"].tolist() != begun.parent.tolist()
     assert weights["decoder.head.tree.learner.counts"].sum() > 0
 
