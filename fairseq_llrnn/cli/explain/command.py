@@ -62,7 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-log Z (`normaliser`, the same for every word) sum to it. `expected`: how likely the next word has a feature, "
         "by the background → by the model, where they differ most. `strongest`: the largest weights of all features. "
         "`computes`: the share of its dimensions that a network of variable computation computed as it read the word. "
-        "Background:Power, among `its features`, is what a learned temperature adds.",
+        "Background:Power, among `its features`, is what a learned temperature adds. `choices`: those that lead to the "
+        "word in an output tree, as `3 of 15 0.02→0.07`: the third of 15 children, with its probability by the "
+        "background → by the model; Tree:1, Tree:2, … among its features are the scores of those above the word, and "
+        "the normaliser is that of these nodes.",
     )
     parser.add_argument_group(
         "how to read it for translations",
