@@ -38,7 +38,7 @@ class TaggerOptions:
 
     conllu: Sequence[str]
     order: int = 2
-    near: int = 3
+    near: int = 1
     rare: int = 3
     penalty: float = PENALTY
     iterations: int = 200

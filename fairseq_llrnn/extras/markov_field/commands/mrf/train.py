@@ -15,7 +15,7 @@ HELP = "train a Markov random field: of words from a text, or of words and tags 
 EXAMPLES = (
     "llrnn mrf train --text train.txt --words 2000 --out field",
     "llrnn mrf train --text train.txt --prior data-bin/prior --order 1 --out composed",
-    "llrnn mrf train --conllu train.conllu --order 2 --near 3 --out tagger",
+    "llrnn mrf train --conllu train.conllu --order 1 --near 1 --out tagger",
 )
 OF_TEXT = ("valid", "form", "width", "words", "prior", "objective", "method", "memory")
 OF_TREEBANK = ("near", "rare")
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of --text: rows are composed of the features of this prior, and its words and background are the field's",
     )  # fmt: skip
     model.add_argument(
-        "--near", type=int, metavar="M", help="of --conllu: words that each tag has an edge to, 1 or 3 (default: 3)"
+        "--near", type=int, metavar="M", help="of --conllu: words that each tag has an edge to, 1 or 3 (default: 1)"
     )
     model.add_argument(
         "--rare", type=int, metavar="N",
