@@ -76,6 +76,11 @@ CHARACTERS = Row(
 )
 UNK = Row("unk", "c", "word softmax, `<unk>` spelled", "unk", 8_000)  # by the character model of `spelling`
 SPELLING = Row("spelling", "d", "ours: spelling", "open", 13_000, OPEN)
+TRIGRAMS = Row(
+    *("ngram", "d", "ours: spelling, trigrams below", "open", 12_000, (*OPEN, *NGRAM)),
+    training=("--learn-background-temperature",),
+)
+SPELLER = Row("neural", "d", "ours: spelling, unknown words by a network", "open", 8_000, NEURAL)
 
 
 def _to_the_end(row: Row) -> Row:
@@ -104,12 +109,9 @@ ROWS = {
         CHARACTERS,
         SPELLING,
         UNK,
-        *(_to_the_end(row) for row in (_pieces(1000), _pieces(2000), _pieces(4000), CHARACTERS, UNK, SPELLING)),
-        Row(
-            *("ngram", "d", "ours: spelling, trigrams below", "open", 12_000, (*OPEN, *NGRAM)),
-            training=("--learn-background-temperature",),
-        ),
-        Row("neural", "d", "ours: spelling, unknown words by a network", "open", 8_000, NEURAL),
+        TRIGRAMS,
+        SPELLER,
+        *map(_to_the_end, (_pieces(1000), _pieces(2000), _pieces(4000), CHARACTERS, UNK, SPELLING, TRIGRAMS, SPELLER)),
         Row("morphemes", "e", "ours: spelling, morphemes", "open", 12_000, (*OPEN, *MORPHEMES)),
         Row(
             *("input-characters", "f", "ours: spelling, words read by their characters, too", "open", 8_000, OPEN),
