@@ -24,7 +24,7 @@ class LabelledLine(NamedTuple):
 
 
 def read_labelled(path: Path | str) -> Iterator[LabelledLine]:
-    """The texts of a file with their labels; a line with a tab has columns.
+    """The texts of a file with their labels; a line with a tab has columns, if it does not begin with a label.
 
     Raises:
         DataError: as `iter_lines`; a line without labels, a label that is empty or has blanks in it.
@@ -32,7 +32,7 @@ def read_labelled(path: Path | str) -> Iterator[LabelledLine]:
     for number, line in iter_lines(path):
         text, *columns = line.split("\t")
         labels = [column for column in columns if column]
-        if not columns:
+        if not columns or line.lstrip().startswith(PREFIX):  # fastText's words may be behind tabs as well
             words = line.split()
             labels = [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
             text = " ".join(word for word in words if not word.startswith(PREFIX))

@@ -83,7 +83,7 @@ def tree_in_checkpoint(saved: object, own: Tree | None, learned: bool) -> Tree |
     except DataError as error:
         raise DataError(f"the checkpoint: {error}") from None
     same_size = tree.internal == own.internal
-    if own.internal > 1 and not (same_size and (learned or np.array_equal(tree.parent, own.parent))):
+    if (learned or own.internal > 1) and not (same_size and (learned or np.array_equal(tree.parent, own.parent))):
         raise OptionError(
             f"--output-tree: expected the tree with which the checkpoint was trained, of {tree.internal:,} nodes above "
             f"{tree.leaves:,} leaves, found another one, of {own.internal:,}; give the same kind and sizes, or train "

@@ -46,7 +46,7 @@ class LearnedTreeLayer(TreeLayer):
         Raises:
             OptionError: there are several processes, each of which has counted a part.
         """
-        schedule = Schedule(max(1, updates_per_epoch // self.times), updates_per_epoch * self.epochs)
+        schedule = Schedule(self.times, updates_per_epoch, updates_per_epoch * self.epochs)
         if updates == self._changed_after or not schedule.is_due(updates):
             return None
         if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:

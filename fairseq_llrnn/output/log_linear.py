@@ -81,11 +81,12 @@ def best_words_of(
         log_probs, chosen: log p(σ | K), and which classes these are, (N, C). best: log p of their best members.
     """
     tokens = background.only_member(state, chosen)
-    several = tokens < 0
-    # shape: (N, C, k); a class of one member, as most of the best are, has given its best already
-    values = functional.pad(best.unsqueeze(2), (0, k - 1), value=NEGATIVE_INFINITY)
-    tokens = functional.pad(tokens.unsqueeze(2), (0, k - 1))
+    several = (tokens < 0) & ~best.isneginf()
     row, _ = several.nonzero(as_tuple=True)
+    more = k - 1 if len(row) > 0 else 0
+    # shape: (N, C, 1 or k); a class of one member, as most of the best are, has given its best already
+    values = functional.pad(best.unsqueeze(2), (0, more), value=NEGATIVE_INFINITY)
+    tokens = functional.pad(tokens.clamp_min(0).unsqueeze(2), (0, more))
     if len(row) > 0:
         full = chosen[several]
         shares, members = background.for_rows(row).best_members(state[row], full.unsqueeze(1), k)

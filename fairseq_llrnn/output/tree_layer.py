@@ -7,6 +7,7 @@ child of a node has a row of its own. Here the row of a leaf is that of its sign
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,8 +48,9 @@ class TreeLayer(nn.Module):
         rows: "free", parameters that begin as zeros, one row for each internal node; or "composed", the mean of the
             rows of all leaves below, weighted by the background without context.
 
-    With `sparse_gradients` = True, the gradient of the features' weights is a sparse tensor: a step then costs what its
-    targets touch, however many features there are, if the optimiser takes such (torch's SGD, Adagrad, SparseAdam).
+    With `sparse_gradients` = True and free rows, the gradient of the features' weights is a sparse tensor: a step then
+    costs what its targets touch, however many features there are, if the optimiser takes such (torch's SGD, Adagrad,
+    SparseAdam).
     """
 
     sparse_gradients = False
@@ -147,6 +149,13 @@ class TreeLayer(nn.Module):
         return functional.embedding_bag(
             self.mean_leaves, rows, self.mean_first, mode="sum", per_sample_weights=weights, include_last_offset=True
         )
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TreeLayer:
+        """Follow the model to its device, but keep the digits of log masses: means are made of them again."""
+        exact = self.log_mass
+        super()._apply(fn, recurse)
+        self.log_mass = exact.to(self.log_mass.device)
+        return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)

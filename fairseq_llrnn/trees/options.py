@@ -88,8 +88,11 @@ class TreeOptions:
         """
         if self.arity is not None:
             check_arity(self.arity)
-            return self.arity, least_depth(leaves, self.arity) if self.depth is None else self.depth
-        depth = DEPTH if self.depth is None else self.depth
-        arity = least_arity(leaves, max(1, depth))
-        check_room(leaves, arity, depth)
+            arity, depth = self.arity, least_depth(leaves, self.arity) if self.depth is None else self.depth
+        else:
+            depth = DEPTH if self.depth is None else self.depth
+            arity = least_arity(leaves, max(1, depth))
+            check_room(leaves, arity, depth)
+        if self.kind == LEARNED:  # it has all addresses of its depth
+            depth = min(depth, least_depth(leaves, arity))
         return arity, depth

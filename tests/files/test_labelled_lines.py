@@ -16,10 +16,11 @@ def write(path: Path, text: str) -> Path:
 
 def test_both_kinds_of_lines(tmp_path: Path) -> None:
     lines = "__label__a __label__b how  much salt\nhow much __label__b\nsalt ?\tx\ty\n\tx\n__label__a\n"
-    path = write(tmp_path / "a", lines)
+    path = write(tmp_path / "a", lines + "__label__x\tsalt\tand  more\n")
     found = list(read_labelled(path))
     assert [tuple(line) for line in found] == [
         ("how much salt", ("a", "b")), ("how much", ("b",)), ("salt ?", ("x", "y")), ("", ("x",)), ("", ("a",)),
+        ("salt and more", ("x",)),
     ]  # fmt: skip
     with gzip.open(tmp_path / "b.gz", "wt", encoding="utf-8") as file:
         file.write(path.read_text(encoding="utf-8"))

@@ -68,5 +68,6 @@ def test_batches_and_steps_are_the_definition() -> None:
             state = head.advance(state, TARGETS[:, t])
     order = torch.tensor([2, 0])
     torch.testing.assert_close(
-        head.step(hidden[order, 0], state.select(order)).scores, head.step(hidden[:, 0], state).scores[order]
+        head.step(hidden[order, 0], state.select(order)).word_log_probs(),
+        head.step(hidden[:, 0], state).word_log_probs()[order],
     )

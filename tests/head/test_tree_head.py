@@ -183,6 +183,31 @@ def test_weights_bring_their_tree_where_the_head_has_a_place_for_it() -> None:
         make_head(prior, tree=None).load_state_dict(trained.state_dict())
     with pytest.raises(OptionError, match="--output-tree: expected none, as the checkpoint was trained without a tree"):
         head.load_state_dict(make_head(prior, tree=None).state_dict())
+    one_node = TreeOptions("learned", arity=prior.output.num_classes)
+    with pytest.raises(OptionError, match="--output-tree: expected the tree with which the checkpoint was trained"):
+        make_head(prior, tree=one_node).load_state_dict(trained.state_dict())
+
+
+def test_a_fixed_tree_can_go_on_as_a_learned_one() -> None:
+    prior, options = make_prior(), TreeOptions("learned", arity=2)
+    learned = make_head(prior, tree=options)
+    fixed = make_head(prior, tree=learned.tree.tree)
+    again = make_head(prior, tree=options)
+    again.load_state_dict(fixed.state_dict())
+    assert not again.learned.learner.counts.any()
+    torch.testing.assert_close(again.loss(hidden_states(), TARGETS), fixed.loss(hidden_states(), TARGETS))
+
+
+def test_a_learned_tree_is_no_deeper_than_its_classes_need() -> None:
+    assert TreeOptions("learned", arity=2, depth=70).sizes(1000) == (2, 10)
+    assert TreeOptions("learned", depth=70).sizes(1000) == (2, 10)
+    assert TreeOptions("random", arity=2, depth=12).sizes(1000) == (2, 12)
+
+
+def test_half_precision_keeps_the_digits_of_masses() -> None:
+    head = make_head(tree=TreeOptions("huffman", arity=2))
+    masses = head.tree.log_mass.clone()
+    assert torch.equal(head.half().tree.log_mass, masses)
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_classify_agrees_with_validation(
 
 
 def test_all_labels_and_odd_texts(shell: Shell, trained: dict[str, Path]) -> None:
-    args = ("classify", "--path", trained["llrnn_bag"], "-k", 50, "--json")
+    args = ("classify", "--path", trained["llrnn_bag"], "-k", 10**6, "--json")
     text = f"salt </s> zzz\n\n{'rain ' * 2000}\n"
     usual, empty, long = [json.loads(line) for line in shell.run("llrnn", *args, stdin=text).out.splitlines()]
     assert sorted(label for label, _ in usual["labels"]) == ["food", "garden", "money", "music", "travel", "weather"]

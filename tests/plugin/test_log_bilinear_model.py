@@ -30,11 +30,12 @@ def test_steps_of_a_search_equal_the_whole_sequence(world: World, options: list[
     randomise(setting.model)
     decoder = setting.model.eval().decoder
     tokens = batch(setting.task.dictionary, LINES)["net_input"]["src_tokens"]
-    whole = decoder.head.class_scores(decoder(tokens)[1]["batch"])
+    whole = decoder.head.word_log_probs(decoder(tokens)[1]["batch"])
     state: dict = {}
     for end in (2, 3, 4, 5, 6):  # the first step reads a prefix
-        step, _ = decoder(tokens[:, :end], incremental_state=state)
-        torch.testing.assert_close(step[:, 0], whole[:, end - 1])
+        output = decoder(tokens[:, :end], incremental_state=state)
+        found = decoder.get_normalized_probs(output, log_probs=True)
+        torch.testing.assert_close(found[:, 0], whole[:, end - 1])
         order = torch.tensor([1, 0])
         tokens, whole = tokens[order], whole[order]
         decoder.reorder_incremental_state(state, order)

@@ -219,6 +219,11 @@ def test_what_a_criterion_refuses(world: World, more: str) -> None:
         setting.criterion(setting.model.train(), batch(setting.task.dictionary, LINES))
 
 
+def test_a_learned_tree_needs_our_criterion(world: World) -> None:
+    with pytest.raises(OptionError, match="--criterion cross_entropy: with --output-tree learned, the tree learns"):
+        build([*world.train_args(), "--output-tree", "learned", "--criterion", "cross_entropy"])
+
+
 def test_experts_need_all_rows(world: World, expert_file: Path) -> None:
     with pytest.raises(OptionError, match="--output-tree: not supported with --expert; leave one of them out"):
         build([*world.train_args(), *TREE, *options(expert_file, "Said")])

@@ -79,9 +79,10 @@ def test_a_part_that_is_missing_or_damaged(noted: type[Part], tmp_path: Path) ->
     del part.KINDS["note"]
     with pytest.raises(PriorError) as caught:
         Prior.load(tmp_path / "prior")
-    assert str(caught.value) == (
-        "the prior has a part 'note', expected one of automaton, cache, copied_words, evidence, guesses, "
-        "languages, lexical, model, open_vocabulary, static; import the module that defines it, with "
+    said, known = str(caught.value), ", ".join(sorted(part.KINDS))  # extras bring kinds of their own
+    assert "automaton, cache, copied_words, evidence" in known
+    assert said == (
+        f"the prior has a part 'note', expected one of {known}; import the module that defines it, with "
         "@fairseq_llrnn.prior.register_part('note'), before the prior is read"
     )
 

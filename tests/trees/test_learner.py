@@ -184,3 +184,4 @@ def test_trees_change_evenly_in_the_first_part_of_training() -> None:
     due = [update for update in range(2001) if schedule.is_due(update)]
     assert due == list(range(20, 1001, 20))
     assert Schedule.spread(50, 10, float("inf"), 0.5).is_due(10**9)
+    assert sum(Schedule.spread(50, 99, 99, 1.0).is_due(update) for update in range(100)) == 50

@@ -93,7 +93,7 @@ class LabelModel(FairseqEncoderDecoderModel):
         hidden: Tensor = self.encoder(src_tokens, src_lengths)["summary"][0]
         head = self.decoder.head
         state = head.start(len(hidden), source=src_tokens)
-        at_once = max(1, CELLS // head.background.num_classes)
+        at_once = max(1, CELLS // max(head.background.num_classes, k * k))
         found = [
             head.top_k(hidden[rows], state.select(rows), k)
             for rows in torch.arange(len(hidden), device=hidden.device).split(at_once)

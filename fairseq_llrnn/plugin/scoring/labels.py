@@ -61,6 +61,7 @@ class LabelPredictor:
 
     def answers(self, lines: Iterable[str], k: int = 1) -> Iterator[Answer]:
         """The k best labels of every line, in their order; fewer where there are fewer."""
+        k = min(k, len(self.task.prior.symbols))
         for batch in self._batches(lines):
             if batch[0].too_long_for is not None:
                 yield from batch

@@ -139,6 +139,7 @@ class PriorTask(OwnTask):
     panel: Panel | None = None  # the experts of --expert
     log_linear: bool | None = None  # whether the last model that was built is; None before there is one
     aims_at_computation = False  # whether it has cells whose computation has a target, in the loss of our criterion
+    learns_a_tree = False  # from what our criterion asks
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """As fairseq's. Raises OptionError where there are experts, for a model that can have none."""
@@ -147,7 +148,9 @@ class PriorTask(OwnTask):
         if self.panel is not None and not isinstance(getattr(model, "decoder", None), LogLinearDecoder):
             raise OptionError("--expert: expected a log-linear model, found another one; use --arch llrnn_…")
         self.log_linear = isinstance(getattr(model, "decoder", None), LogLinearDecoder)
-        self.aims_at_computation = getattr(getattr(model, "decoder", None), "computation", None) is not None
+        decoder = getattr(model, "decoder", None)
+        self.aims_at_computation = getattr(decoder, "computation", None) is not None
+        self.learns_a_tree = getattr(getattr(decoder, "head", None), "learned", None) is not None
         return model
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
@@ -177,6 +180,11 @@ class PriorTask(OwnTask):
             raise OptionError(
                 "--criterion cross_entropy: a cell that chooses how much it computes needs the loss with --vc-penalty; "
                 "use --criterion log_linear"
+            )
+        if self.learns_a_tree and name == "cross_entropy":
+            raise OptionError(
+                "--criterion cross_entropy: with --output-tree learned, the tree learns from the loss of --criterion "
+                "log_linear; use that, or another tree"
             )
         return criterion
 
