@@ -83,8 +83,8 @@ def best_words_of(
     tokens = background.only_member(state, chosen)
     several = (tokens < 0) & ~best.isneginf()
     row, _ = several.nonzero(as_tuple=True)
-    more = k - 1 if len(row) > 0 else 0
-    # shape: (N, C, 1 or k); a class of one member, as most of the best are, has given its best already
+    # k, or as many as make k in all; a class of one member, as most of the best are, has given its best already
+    more = (k if len(row) > 0 else -(-k // best.size(1))) - 1
     values = functional.pad(best.unsqueeze(2), (0, more), value=NEGATIVE_INFINITY)
     tokens = functional.pad(tokens.clamp_min(0).unsqueeze(2), (0, more))
     if len(row) > 0:

@@ -63,7 +63,7 @@ def folder(
     for arguments in (
         world.train_args("of-examples", save_dir=place / "open"),
         translation.train_args(save_dir=place / "translator"),
-        [*world.train_args(save_dir=place / "with-tree"), "--output-tree", "clusters"],
+        [*world.train_args(save_dir=place / "with-a-tree"), "--output-tree", "clusters"],
     ):
         shell.run("fairseq-train", *arguments, "--max-epoch", 1)
     labels = make_labels_world(tmp_path_factory.mktemp("labels"), shell)

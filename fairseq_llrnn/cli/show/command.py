@@ -29,7 +29,7 @@ EXAMPLES = (
     "llrnn show data-bin/prior",
     "llrnn show data-bin/prior le la --json",
     "llrnn show --neighbours le --path checkpoints/checkpoint_best.pt",
-    "llrnn show --tree with-tree/checkpoint_best.pt --picture tree.png",
+    "llrnn show --tree with-a-tree/checkpoint_best.pt --picture tree.png",
 )
 
 LARGEST_SHOWN = 8
