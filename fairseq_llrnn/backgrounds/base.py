@@ -47,6 +47,12 @@ def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> T
     return (sums.masked_fill(empty, 1.0).log() + finite_top).masked_fill(empty, NEGATIVE_INFINITY)
 
 
+def log_sum(terms: Tensor) -> Tensor:
+    """log Σ exp over the last dimension, whose gradient is 0 where all terms are −inf."""
+    nothing = terms.isneginf().all(-1, keepdim=True)
+    return terms.masked_fill(nothing, 0.0).logsumexp(-1).masked_fill(nothing.squeeze(-1), NEGATIVE_INFINITY)
+
+
 class Background(nn.Module):
     """Non-negative weights b(K, x) over the next token, known before training (module docstring)."""
 

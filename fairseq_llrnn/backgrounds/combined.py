@@ -149,9 +149,3 @@ def _unpacked(columns: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Te
     if dtype.is_floating_point:
         columns = columns.contiguous().view(torch.float64)
     return columns.to(dtype).reshape(len(columns), *shape)
-
-
-def log_sum(terms: Tensor) -> Tensor:
-    """log Σ exp over the last dimension, whose gradient is 0 where all terms are −inf."""
-    nothing = terms.isneginf().all(-1, keepdim=True)
-    return terms.masked_fill(nothing, 0.0).logsumexp(-1).masked_fill(nothing.squeeze(-1), float("-inf"))

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.combined import Combined, check_parts, log_sum
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, log_sum
+from fairseq_llrnn.backgrounds.combined import Combined, check_parts
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses
 from fairseq_llrnn.backgrounds.several_roots import SeveralRoots

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fairseq_llrnn.backgrounds.base import log_sum
 from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY, Corrections
 
 
@@ -125,7 +126,5 @@ def class_log_prob(
             slot_scores = slot_scores - corrections.constant.to(bias.dtype).unsqueeze(1)
         of_slot = slot_scores.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1)
         score = torch.where(slot >= 0, of_slot, of_class)
-        terms = torch.cat([static_partition.unsqueeze(1), slot_scores], dim=1)  # shape: (N, 1 + J)
-        nothing = terms.isneginf().all(1, keepdim=True)  # where the gradient of a logsumexp would be NaN
-        log_partition = terms.masked_fill(nothing, 0.0).logsumexp(1)
+        log_partition = log_sum(torch.cat([static_partition.unsqueeze(1), slot_scores], dim=1))  # of (N, 1 + J)
     return torch.where(score.isneginf(), NEGATIVE_INFINITY, score - log_partition)

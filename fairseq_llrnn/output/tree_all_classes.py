@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, class_log_sums
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, class_log_sums, log_sum
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_masses import kept_masses
 
@@ -31,9 +31,7 @@ def all_log_probs(
     sums = class_log_sums(scores, above, layer.internal)  # shape: (N, I)
     if of_slots is None:
         return _along_paths(layer, _difference(scores, sums[:, above]))
-    terms = torch.cat([sums[:, :1], of_slots], dim=1)
-    nothing = terms.isneginf().all(1, keepdim=True)  # where the gradient of a logsumexp would be NaN
-    root = torch.where(nothing, NEGATIVE_INFINITY, terms.masked_fill(nothing, 0.0).logsumexp(1, keepdim=True))
+    root = log_sum(torch.cat([sums[:, :1], of_slots], dim=1)).unsqueeze(1)
     sums = torch.cat([root, sums[:, 1:]], dim=1)
     leaves = _along_paths(layer, _difference(scores, sums[:, above]))
     return torch.cat([leaves, _difference(of_slots, root)], dim=1)

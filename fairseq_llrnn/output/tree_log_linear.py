@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, log_sum
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
@@ -167,14 +167,10 @@ class TreeOutput:
         many = len(slot)
         at_root, of_root = score[:many], partition[:many]
         if slots is not None:
-            of_slots = slots.scores + slots.log_mass
-            if isinstance(log_mass, Corrections):
-                of_slots = of_slots - log_mass.constant.to(of_slots.dtype).unsqueeze(1)
+            of_slots = _beside(slots, log_mass)
             own = of_slots.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1)
             at_root = torch.where(slot >= 0, own, at_root)
-            terms = torch.cat([of_root.unsqueeze(1), of_slots], dim=1)  # shape: (N, 1 + J)
-            nothing = terms.isneginf().all(1, keepdim=True)  # where the gradient of a logsumexp would be NaN
-            of_root = terms.masked_fill(nothing, 0.0).logsumexp(1)
+            of_root = log_sum(torch.cat([of_root.unsqueeze(1), of_slots], dim=1))  # of (N, 1 + J)
         forbidden = at_root.isneginf()
         below = paths.path[many:]
         none = score[many:].isneginf()
@@ -240,11 +236,7 @@ class TreeOutput:
             log_mass, slots, temperature: as in `class_log_probs`. best_share: Background.best_share, (1 or N, S + J).
         """
         found, hidden, slots = self._tempered(hidden, slots, temperature)
-        of_slots = None
-        if slots is not None:
-            of_slots = slots.scores + slots.log_mass
-            if isinstance(log_mass, Corrections):
-                of_slots = of_slots - log_mass.constant.to(of_slots.dtype).unsqueeze(1)
+        of_slots = None if slots is None else _beside(slots, log_mass)
         masses = MassesAt(self.layer, log_mass, len(hidden))
         return best_classes(self.layer, found.all_rows, hidden, masses, best_share, k, of_slots)
 
@@ -296,3 +288,11 @@ class TreeOutput:
         q = log_q.detach().to(gain.dtype).softmax(-1)
         target = self.output.class_of[targets] if slots is None else slots.targets
         return (q * gain).sum(-1) - gain.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+
+
+def _beside(slots: SlotScores, log_mass: Tensor | Corrections) -> Tensor:
+    """Scores and masses of slots, (N, J), to be summed with those of nodes, which lack the constant of corrections."""
+    of_slots = slots.scores + slots.log_mass
+    if isinstance(log_mass, Corrections):
+        return of_slots - log_mass.constant.to(of_slots.dtype).unsqueeze(1)
+    return of_slots
