@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""English to French on Multi30k: everything that docs/results/multi30k.md reports, one command each.
+"""English to French, Czech or German on Multi30k: what docs/results/multi30k.md reports, one command each.
 
     multi30k.py prepare --data PATH-TO-multi30k-en-fr --out OUT      texts, BPE, data folders, priors
+    multi30k.py prepare --target cs --data PATH-TO-multi30k-en-fr PATH-TO-multi30k-en-cs-de --out OUT-OF-CZECH
     multi30k.py list                                                 the models
     multi30k.py train ll-word --out OUT [--seed 2] [-- OPTIONS]      hours; go on after a stop with the same command
     multi30k.py average ll-word --out OUT                            of the last five epochs; translate does it, too
@@ -21,19 +22,22 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import multi30k_recipes as recipes
+from multi30k_pairs import PAIRS, Pair
 from multi30k_recipes import RECIPES, TEXTS
-from multi30k_stages import LEXICON, SCRIPTS, average, execute, keep, lines_of, list_best, prepare, train, translate
+from multi30k_stages import SCRIPTS, average, execute, keep, lines_of, list_best, prepare, train, translate
 
 from fairseq_llrnn.errors import LLRNNError, OptionError
 
 
 def run_prepare(args: argparse.Namespace) -> None:
-    lexicon = args.lexicon or args.data.parent / "ud-french-gsd-1.4" / LEXICON
+    known = PAIRS[args.target]
+    lexicons = [args.data[0].parent / name for name in known.lexicons] if args.lexicon is None else args.lexicon
     args.out.mkdir(parents=True, exist_ok=True)
-    prepare(args.out, args.data, lexicon)
+    prepare(args.out, args.data, replace(known, lexicons=tuple(path.name for path in lexicons)), lexicons)
 
 
 def run_list(_: argparse.Namespace) -> None:
@@ -65,6 +69,8 @@ def run_translate(args: argparse.Namespace) -> None:
 
 
 def run_copy(args: argparse.Namespace) -> None:
+    if (target := Pair.of(args.out).target) != "fr":
+        raise OptionError(f"copy: expected French as target, found {target}; its rules know no other language")
     command = ["python", str(SCRIPTS / "make_copy_test.py"), "--source", "text/test2016.en"]
     command += ["--reference", "text/test2016.fr", "--train", "text/train.en", "text/train.fr", "--out", "copy"]
     (args.out / "copy").mkdir(exist_ok=True)
@@ -74,7 +80,7 @@ def run_copy(args: argparse.Namespace) -> None:
 
 def translations(out: Path, name: str, which: str) -> str:
     """Where a system's translations are. Raises OptionError where there are none."""
-    place = f"results/{name}/{which}.fr"
+    place = f"results/{name}/{which}.{Pair.of(out).target}"
     if not (out / place).exists():
         raise OptionError(f"{out / place}: expected translations, found none; `translate` makes them")
     return place
@@ -84,15 +90,18 @@ def run_score(args: argparse.Namespace) -> None:
     from multi30k_scores import table
 
     systems = {name: lines_of(args.out / translations(args.out, name, args.set)) for name in args.names}
-    text = Path(TEXTS[args.set])
-    made = table(systems, lines_of(args.out / f"{text}.fr"), lines_of(args.out / "raw" / f"{text.name}.fr"))
+    text, target = Path(TEXTS[args.set]), Pair.of(args.out).target
+    reference, raw = (lines_of(args.out / folder / f"{text.name}.{target}") for folder in (text.parent, "raw"))
+    made = table(systems, reference, raw, target)
     print(f"{text.name}\n{made}")
 
 
 def run_report(args: argparse.Namespace) -> None:
-    text = TEXTS[args.set]
-    command = ["llrnn", "report", "--tokenize", "none", "--source", f"{text}.en", "--reference", f"{text}.fr"]
-    command += ["--train", "text/train.fr", "--lexicon", LEXICON, "--out", f"report-{args.set}.html", "--system"]
+    text, pair = TEXTS[args.set], Pair.of(args.out)
+    command = ["llrnn", "report", "--tokenize", "none", "--source", f"{text}.en"]
+    command += ["--reference", f"{text}.{pair.target}", "--train", f"text/train.{pair.target}"]
+    command += ["--lexicon", pair.lexicon] if pair.lexicon else []
+    command += ["--out", f"report-{args.set}.html", "--system"]
     for given in args.names:
         name = given.rpartition("=")[2]
         command.append(f"{given.rpartition('=')[0] or name}={translations(args.out, name, args.set)}")
@@ -109,7 +118,8 @@ def run_rescore(args: argparse.Namespace) -> None:
         if not (args.out / f"results/{args.of}/{which}.nbest").exists():
             raise OptionError(f"expected a list {args.of}/{which}.nbest, found none; `translate {args.of} --nbest 50`")
     for which in ("test", "valid"):  # the test first: with it the weights are tuned
-        execute(args.out, recipes.rescore(args.name, args.of, which, out), f"{out}/log", f"{out}/{which}.txt")
+        command = recipes.rescore(Pair.of(args.out), args.name, args.of, which, out)
+        execute(args.out, command, f"{out}/log", f"{out}/{which}.txt")
         print(f"{which}\n{(args.out / out / f'{which}.txt').read_text(encoding='utf-8')}")
 
 
@@ -119,7 +129,7 @@ def run_keep(args: argparse.Namespace) -> None:
 
 
 def parsers() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="English to French on Multi30k, stage by stage.")
+    parser = argparse.ArgumentParser(description="English to French, Czech or German on Multi30k, stage by stage.")
     stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
 
     def stage(name: str, run: Callable[[argparse.Namespace], None], what: str) -> argparse.ArgumentParser:
@@ -129,8 +139,13 @@ def parsers() -> argparse.ArgumentParser:
         return made
 
     made = stage("prepare", run_prepare, "texts, pieces, data folders, priors")
-    made.add_argument("--data", type=Path, required=True, help="the folder with train.tok.en.gz and its sisters")
-    made.add_argument("--lexicon", type=Path, help="French (default: ../ud-french-gsd-1.4/lexicon.tsv.gz of --data)")
+    made.add_argument("--data", type=Path, nargs="+", required=True, help="folders of train.tok.en.gz and its sisters")
+    made.add_argument("--target", choices=PAIRS, default="fr", help="target language (default: fr)")
+    made.add_argument(
+        "--lexicon", type=Path, nargs="*", metavar="FILE",
+        help="of the target: treebanks (.conllu.gz), or form, lemma, UPOS, FEATS (.tsv.gz) (default: the files beside "
+        "--data that multi30k_pairs.py names)",
+    )  # fmt: skip
     stage("list", run_list, "the models")
     made = stage("train", run_train, "train a model, or go on; OPTIONS after -- are fairseq-train's")
     made.add_argument("name", choices=RECIPES, metavar="NAME")

@@ -2,7 +2,8 @@
 
 Every path is relative to the folder OUT, in which multi30k.py runs all commands:
 
-    text/{train,val,test2016}.{en,fr}    tokens, lower-cased; raw/ has them as people write
+    pair.json                            the target language, and the files with features of its words, beside it
+    text/{train,val,test2016}.{en,fr}    tokens, lower-cased; raw/ has them as people write (fr, or another target)
     bpe.model, piecetext/                joint BPE (sentencepiece)
     copy/                                of scripts/make_copy_test.py
     word/, word-unk/, piece/             of fairseq-preprocess, with the priors in them
@@ -16,11 +17,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from multi30k_pairs import Pair
+
 import fairseq_llrnn
 from fairseq_llrnn.errors import OptionError
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
-LANGUAGES = ("en", "fr")
 SPLITS = ("train", "val", "test2016")
 # Sets that are translated: where their text stands, and how fairseq calls them.
 TEXTS = {"valid": "text/val", "test": "text/test2016", "copy": "copy/copy"}
@@ -40,7 +42,7 @@ DATA = {
 
 # Prior -> what `llrnn prior` is told besides --out.
 FEATURES = (
-    "--dict {data}/dict.fr.txt --count-text {text}/train.fr --lexicon lexicon.tsv.gz --shapes --suffixes "
+    "--dict {data}/dict.{target}.txt --count-text {text}/train.{target} {knowledge} --shapes --suffixes "
     "--background unigram"
 )
 LEXICAL = f"{FEATURES} --lexical-translation {{data}} --aligner ibm1"
@@ -53,7 +55,7 @@ PRIORS = {
 
 # Training, the same for all that say nothing else: 7,500 updates of 2,000 tokens, 32 epochs.
 TRAINING = (
-    "--source-lang en --target-lang fr --optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.003 --lr-scheduler "
+    "--optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.003 --lr-scheduler "
     "polynomial_decay --warmup-updates 800 --total-num-update 7500 --max-update 7500 --end-learning-rate 0 --clip-norm "
     "1.0 --max-tokens 2000 --required-batch-size-multiple 1 --num-workers 0 --cpu --keep-last-epochs 5 --log-format "
     "simple --log-interval 500"
@@ -132,63 +134,68 @@ def find(name: str) -> Recipe:
     return recipe
 
 
-def preprocess(data: str, destination: str) -> list[str]:
+def preprocess(pair: Pair, data: str, destination: str) -> list[str]:
     text, options = DATA[data]
     places = [f"--{which}pref {text}/{split}" for which, split in zip(("train", "valid", "test"), SPLITS, strict=True)]
-    return shlex.split(f"fairseq-preprocess -s en -t fr {' '.join(places)} {options} --destdir {destination}")
+    command = f"fairseq-preprocess -s en -t {pair.target} {' '.join(places)} {options} --destdir {destination}"
+    return shlex.split(command)
 
 
-def binarise(data: str, text: str, destination: str) -> list[str]:
+def binarise(pair: Pair, data: str, text: str, destination: str) -> list[str]:
     """A text of its own as the test of a data folder with the same dictionaries."""
-    dictionaries = f"--srcdict {data}/dict.en.txt --tgtdict {data}/dict.fr.txt"
-    return shlex.split(f"fairseq-preprocess -s en -t fr --testpref {text} {dictionaries} --destdir {destination}")
+    dictionaries = f"--srcdict {data}/dict.en.txt --tgtdict {data}/dict.{pair.target}.txt"
+    return shlex.split(
+        f"fairseq-preprocess -s en -t {pair.target} --testpref {text} {dictionaries} --destdir {destination}"
+    )
 
 
-def build_prior(prior: str) -> list[str]:
+def build_prior(pair: Pair, prior: str) -> list[str]:
     data = prior.partition("/")[0]
-    return ["llrnn", "prior", *shlex.split(PRIORS[prior].format(data=data, text=DATA[data][0])), "--out", prior]
+    known = {"data": data, "text": DATA[data][0], "target": pair.target, "knowledge": pair.knowledge}
+    return ["llrnn", "prior", *shlex.split(PRIORS[prior].format(**known)), "--out", prior]
 
 
-def train(recipe: Recipe, name: str, seed: int) -> list[str]:
-    own = shlex.split(f"{TRAINING} {recipe.options}")
+def train(pair: Pair, recipe: Recipe, name: str, seed: int) -> list[str]:
+    own = shlex.split(f"--source-lang en --target-lang {pair.target} {TRAINING} {recipe.options}")
     return ["fairseq-train", recipe.data, *recipe.task(), *own, "--seed", str(seed), "--save-dir", f"models/{name}"]
 
 
-def search(recipe: Recipe, path: str) -> list[str]:
+def search(pair: Pair, recipe: Recipe, path: str) -> list[str]:
     """What fairseq-generate and -interactive are told."""
     own = shlex.split(
-        "--source-lang en --target-lang fr --beam 5 --max-len-a 2 --max-len-b 20 --max-tokens 4000 "
+        f"--source-lang en --target-lang {pair.target} --beam 5 --max-len-a 2 --max-len-b 20 --max-tokens 4000 "
         "--required-batch-size-multiple 1 --num-workers 0 --cpu"
     )
     return [*recipe.task(), "--path", path, *own]
 
 
-def generate(recipe: Recipe, path: str, which: str, data: str | None = None) -> list[str]:
+def generate(pair: Pair, recipe: Recipe, path: str, which: str, data: str | None = None) -> list[str]:
     """`which`: valid or test; `data`: another folder than the recipe's."""
     own = ["--gen-subset", which]
     own += ["--post-process", "sentencepiece"] if recipe.pieces else []
     own += ["--print-alignment", "soft"] if recipe.replaces_unknown else []
-    return ["fairseq-generate", data or recipe.data, *search(recipe, path), *own]
+    return ["fairseq-generate", data or recipe.data, *search(pair, recipe, path), *own]
 
 
-def generate_nbest(recipe: Recipe, path: str, which: str, count: int) -> list[str]:
+def generate_nbest(pair: Pair, recipe: Recipe, path: str, which: str, count: int) -> list[str]:
     """Without attention; what is <unk> stays it."""
     own = ["--beam", str(count), "--nbest", str(count), "--max-tokens", "600"]
-    return [*generate(replace(recipe, replaces_unknown=False), path, which), *own]
+    return [*generate(pair, replace(recipe, replaces_unknown=False), path, which), *own]
 
 
-def interactive(recipe: Recipe, path: str, text: str) -> list[str]:
+def interactive(pair: Pair, recipe: Recipe, path: str, text: str) -> list[str]:
     """A text as it is: in a data folder, words that the dictionary lacks are <unk>, and nothing can be copied."""
     own = ["--input", text, "--buffer-size", "100000"]
     own += ["--bpe", "sentencepiece", "--sentencepiece-model", "bpe.model"] if recipe.pieces else []
-    return ["fairseq-interactive", recipe.data, *search(recipe, path), *own]
+    return ["fairseq-interactive", recipe.data, *search(pair, recipe, path), *own]
 
 
-def rescore(model: str, system: str, which: str, out: str) -> list[str]:
+def rescore(pair: Pair, model: str, system: str, which: str, out: str) -> list[str]:
     """`system`'s list of `which` set, by the model of that name; on the test with weights tuned on the valid one."""
     command = ["llrnn", "rescore", "--path", f"results/{model}/average.pt", "--metric", "bleu", "--tokenize", "none"]
     command += ["--source", f"{TEXTS[which]}.en", "--nbest", f"results/{system}/{which}.nbest"]
-    command += ["--reference", f"{TEXTS[which]}.fr", "--out", f"{out}/{which}.fr"]
+    command += ["--reference", f"{TEXTS[which]}.{pair.target}", "--out", f"{out}/{which}.{pair.target}"]
     if which == "valid":
-        return [*command, "--weights", f"{out}/test.fr.weights.json"]
-    return [*command, "--tune", f"{TEXTS['valid']}.en", f"results/{system}/valid.nbest", f"{TEXTS['valid']}.fr"]
+        return [*command, "--weights", f"{out}/test.{pair.target}.weights.json"]
+    valid = TEXTS["valid"]
+    return [*command, "--tune", f"{valid}.en", f"results/{system}/valid.nbest", f"{valid}.{pair.target}"]

@@ -1,4 +1,4 @@
-"""BLEU of translations into French, in the two ways in which it is reported.
+"""BLEU of translations, in the two ways in which it is reported.
 
 * *tokenised*: of the lower-cased tokens as they stand, against the tokenised references: multi-bleu's figure, the
   protocol of the literature on Multi30k (sacreBLEU's `tok:none`).
@@ -6,8 +6,8 @@
   write lower case.
 
 The detokeniser is a rule of a few lines, the same for everybody, whatever is installed. It turns 99.1 % of test2016's
-tokenised references into the raw ones, letter by letter but for case; what it may cost is in the table, as the score of
-the tokenised reference itself.
+tokenised French references into the raw ones, letter by letter but for case; what it may cost is in the table, as the
+score of the tokenised reference itself.
 """
 
 import re
@@ -22,27 +22,30 @@ from fairseq_llrnn.evaluation.words import plain
 JOINED = (
     (re.compile(r'" ([^"]*) "'), r'"\1"'),
     (re.compile(r"(?<=\w['’]) (?=\w)"), ""),  # l' eau
-    (re.compile(r" (?=[.,)\]}…%])"), ""),  # a French ? ! : ; has a blank before it
+    (re.compile(r" (?=[.,)\]}…%])"), ""),
     (re.compile(r"(?<=[(\[{]) "), ""),
 )
+JOINED_BUT_IN_FRENCH = re.compile(r" (?=[?!:;])")
 REFERENCE = "the reference itself"
 
 
-def detokenise(line: str) -> str:
-    """Running text from French tokens with Moses' escapes."""
+def detokenise(line: str, language: str = "fr") -> str:
+    """Running text from tokens with Moses' escapes."""
     text = plain(line)
     for blank, without in JOINED:
         text = blank.sub(without, text)
-    return text
+    return text if language == "fr" else JOINED_BUT_IN_FRENCH.sub("", text)
 
 
-def table(systems: Mapping[str, Sequence[str]], reference: Sequence[str], raw: Sequence[str]) -> str:
+def table(
+    systems: Mapping[str, Sequence[str]], reference: Sequence[str], raw: Sequence[str], language: str = "fr"
+) -> str:
     """Scores of the systems' tokens, a line each, and of the tokenised reference where it is less than perfect."""
     tokenised = BLEU(tokenize="none", force=True)
     running = BLEU(lowercase=True, force=True), CHRF(lowercase=True)
     rows = [f"{'system':<32} {'tokenised BLEU':>14} {'detokenised BLEU':>16} {'chrF':>7}"]
     for name, lines in {**systems, REFERENCE: reference}.items():
-        text = [detokenise(line) for line in lines]
+        text = [detokenise(line, language) for line in lines]
         scores = [tokenised.corpus_score(lines, [reference]), *(m.corpus_score(text, [raw]) for m in running)]
         rows.append(f"{name:<32} {scores[0].score:>14.2f} {scores[1].score:>16.2f} {scores[2].score:>7.2f}")
     for what, metric in (("tokenised", tokenised), ("detokenised", running[0]), ("detokenised chrF", running[1])):

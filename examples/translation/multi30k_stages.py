@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import multi30k_recipes as recipes
+from multi30k_pairs import Pair
 from multi30k_recipes import TEXTS, Recipe
 
 from fairseq_llrnn.errors import DataError, OptionError
@@ -22,7 +23,6 @@ from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-LEXICON = "lexicon.tsv.gz"
 # Of a log: commands, size, validations, time.
 KEY_LINE = re.compile(r"\$ |.*\| (num\. shared model params|INFO \| valid \||done training)")
 HYPOTHESIS = re.compile(r"D-(\d+)\t[^\t]*\t(.*)")
@@ -87,46 +87,55 @@ def lines_of(path: Path) -> list[str]:
     return [line for _, line in iter_lines(path)]
 
 
-def prepare(out: Path, data: Path, lexicon: Path) -> None:
+def prepare(out: Path, folders: Sequence[Path], pair: Pair, lexicons: Sequence[Path]) -> None:
     """Texts, pieces, data folders and priors."""
+    if (out / "text").exists() and (begun := Pair.of(out).target) != pair.target:
+        raise OptionError(f"{out}: expected texts of {pair.target}, found those of {begun}; give another --out")
+    pair.write(out)
     for folder, kind in (("text", "tok"), ("raw", "raw")):
         (out / folder).mkdir(parents=True, exist_ok=True)
         for split in recipes.SPLITS:
-            for language in recipes.LANGUAGES:
-                _unpack(data / f"{split}.{kind}.{language}.gz", out / folder / f"{split}.{language}")
-    if not (out / LEXICON).exists():
-        if not lexicon.is_file():
-            raise OptionError(f"{lexicon}: expected a lexicon (form, lemma, UPOS, FEATS), found none; see --lexicon")
-        shutil.copyfile(lexicon, out / LEXICON)
+            for language in pair.languages:
+                _unpack(folders, f"{split}.{kind}.{language}.gz", out / folder / f"{split}.{language}")
+    for lexicon in lexicons:
+        if not (out / lexicon.name).exists():
+            if not lexicon.is_file():
+                raise OptionError(
+                    f"{lexicon}: expected a lexicon (form, lemma, UPOS, FEATS) or a treebank, found none; see --lexicon"
+                )
+            shutil.copyfile(lexicon, out / lexicon.name)
     if not (out / "piecetext").exists():
-        _cut_into_pieces(out)
+        _cut_into_pieces(out, pair)
     for folder in recipes.DATA:
         if not (out / folder).exists():
             print(f"{folder}: fairseq-preprocess", flush=True)
-            _make_folder(out, folder, recipes.preprocess(folder, f"{folder}.tmp"))
+            _make_folder(out, folder, recipes.preprocess(pair, folder, f"{folder}.tmp"))
     for prior in recipes.PRIORS:
         if not (out / prior).exists():
             print(f"{prior}: llrnn prior", flush=True)
-            execute(out, recipes.build_prior(prior), "prepare.log")
+            execute(out, recipes.build_prior(pair, prior), "prepare.log")
 
 
-def _unpack(source: Path, target: Path) -> None:
+def _unpack(folders: Sequence[Path], name: str, target: Path) -> None:
     if target.exists():
         return
-    if not source.is_file():
-        raise OptionError(f"{source}: expected a file of Multi30k, found none; --data names the folder that holds it")
+    source = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    if source is None:
+        raise OptionError(
+            f"{folders[-1] / name}: expected a file of Multi30k, found none; --data names the folders that hold them"
+        )
     with whole_file(target) as file:
         file.writelines(f"{line}\n" for _, line in iter_lines(source))
 
 
-def _cut_into_pieces(out: Path) -> None:
+def _cut_into_pieces(out: Path, pair: Pair) -> None:
     try:
         import sentencepiece
     except ImportError:
         raise OptionError("expected the package sentencepiece, found none; `pip install sentencepiece`") from None
     if not (out / "bpe.model").exists():
         print("bpe.model: sentencepiece", flush=True)
-        texts = [str(out / "text" / f"train.{language}") for language in recipes.LANGUAGES]
+        texts = [str(out / "text" / f"train.{language}") for language in pair.languages]
         sentencepiece.SentencePieceTrainer.train(
             input=texts, model_prefix=str(out / "bpe.tmp"), minloglevel=2, **recipes.PIECES
         )
@@ -136,7 +145,7 @@ def _cut_into_pieces(out: Path) -> None:
     folder = out / "piecetext.tmp"
     folder.mkdir(exist_ok=True)
     for split in recipes.SPLITS:
-        for language in recipes.LANGUAGES:
+        for language in pair.languages:
             with whole_file(folder / f"{split}.{language}") as file:
                 for line in lines_of(out / "text" / f"{split}.{language}"):
                     file.write(" ".join(model.encode(line, out_type=str)) + "\n")
@@ -152,7 +161,7 @@ def _make_folder(out: Path, folder: str, command: Sequence[str]) -> None:
 
 def train(out: Path, name: str, seed: int, extra: Sequence[str]) -> None:
     """Train a model, or go on with its training."""
-    command = [*recipes.train(recipes.find(name), name, seed), *extra]
+    command = [*recipes.train(Pair.of(out), recipes.find(name), name, seed), *extra]
     folder = out / "models" / name
     with alone(folder.with_suffix(".lock")):
         said = folder / "command.txt"
@@ -187,20 +196,20 @@ def average(out: Path, name: str) -> str:
 
 
 def translate(out: Path, name: str, which: str, recipe: Recipe, path: str, extra: Sequence[str]) -> None:
-    """The 1-best of a set: results/NAME/SET.out, as fairseq prints it, and SET.fr, a sentence a line."""
-    place = f"results/{name}/{which}"
+    """The 1-best of a set: results/NAME/SET.out, as fairseq prints it, and SET.fr (or .cs …), a sentence a line."""
+    place, target = f"results/{name}/{which}", Pair.of(out).target
     source = out / f"{TEXTS[which]}.en"
     if not source.exists():
         raise OptionError(f"{source}: expected a text, found none; the stages prepare and copy make them")
     if not is_made(out / f"{place}.out", _files(out, path)):
         print(f"{name}: translating {which}", flush=True)
         execute(out, [*_search(out, which, recipe, path), *extra], f"results/{name}/log", f"{place}.out")
-    _write_translations(out, place, len(lines_of(source)))
+    _write_translations(out, place, target, len(lines_of(source)))
     if recipe.replaces_unknown:
         for ending, options in COPYING.items():
             (out / f"results/{name}{ending}").mkdir(exist_ok=True)
             command = ["python", str(SCRIPTS / "replace_unknown.py"), "--generated", f"{place}.out"]
-            command += ["--source", str(source), "--out", f"results/{name}{ending}/{which}.fr"]
+            command += ["--source", str(source), "--out", f"results/{name}{ending}/{which}.{target}"]
             command += [option.format(data=recipe.data) for option in options]
             execute(out, command, f"results/{name}/log")
 
@@ -212,17 +221,18 @@ def _files(out: Path, path: str) -> list[Path]:
 
 def _search(out: Path, which: str, recipe: Recipe, path: str) -> list[str]:
     """The command that translates a set: for our models from the text, in which unknown words are what they are."""
+    pair = Pair.of(out)
     if recipe.prior is not None or (which == "copy" and not recipe.replaces_unknown):
-        return recipes.interactive(recipe, path, f"{TEXTS[which]}.en")
+        return recipes.interactive(pair, recipe, path, f"{TEXTS[which]}.en")
     if which != "copy":
-        return recipes.generate(recipe, path, which)
+        return recipes.generate(pair, recipe, path, which)
     folder = f"{recipe.data}-copy"  # fairseq-interactive does not print attention
     if not (out / folder).exists():
-        _make_folder(out, folder, recipes.binarise(recipe.data, TEXTS[which], f"{folder}.tmp"))
-    return recipes.generate(recipe, path, "test", folder)
+        _make_folder(out, folder, recipes.binarise(pair, recipe.data, TEXTS[which], f"{folder}.tmp"))
+    return recipes.generate(pair, recipe, path, "test", folder)
 
 
-def _write_translations(out: Path, place: str, count: int) -> None:
+def _write_translations(out: Path, place: str, target: str, count: int) -> None:
     found: dict[int, str] = {}
     for _, line in iter_lines(out / f"{place}.out"):
         if match := HYPOTHESIS.fullmatch(line):
@@ -232,7 +242,7 @@ def _write_translations(out: Path, place: str, count: int) -> None:
             f"{out / place}.out: expected translations of {count:,} sentences, found {len(found):,} (or others); see "
             "why in it and in the log beside it, and delete it"
         )
-    with whole_file(out / f"{place}.fr") as file:
+    with whole_file(out / f"{place}.{target}") as file:
         file.writelines(f"{found[n]}\n" for n in range(count))
 
 
@@ -243,14 +253,15 @@ def list_best(
     place = f"results/{name}/{which}.nbest"
     if not is_made(out / place, _files(out, path)):
         print(f"{name}: {count}-best list of {which}", flush=True)
-        command = [*recipes.generate_nbest(recipe, path, which, count), *extra]
+        command = [*recipes.generate_nbest(Pair.of(out), recipe, path, which, count), *extra]
         execute(out, command, f"results/{name}/log", place)
 
 
 def keep(out: Path, name: str, docs: Path) -> None:
     """What a reader needs to check the figures: DOCS/NAME/ gets the logs' key lines, translations and reports."""
     logs = (("train.log", out / "models" / name / "train.log"), ("commands", out / "results" / name / "log"))
-    results = [path for ending in ("fr", "txt") for path in sorted((out / "results" / name).glob(f"*.{ending}"))]
+    endings = Pair.of(out).target, "txt"
+    results = [path for ending in endings for path in sorted((out / "results" / name).glob(f"*.{ending}"))]
     if not results:
         raise OptionError(f"{out / 'results' / name}: expected translations, found none; `translate` makes them")
     (docs / name).mkdir(parents=True, exist_ok=True)

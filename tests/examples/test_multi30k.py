@@ -21,9 +21,10 @@ SPLITS = {"train": "train", "val": "valid", "test2016": "test"}
 COPIES = [("two men see a dog .", "deux hommes voient un chien ."), ("a man .", "un homme .")]
 SHORT = ["--max-epoch", "5", "--max-tokens", "900"]
 
-recipes, stages, scores, multi30k = load(
-    EXAMPLES / "translation", "multi30k_recipes", "multi30k_stages", "multi30k_scores", "multi30k"
+pairs, recipes, stages, scores, multi30k = load(
+    EXAMPLES / "translation", "multi30k_pairs", "multi30k_recipes", "multi30k_stages", "multi30k_scores", "multi30k"
 )
+FRENCH, CZECH = (pairs.PAIRS[target].copied() for target in ("fr", "cs"))
 execute = stages.execute  # which the world replaces
 
 
@@ -199,11 +200,19 @@ def test_what_is_not_there(world: Multi30k, tmp_path: Path, capsys: pytest.Captu
         f"{tmp_path}: expected a folder of `multi30k.py prepare`, found none; see --out"
     )
     assert said("prepare", "--data", tmp_path, "--out", tmp_path / "new") == (
-        f"{tmp_path}/train.tok.en.gz: expected a file of Multi30k, found none; --data names the folder that holds it"
+        f"{tmp_path}/train.tok.en.gz: expected a file of Multi30k, found none; --data names the folders that hold them"
     )
     data = world.place / "multi30k-en-fr"
     assert said("prepare", "--data", data, "--lexicon", tmp_path / "none", "--out", tmp_path / "new") == (
-        f"{tmp_path}/none: expected a lexicon (form, lemma, UPOS, FEATS), found none; see --lexicon"
+        f"{tmp_path}/none: expected a lexicon (form, lemma, UPOS, FEATS) or a treebank, found none; see --lexicon"
+    )
+    assert said("prepare", "--target", "cs", "--data", data, *out) == (
+        f"{world.out}: expected texts of cs, found those of fr; give another --out"
+    )
+    (tmp_path / "czech" / "text").mkdir(parents=True)
+    CZECH.write(tmp_path / "czech")
+    assert said("copy", "--out", tmp_path / "czech") == (
+        "copy: expected French as target, found cs; its rules know no other language"
     )
     assert said("translate", "other", *out).startswith("other: expected one of softmax-word, ll-word, ")
     assert said("translate", "other", "--recipe", "ll-word", *out) == (
@@ -240,17 +249,36 @@ def test_commands_that_fail_leave_no_result(tmp_path: Path) -> None:
 
 def test_command_lines() -> None:
     softmax, ours = recipes.find("softmax-word"), recipes.find("ll-word-seed3")
-    line = shlex.join(recipes.train(softmax, "softmax-word", 1))
+    line = shlex.join(recipes.train(FRENCH, softmax, "softmax-word", 1))
     assert "--task translation" in line and "--adam-betas '(0.9, 0.98)'" in line
     assert line.endswith("--seed 1 --save-dir models/softmax-word")
-    line = shlex.join(recipes.train(ours, "ll-word-seed3", 3))
+    line = shlex.join(recipes.train(FRENCH, ours, "ll-word-seed3", 3))
     assert "--task llrnn_translation --prior word/prior" in line and "--seed 3" in line
     pieces = recipes.find("ll-piece")
-    assert "--post-process sentencepiece" in shlex.join(recipes.generate(pieces, "p", "test"))
-    assert "--sentencepiece-model bpe.model" in shlex.join(recipes.interactive(pieces, "p", "t"))
+    assert "--post-process sentencepiece" in shlex.join(recipes.generate(FRENCH, pieces, "p", "test"))
+    assert "--sentencepiece-model bpe.model" in shlex.join(recipes.interactive(FRENCH, pieces, "p", "t"))
     unknown = recipes.find("softmax-word-unk")
-    assert "--print-alignment soft" in shlex.join(recipes.generate(unknown, "p", "test"))
-    assert "--print-alignment" not in recipes.generate_nbest(unknown, "p", "test", 5)
+    assert "--print-alignment soft" in shlex.join(recipes.generate(FRENCH, unknown, "p", "test"))
+    assert "--print-alignment" not in recipes.generate_nbest(FRENCH, unknown, "p", "test", 5)
+
+
+def test_command_lines_of_another_target() -> None:
+    line = shlex.join(recipes.build_prior(CZECH, "word/prior"))
+    assert "--dict word/dict.cs.txt --count-text text/train.cs --conllu cs_cac-ud-dev.conllu.gz cs_cac-ud-test" in line
+    assert " --language cs --shapes " in line and "--lexicon" not in line
+    assert recipes.preprocess(CZECH, "piece", "there")[:5] == ["fairseq-preprocess", "-s", "en", "-t", "cs"]
+    assert "--target-lang cs" in shlex.join(recipes.generate(CZECH, recipes.find("ll-word"), "p", "test"))
+    assert "--reference text/val.cs " in shlex.join(recipes.rescore(CZECH, "a", "b", "valid", "there"))
+    assert "dict.cs.txt" in shlex.join(recipes.binarise(CZECH, "word", "copy/copy", "there"))
+
+
+def test_the_pair_of_a_folder(tmp_path: Path) -> None:
+    assert pairs.Pair.of(tmp_path) == FRENCH and FRENCH.lexicon == "lexicon.tsv.gz"
+    CZECH.write(tmp_path)
+    assert pairs.Pair.of(tmp_path) == CZECH and CZECH.lexicon is None
+    (tmp_path / "pair.json").write_text("[]")
+    with pytest.raises(DataError, match=r"pair.json: expected target, lexicons and packages; `prepare` into another"):
+        pairs.Pair.of(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -264,6 +292,10 @@ def test_command_lines() -> None:
 )
 def test_running_text_from_tokens(tokens: str, text: str) -> None:
     assert scores.detokenise(tokens) == text
+
+
+def test_only_french_has_blanks_before_its_signs() -> None:
+    assert scores.detokenise("co ? ano : 5", "cs") == "co? ano: 5"
 
 
 @pytest.mark.real_data("multi30k-en-fr")
