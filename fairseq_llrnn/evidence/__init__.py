@@ -3,7 +3,9 @@
     rules.py            what counts as evidence, and as which target words; kept in the prior
     mapping_file.py     a user's table: source word, target words
     table.py            ids of strings that the dictionaries lack
+    word_spans.py       where words stand in sentences of numbers, also where a word is several pieces
     slots.py            the slots of a batch, and their rows
+    merged_targets.py   target sentences in which slots stand for the words that spell them
     background.py       their weight: b(C; x) = b₁(C; x) + ε/J
     features.py         the features of a string outside the vocabulary
     synthetic_words.py  invented unknown words, for training

@@ -80,6 +80,15 @@ class Convention:
         """The word that is written in these pieces."""
         return "".join(map(self.bare, pieces))
 
+    def whole(self, word: str) -> str:
+        """A word as a single token."""
+        return self.mark(word) if self.mark_begins else word
+
+    def words_of(self, token: str) -> tuple[str, ...]:
+        """The words that a token spells: one, or several, each of which may be in pieces with blanks between them."""
+        words = map(self.join, self.split_words(token.split()))
+        return tuple(part for word in words for part in (word.split(self.mark("")) if self.mark_begins else [word]))
+
     def check_dictionary(self, path: Path | str, words: WordList) -> None:
         """Raise DataError for a dictionary without one marked piece: it was made from another kind of text."""
         ordinary = [s for s, special in zip(words.symbols, words.specials, strict=True) if not special]

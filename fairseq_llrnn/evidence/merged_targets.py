@@ -1,0 +1,43 @@
+"""A target sentence in which every word, or every few words, that a slot stands for is the slot's one token.
+
+A slot has one token and one class (evidence/slots.py), however many pieces the dictionary has for its string. So a
+string has its whole probability in one step, and training must see it so: a run of tokens that spells a slot's string
+from the beginning of a word to the end of one is that token. Where several slots fit, the longest wins; the sentence is
+read from left to right.
+
+Sizes: L tokens of a sentence, M words of the longest slot. Time O(L · M).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fairseq_llrnn.evidence.word_spans import WordSpans
+
+
+def merged(sentence: np.ndarray, slots: Iterable[int], words: WordSpans) -> np.ndarray:
+    """The sentence (L,) with slots in the place of what they spell: (L',), L' ≤ L.
+
+    Args:
+        slots: their tokens. words: of the sentence's language.
+    """
+    slot_of: dict[tuple[str | None, ...], int] = {words.words_of(slot): slot for slot in slots}
+    longest = max(map(len, slot_of), default=0)
+    if not longest:
+        return sentence
+    spans = words.spans(sentence)
+    said = [words.word(sentence[begin:end]) for begin, end in spans]
+    found: list[int] = []
+    at = 0
+    while at < len(spans):
+        many = min(longest, len(spans) - at)
+        while many and tuple(said[at : at + many]) not in slot_of:
+            many -= 1
+        if many:
+            found.append(slot_of[tuple(said[at : at + many])])
+        else:
+            found += sentence[slice(*spans[at])].tolist()
+        at += max(many, 1)
+    return np.array(found, dtype=sentence.dtype)
