@@ -7,6 +7,8 @@
     slots.py            the slots of a batch, and their rows
     merged_targets.py   target sentences in which slots stand for the words that spell them
     background.py       their weight: b(C; x) = b₁(C; x) + ε/J
+    quotas.py           groups of slots, how often each is to be said, and how often it was
+    counted_slots.py    the background of hypotheses that know what they have said
     features.py         the features of a string outside the vocabulary
     synthetic_words.py  invented unknown words, for training
     overflow.py         evidence that finds no room in the slots

@@ -21,6 +21,8 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.source_conditioned import BySource
+from fairseq_llrnn.evidence.counted_slots import CountedSlots
+from fairseq_llrnn.evidence.quotas import SaidSlots, quotas_of_slots
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS as LOG_UNK_KEEPS
 from fairseq_llrnn.evidence.slots import EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
@@ -51,4 +53,7 @@ class EvidenceBackground(BySource):
         if leave_out is not None:
             leave_out = leave_out.masked_fill(leave_out >= len(self.class_of), self.unk)
         base, slots = self.base.given(known, leave_out), slots_of(self.table, source)
-        return EvidenceMixture(base, EvidenceSlots(slots, self.unk, self.table.rules.weight))
+        made = EvidenceMixture(base, EvidenceSlots(slots, self.unk, self.table.rules.weight))
+        if not (self.table.once and bool(slots.exist.any())):
+            return made
+        return CountedSlots(made, SaidSlots(slots, quotas_of_slots(slots)))

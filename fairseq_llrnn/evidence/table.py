@@ -45,9 +45,14 @@ class EvidenceTable:
         output: Signatures,
         shapes: bool,
         max_slots: int = MAX_SLOTS,
+        once: bool = False,
     ) -> None:
-        """output: φ of the target's dictionary. shapes: whether φ has surface shapes. max_slots: of a sentence."""
-        self.rules, self.source, self.target, self.max_slots = rules, source, target, max_slots
+        """
+        Args:
+            output: φ of the target's dictionary. shapes: whether φ has surface shapes.
+            max_slots: of a sentence. once: whether each is said as often as its source has it (quotas.py).
+        """
+        self.rules, self.source, self.target, self.max_slots, self.once = rules, source, target, max_slots, once
         self.rows: list[tuple[tuple[int, ...], tuple[float, ...]]] = []  # features and their values
         self._output, self._shapes = output, shapes
         self._feature = {name: i for i, name in enumerate(output.features.names)}

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.evidence.counted_slots import END, CountedSlots
+from fairseq_llrnn.evidence.quotas import BITS
 from fairseq_llrnn.output.context_classes import ContextClasses
 
 Weights = list[dict[int, Tensor]]  # log b(K, x) of each hypothesis, by token
@@ -29,6 +31,15 @@ def weights_of(background: Background, state: Tensor) -> Weights:
             for word, more in zip(words[row], added[row], strict=True):
                 if word >= 0:
                     weights[word] = torch.logaddexp(weights.get(word, NONE), more)
+    if isinstance(background, CountedSlots):
+        contexts = background.contexts_of(state)
+        words, ends = background.source.slot_words[contexts >> BITS], background.source.log_end_factor(contexts)
+        factors = background.source.log_factors(contexts).double()
+        for weights, of_row, end, of_slots in zip(found, words.tolist(), ends, factors, strict=True):
+            weights[END] = weights[END] + end
+            for word, more in zip(of_row, of_slots, strict=True):
+                if word >= 0:
+                    weights[word] = weights[word] + more
     return found
 
 

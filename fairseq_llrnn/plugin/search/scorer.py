@@ -13,7 +13,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
-from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.search.ensemble import has_slots, with_unknown_slots
 
@@ -25,8 +25,9 @@ class ColumnScorer(SequenceScorer):
         """As fairseq's: the scores of each sample's target."""
         decoder, target = next(model.decoder for model in models if has_slots(model)), sample["target"]
         bound = decoder.head.background.given(sample["net_input"]["src_tokens"])
-        assert isinstance(bound, ContextClasses)
-        padded = [model if has_slots(model) else _WithSlots(model, bound) for model in models]
+        slots = strings_in(bound)
+        assert slots is not None
+        padded = [model if has_slots(model) else _WithSlots(model, slots) for model in models]
         columns = bound.column_of(target)
         # what no slot of its sentence offers is <unk>
         strings = target.masked_fill(columns.eq(decoder.dictionary.unk()), decoder.dictionary.unk())

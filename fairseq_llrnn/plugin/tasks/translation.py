@@ -69,6 +69,13 @@ class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
         default=MAX_SLOTS,
         metadata={"help": "most strings that a source sentence may offer as evidence, in training and search alike"},
     )
+    evidence_once: bool = field(
+        default=False,
+        metadata={
+            "help": "know which evidence was said: each string as often as its source has it, and unknown words before "
+            "the end; what goes against it keeps a thousandth of its weight; in training and search alike"
+        },
+    )
     evidence_dropout: float = field(
         default=0.2,
         metadata={
@@ -121,7 +128,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         task.source_prior = None if cfg.source_prior is None else load_source_prior(cfg.source_prior, task)
         opened = open_table(task.prior)
         if task.prior.find(EvidencePart) is not None:
-            table = evidence_table(task.prior, cfg.max_slots)
+            table = evidence_table(task.prior, cfg.max_slots, cfg.evidence_once)
             task.src_dict = open_source(task.source_dictionary, table)
             task.tgt_dict = open_target(task.target_dictionary, table)
         elif opened is not None:

@@ -76,23 +76,25 @@ def kinds_text(source_words: Mapping[str, int]) -> str:
     )
 
 
-def evidence_table(prior: Prior, max_slots: int | None = None) -> EvidenceTable:
+def evidence_table(prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
     """What source tokens offer: the one table of this prior's session.
 
     Args:
         max_slots: strings that a sentence may offer, for whoever asks first; None: as it was made, or MAX_SLOTS.
+        once: likewise, whether each is said as often as its source has it; None: as it was made, or not.
 
     Raises:
-        ValueError: a prior without evidence; a table that was made for another number.
+        ValueError: a prior without evidence; a table that was made for other answers.
     """
     part = prior.find(EvidencePart)
     if part is None:
         raise ValueError("the prior has no evidence")
     rules, session, shapes = part.rules, prior.session, bool(prior.settings.get("shapes"))
     limit = MAX_SLOTS if max_slots is None else max_slots
-    table = session.once(
-        "evidence", lambda: EvidenceTable(rules, session.source, session.target, prior.output, shapes, limit)
-    )
+    given = rules, session.source, session.target, prior.output, shapes, limit, bool(once)
+    table = session.once("evidence", lambda: EvidenceTable(*given))
     if max_slots not in (None, table.max_slots):
         raise ValueError(f"expected a session with {max_slots} slots a sentence, found one with {table.max_slots}")
+    if once not in (None, table.once):
+        raise ValueError(f"expected a session whose slots are counted: {once}, found one with {table.once}")
     return table

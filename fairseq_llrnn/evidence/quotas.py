@@ -1,0 +1,120 @@
+"""How often the slots of a sentence are to be said, and how often a hypothesis has said them.
+
+Sizes: B sentences, J slots, G groups of the sentence that has most of them, N hypotheses.
+
+Slots are in groups; a group has a quota. A token that is a slot's string counts for the first of its groups that has
+room. Three kinds of groups:
+
+    must      exactly as often as the quota says: the slots of a full group have no weight, and neither has </s> before
+              all are full
+    wanted    as `must`, but softly: a thousandth of the weight is left
+    others    at most as often as the quota says, softly
+
+What a hypothesis has said is one number: the counts of its sentence's groups side by side, as few bits each as the
+quota needs, below the number of the sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY
+from fairseq_llrnn.evidence.slots import Slots
+from fairseq_llrnn.output.context_sources import ContextClassSource
+
+BITS = 40  # of the counts of a sentence
+LOG_KEEPS = -6.907755  # log of a thousandth: what a slot keeps when it was said, and </s> while a slot is wanting
+
+
+@dataclass(frozen=True)
+class Quotas:
+    """The groups of a batch."""
+
+    member: Tensor  # (B, J, G) bool
+    most: Tensor  # (B, G) how often; 0 where there is no group
+    must: Tensor  # (B, G) bool
+    wanted: Tensor  # (B, G) bool
+
+    @property
+    def any(self) -> bool:
+        return bool((self.most > 0).any())
+
+
+def quotas_of_slots(slots: Slots) -> Quotas:
+    """Each slot as often as its string stands in the source; wanted where no dictionary has the word."""
+    batch, many = slots.words.shape
+    places = torch.bincount(slots.place_slot, minlength=batch * many).view(batch, many)
+    alone = torch.eye(many, dtype=torch.bool, device=places.device).expand(batch, -1, -1)
+    return Quotas(alone, places, torch.zeros_like(slots.unknown), slots.unknown)
+
+
+class SaidSlots(ContextClassSource):
+    """What hypotheses have said, as contexts; no words of its own leave their classes."""
+
+    changes, width = True, 0
+
+    def __init__(self, slots: Slots, quotas: Quotas) -> None:
+        """A group that finds no room in BITS counts nothing: it comes behind those that do."""
+        self.slot_words, self.rows = slots.words, len(slots.words)
+        bits = torch.ceil(torch.log2(quotas.most.double() + 1)).long()  # shape: (B, G)
+        ends = bits.cumsum(1)
+        kept = (ends <= BITS) & (quotas.most > 0)
+        self.most = quotas.most.masked_fill(~kept, 0)
+        self.must, self.wanted = quotas.must & kept, quotas.wanted & kept
+        self.member = quotas.member & kept.unsqueeze(1)
+        self._shift = (ends - bits).masked_fill(~kept, 0)
+        self._mask = ((1 << bits) - 1).masked_fill(~kept, 0)
+        self.longest = int((self.most * self.must).sum(1).max()) if self.rows else 0  # tokens that a sentence must have
+        # what the weight of a slot is multiplied by when all its groups are full, as a logarithm: (B, J)
+        strict = (self.member & self.must.unsqueeze(1)).any(2)
+        some = torch.where(strict, NEGATIVE_INFINITY, LOG_KEEPS)
+        self._log_full = torch.where(self.member.any(2), some, 0.0)
+
+    def start(self, n: int) -> Tensor:
+        return torch.arange(n, device=self.slot_words.device) << BITS
+
+    def words(self, contexts: Tensor) -> Tensor:
+        return contexts.unsqueeze(-1).expand(*contexts.shape, 0)
+
+    def advance(self, contexts: Tensor, tokens: Tensor) -> Tensor:
+        sentence = contexts >> BITS
+        said = self.slot_words[sentence] == tokens.unsqueeze(1)  # shape: (N, J)
+        of = (self.member[sentence] & said.unsqueeze(2)).any(1) & self.room(contexts)
+        first = of & (of.cumsum(1) == 1)
+        return contexts + (first.long() << self._shift[sentence]).sum(1)
+
+    def counts(self, contexts: Tensor) -> Tensor:
+        """How often each group was said: (N,) -> (N, G)."""
+        sentence = contexts >> BITS
+        return (contexts.unsqueeze(1) >> self._shift[sentence]) & self._mask[sentence]
+
+    def room(self, contexts: Tensor) -> Tensor:
+        """Whether each group may be said once more: (N,) -> (N, G) bool."""
+        return self.counts(contexts) < self.most[contexts >> BITS]
+
+    def log_factors(self, contexts: Tensor) -> Tensor:
+        """What the weight of each slot is multiplied by: (N,) -> (N, J)."""
+        sentence = contexts >> BITS
+        open_ = (self.member[sentence] & self.room(contexts).unsqueeze(1)).any(2)
+        return self._log_full[sentence].masked_fill(open_, 0.0)
+
+    def log_end_factor(self, contexts: Tensor) -> Tensor:
+        """What the weight of </s> is multiplied by: (N,) -> (N,)."""
+        sentence, room = contexts >> BITS, self.room(contexts)
+        wanted = torch.where((room & self.wanted[sentence]).any(1), LOG_KEEPS, 0.0)
+        return wanted.masked_fill((room & self.must[sentence]).any(1), NEGATIVE_INFINITY)
+
+    def missing(self, contexts: Tensor) -> Tensor:
+        """How many tokens are still required: (N,) -> (N,)."""
+        sentence = contexts >> BITS
+        left = (self.most[sentence] - self.counts(contexts)) * self.must[sentence]
+        return left.sum(1)
+
+    def required(self, contexts: Tensor) -> Tensor:
+        """Whether each slot is one of those tokens: (N,) -> (N, J) bool."""
+        sentence = contexts >> BITS
+        left = self.room(contexts) & self.must[sentence]
+        return (self.member[sentence] & left.unsqueeze(1)).any(2)

@@ -1,0 +1,88 @@
+"""--evidence-once through fairseq's commands: training, resuming, search with and without candidates, scoring."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from evidence_world import UNKNOWN, EvidenceWorld
+from shell import Result, Shell
+from tiny_world import EVERY_SENTENCE
+
+SOURCES = ["quark Karim Zoé quark sdrol 4711", "el tahc Ann tiov 12 Zoé", "enu emmop tneit neib", ""]
+SEARCHES = [["--beam", 5], ["--beam", 3, "--diverse-beam-groups", 3], ["--sampling", "--beam", 4, "--nbest", 4]]
+
+
+def written(found: Result) -> dict[int, list[str]]:
+    """The best hypothesis of each sentence."""
+    lines = re.findall(r"^H-(\d+)\t\S+\t(.*)$", found.out, re.MULTILINE)
+    return {int(number): text.split() for number, text in reversed(lines)}
+
+
+def interactive(
+    shell: Shell, evidence: EvidenceWorld, path: object, sources: Sequence[str], *options: object
+) -> Result:
+    return shell.run(
+        "fairseq-interactive", *evidence.task_args(), "--path", path, "--max-len-b", 14, "--num-workers", 0, *options,
+        stdin="\n".join(sources) + "\n",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def once(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model trained with it."""
+    place = tmp_path_factory.mktemp("once")
+    shell.run(
+        "fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place, raw=True), "--evidence-once",
+        "--max-epoch", 2,
+    )  # fmt: skip
+    return place / "checkpoint_last.pt"
+
+
+@pytest.mark.parametrize("options", SEARCHES)
+def test_no_unknown_word_is_said_more_often_than_its_source_has_it(
+    shell: Shell, evidence: EvidenceWorld, once: Path, options: list[object]
+) -> None:
+    found = interactive(
+        shell, evidence, once, SOURCES, "--evidence-once", "--prior", evidence.data / "lexical", *options, "--seed", 3
+    )
+    for number, best in written(found).items():
+        said, has = Counter(best), Counter(SOURCES[number].split())
+        if "--sampling" not in options:  # a draw may be the thousandth
+            assert all(said[word] <= has[word] for word in UNKNOWN), (best, SOURCES[number])
+
+
+def test_a_model_that_was_trained_without_it_says_no_less(
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
+) -> None:
+    sources, right, too_many = evidence.text("test", "src"), [], []
+    for option in ([], ["--evidence-once"]):
+        found = interactive(shell, evidence, evidence_models["lstm"], sources, "--beam", 3, *option)
+        pairs = [(Counter(best), Counter(sources[number].split())) for number, best in written(found).items()]
+        right.append(sum(min(said[word], has[word]) for said, has in pairs for word in UNKNOWN))
+        too_many.append(sum(max(said[word] - has[word], 0) for said, has in pairs for word in UNKNOWN))
+    assert right[1] >= right[0] and too_many[1] <= too_many[0] and too_many[1] == 0
+
+
+def test_references_that_go_against_it_have_a_score(shell: Shell, evidence: EvidenceWorld, once: Path) -> None:
+    found = shell.run(
+        "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", once, "--gen-subset", "test",
+        "--evidence-once", "--score-reference", "--num-workers", 0, *EVERY_SENTENCE,
+    )  # fmt: skip
+    scores = re.findall(r"^H-\d+\t(\S+)", found.out, re.MULTILINE)
+    assert len(scores) == len(evidence.text("test", "src")) and all(float(score) > -50 for score in scores)
+
+
+def test_a_resumed_run_goes_on(shell: Shell, evidence: EvidenceWorld, once: Path) -> None:
+    shell.run(
+        "fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", once.parent, raw=True), "--evidence-once",
+        "--max-epoch", 3,
+    )  # fmt: skip
+
+
+def test_explain_knows_the_training(shell: Shell, once: Path) -> None:
+    done = shell.run("llrnn", "explain", "--path", once, "--source", "quark tahc", "--json", "quark quark")
+    first, second, _ = json.loads(done.out)["words"]
+    assert first["background"] > 500 * second["background"] > 0
