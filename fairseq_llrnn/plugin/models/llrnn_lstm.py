@@ -1,26 +1,19 @@
 """llrnn_lstm: a recurrent encoder-decoder with attention that ends in a log-linear layer."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import Any
 
-import torch
-from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
-from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model, register_model_architecture
+from fairseq.models import register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
-from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
-from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.computation_options import computation_target
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
 from fairseq_llrnn.plugin.models.options import (
     LEXICAL_WARMUP,
     RecurrentDecoderConfig,
@@ -32,7 +25,8 @@ from fairseq_llrnn.plugin.models.options import (
     warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.models.ranges import check_sizes
-from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, readable, source_embedding
+from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel, SourceEncoder
+from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
 
 
 @dataclass
@@ -59,60 +53,9 @@ class LLRNNLSTMConfig(RecurrentDecoderConfig):
     )
 
 
-class LSTMTranslationEncoder(FairseqEncoder):
-    """A recurrent encoder in fairseq's clothes."""
-
-    def __init__(
-        self, dictionary: Dictionary, network: RecurrentEncoder, max_positions: int, bf16_products: bool
-    ) -> None:
-        super().__init__(dictionary)
-        self.network = network
-        self.longest = max_positions
-        self.bf16_products = bf16_products
-
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> EncoderOut:
-        """Read sources (B, L), padded on either side.
-
-        Returns:
-            encoder_out (L, B, E), encoder_padding_mask (B, L), summary (B, E) and src_tokens (B, L), each the only
-            element of a list, as fairseq's encoders have them.
-        """
-        with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
-            states, summary = self.network(readable(src_tokens, self.dictionary, self.network.embedding))
-        return {
-            "encoder_out": [states.transpose(0, 1)],
-            "encoder_padding_mask": [src_tokens.eq(self.network.pad)],
-            "summary": [summary],
-            "src_tokens": [src_tokens],
-        }
-
-    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        batch_dimension = {"encoder_out": 1}
-        return {
-            name: [value.index_select(batch_dimension.get(name, 0), new_order) for value in values]
-            for name, values in encoder_out.items()
-        }
-
-    def max_positions(self) -> int:
-        return self.longest
-
-    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
-        """Refuse weights that were trained beside another source prior."""
-        check_source_prior(self.network.embedding, state_dict, f"{name}.")
-        return state_dict
-
-
 @register_model("llrnn_lstm", dataclass=LLRNNLSTMConfig)
-class LLRNNLSTMModel(FairseqEncoderDecoderModel):
+class LLRNNLSTMModel(RecurrentTranslationModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over a recurrent encoder-decoder."""
-
-    encoder: LSTMTranslationEncoder
-    decoder: AttentionDecoder
-
-    @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        enter_command()
-        super().add_args(parser)
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNLSTMConfig, task: FairseqTask) -> "LLRNNLSTMModel":
@@ -153,14 +96,8 @@ class LLRNNLSTMModel(FairseqEncoderDecoderModel):
             args.bf16_products,
             computation,
         )
-        encoder = LSTMTranslationEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
+        encoder = SourceEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)
-
-    def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor
-    ) -> tuple[Tensor, dict[str, Any]]:
-        encoder_out = self.encoder(src_tokens, src_lengths)
-        return self.decoder(prev_output_tokens, encoder_out=encoder_out)
 
 
 def _attention(args: Namespace | LLRNNLSTMConfig, source_size: int) -> GlobalAttention | None:
@@ -177,13 +114,13 @@ def _attention(args: Namespace | LLRNNLSTMConfig, source_size: int) -> GlobalAtt
 @register_model_architecture("llrnn_lstm", "llrnn_lstm_multi30k")
 def multi30k(args: Namespace) -> None:
     """For some ten thousand short sentences: Multi30k's size."""
-    _default(args, encoder_bidirectional=True, decoder_layers=1, decoder_hidden_size=256, dropout=0.4)
+    set_defaults(args, encoder_bidirectional=True, decoder_layers=1, decoder_hidden_size=256, dropout=0.4)
 
 
 @register_model_architecture("llrnn_lstm", "llrnn_lstm_iwslt")
 def iwslt(args: Namespace) -> None:
     """For some hundred thousand sentences: IWSLT's size."""
-    _default(
+    set_defaults(
         args,
         encoder_embed_dim=512,
         encoder_hidden_size=256,
@@ -196,6 +133,7 @@ def iwslt(args: Namespace) -> None:
     )
 
 
-def _default(args: Namespace, **values: object) -> None:
+def set_defaults(args: Namespace, **values: object) -> None:
+    """Of a named architecture: values of the options that are not given."""
     for name, value in values.items():
         setattr(args, name, getattr(args, name, value))

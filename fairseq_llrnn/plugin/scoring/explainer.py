@@ -32,8 +32,8 @@ from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.hidden_states import COMPUTATION
 from fairseq_llrnn.plugin.models.llrnn_lbl import LLRNNLogBilinearModel
 from fairseq_llrnn.plugin.models.llrnn_lm import LLRNNLanguageModel
-from fairseq_llrnn.plugin.models.llrnn_lstm import LLRNNLSTMModel
 from fairseq_llrnn.plugin.models.llrnn_transformer import LLRNNTransformerModel
+from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel
 from fairseq_llrnn.plugin.models.source_side import reads_characters
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
@@ -81,7 +81,7 @@ class LanguageModelExplainer(Explainer):
 class TranslationExplainer(Explainer):
     """A translation model, which also says what the source had to say."""
 
-    models = (LLRNNLSTMModel, LLRNNTransformerModel)
+    models = (RecurrentTranslationModel, LLRNNTransformerModel)
     task_class = LLRNNTranslationTask
     task: LLRNNTranslationTask
 

@@ -1,0 +1,87 @@
+"""What our recurrent translation models share: an encoder in fairseq's clothes, and how a pair of sentences is read.
+
+Sizes: B batch, L source length, E encoder width.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel
+from torch import Tensor, nn
+
+from fairseq_llrnn.head.source_embedding import check_source_prior
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
+from fairseq_llrnn.plugin.models.source_decoder import SourceDecoder
+from fairseq_llrnn.plugin.models.source_side import readable
+
+
+class SourceEncoder(FairseqEncoder):
+    """A network that reads sources.
+
+    Args:
+        network: sources (B, L), padded on either side -> a state of each word (B, L, E), zero on padding, and a summary
+            of each sentence; it has an `embedding`, and `pad`.
+        max_positions: the longest source that fairseq may give.
+    """
+
+    network: Any
+
+    def __init__(self, dictionary: Dictionary, network: nn.Module, max_positions: int, bf16_products: bool) -> None:
+        super().__init__(dictionary)
+        self.network = network
+        self.longest = max_positions
+        self.bf16_products = bf16_products
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> EncoderOut:
+        """Read sources (B, L), padded on either side.
+
+        Returns:
+            encoder_out (L, B, E), encoder_padding_mask (B, L), summary (B, …) and src_tokens (B, L), each the only
+            element of a list, as fairseq's encoders have them.
+        """
+        with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
+            states, summary = self.network(readable(src_tokens, self.dictionary, self.network.embedding))
+        return {
+            "encoder_out": [states.transpose(0, 1)],
+            "encoder_padding_mask": [src_tokens.eq(self.network.pad)],
+            "summary": [summary],
+            "src_tokens": [src_tokens],
+        }
+
+    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
+        batch_dimension = {"encoder_out": 1}
+        return {
+            name: [value.index_select(batch_dimension.get(name, 0), new_order) for value in values]
+            for name, values in encoder_out.items()
+        }
+
+    def max_positions(self) -> int:
+        return self.longest
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+        """Refuse weights that were trained beside another source prior."""
+        check_source_prior(self.network.embedding, state_dict, f"{name}.")
+        return state_dict
+
+
+class RecurrentTranslationModel(FairseqEncoderDecoderModel):
+    """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over a recurrent decoder."""
+
+    encoder: SourceEncoder
+    decoder: SourceDecoder
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        enter_command()
+        super().add_args(parser)
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor
+    ) -> tuple[Tensor, dict[str, Any]]:
+        encoder_out = self.encoder(src_tokens, src_lengths)
+        return self.decoder(prev_output_tokens, encoder_out=encoder_out)
