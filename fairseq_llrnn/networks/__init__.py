@@ -6,6 +6,7 @@
     computation_target.py    the penalty that teaches them how much
     encoder.py    recurrent encoder of source sentences
     log_bilinear.py  the last few words, each by the matrix of its distance
+    maxout.py     a layer of maxout units
     attention.py  attention of a decoder on a source
     characters.py a vector for a word from its characters
 """

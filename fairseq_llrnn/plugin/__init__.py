@@ -2,7 +2,8 @@
 
     compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
-    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_transformer, llrnn_bag, llrnn_classifier; decoders that they share
+    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_encoder_decoder, llrnn_transformer, llrnn_bag, llrnn_classifier;
+               decoders that they share
     search/    searches over candidates and slots, within a limit of length
     tasks/     llrnn_language_modeling, llrnn_translation, llrnn_classification, and the criterion log_linear
     scoring/   log-probabilities of sentences and texts, why each word has its own, labels of texts
@@ -19,10 +20,12 @@ from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
 from fairseq_llrnn.plugin.models import (
     llrnn_bag,
     llrnn_classifier,
+    llrnn_encoder_decoder,
     llrnn_lbl,
     llrnn_lm,
     llrnn_lstm,
     llrnn_transformer,
+    translation_presets,
 )
 from fairseq_llrnn.plugin.tasks import classification, criterion, language_modeling, translation
 from fairseq_llrnn.plugin.tasks.own import OwnTask
@@ -37,9 +40,11 @@ __all__ = [
     "language_modeling",
     "llrnn_bag",
     "llrnn_classifier",
+    "llrnn_encoder_decoder",
     "llrnn_lbl",
     "llrnn_lm",
     "llrnn_lstm",
     "llrnn_transformer",
     "translation",
+    "translation_presets",
 ]

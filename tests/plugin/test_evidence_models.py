@@ -12,6 +12,7 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
     "tied": ("static", ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features"]),
     "without attention": ("lexical", ["llrnn_lstm", "--attention", "none", "--cell", "gru", "--reverse-source"]),
     "Cho": ("static", ["llrnn_lstm", "--context-every-step", "--encoder-bidirectional", "--label-smoothing", "0.1"]),
+    "encoder-decoder": ("lexical", ["llrnn_encoder_decoder"]),
     "transformer": ("lexical", ["llrnn_transformer", "--adaptor-penalty", "0.01"]),
     "over features": ("static", ["llrnn_transformer", "--feature-input", "--tie-features"]),
 }

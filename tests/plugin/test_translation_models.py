@@ -18,13 +18,30 @@ VARIANTS: dict[str, list[str]] = {
     "tied": ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features"],
     "Elman": ["llrnn_lstm", "--cell", "rnn", "--encoder-bidirectional"],
     "Cho": ["llrnn_lstm", "--attention", "none", "--cell", "gru", "--context-every-step"],
+    "seq2seq": ["llrnn_seq2seq"],
+    "rnnsearch": ["llrnn_rnnsearch"],
+    "encoder-decoder": ["llrnn_encoder_decoder"],
+    "deep encoder-decoder": [
+        "llrnn_encoder_decoder",
+        "--encoder-layers",
+        "2",
+        "--decoder-layers",
+        "2",
+        "--decoder-output-dim",
+        "12",
+        "--tie-features",
+    ],
     "transformer": ["llrnn_transformer"],
     "transformer over features": ["llrnn_transformer", "--feature-input", "--tie-features"],
     "pre-norm transformer": ["llrnn_transformer", "--decoder-normalize-before", "--decoder-output-dim", "12"],
 }
 
 
-PRIORS = {"additive": "lexical", "transformer over features": "lexical"}  # the others: `prior`
+PRIORS = {
+    "additive": "lexical",
+    "encoder-decoder": "lexical",
+    "transformer over features": "lexical",
+}  # the others: `prior`
 
 
 def make(translation: TranslationWorld, variant: list[str], prior: str = "prior") -> Setting:
@@ -111,6 +128,12 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "zeros that are read": (
         ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features", "--start-at-background"], "leave out one of them",
     ),
+    "no units": (["llrnn_encoder_decoder", "--maxout-units", "0"], "--maxout-units 0: expected a number of at least 1"),
+    "no width": (["llrnn_encoder_decoder", "--decoder-output-dim", "-1"], "--decoder-output-dim -1: expected a number"),
+    "tying beside a thin output": (
+        ["llrnn_encoder_decoder", "--tie-features"],
+        "expected equal --decoder-embed-dim and --decoder-output-dim, found 12 and 10",
+    ),
     "no layers": (["llrnn_lstm", "--encoder-layers", "0"], "--encoder-layers 0: expected a number of at least 1"),
 }  # fmt: skip
 
@@ -157,12 +180,15 @@ def test_smoothing_leaves_a_learned_background_to_the_likelihood(translation: Tr
     [
         ("llrnn_lstm_multi30k", "dropout", 0.4, 1),
         ("llrnn_lstm_iwslt", "dropout", 0.3, 2),
+        ("llrnn_seq2seq", "attention", "none", 4),
+        ("llrnn_seq2seq", "encoder_layers", 4, 4),
+        ("llrnn_rnnsearch", "cell", "gru", 1),
         ("llrnn_transformer_multi30k", "encoder_embed_dim", 128, 4),
         ("llrnn_transformer_iwslt", "encoder_embed_dim", 512, 6),
     ],
 )
 def test_named_architectures(
-    translation: TranslationWorld, arch: str, option: str, value: float, layers: int
+    translation: TranslationWorld, arch: str, option: str, value: float | str, layers: int
 ) -> None:
     """Their sizes, which an option of the same name overrules."""
     arguments = [*translation.task_args(), "--arch", arch, "--criterion", "log_linear", "--optimizer", "adam"]

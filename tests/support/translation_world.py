@@ -11,10 +11,16 @@ import torch
 from shell import Shell
 from tiny_world import EVERY_SENTENCE, SPLITS, USER_DIR, Setting, World, read_checkpoint
 
+LSTM_SIZES = [
+    "--encoder-embed-dim", "12", "--encoder-hidden-size", "8", "--decoder-embed-dim", "12", "--decoder-hidden-size",
+    "16",
+]  # fmt: skip
 SIZES = {
-    "llrnn_lstm": [
-        "--encoder-embed-dim", "12", "--encoder-hidden-size", "8", "--decoder-embed-dim", "12",
-        "--decoder-hidden-size", "16", "--decoder-layers", "2",
+    "llrnn_seq2seq": LSTM_SIZES,
+    "llrnn_rnnsearch": LSTM_SIZES,
+    "llrnn_lstm": [*LSTM_SIZES, "--decoder-layers", "2"],
+    "llrnn_encoder_decoder": [
+        *LSTM_SIZES, "--maxout-units", "14", "--decoder-output-dim", "10",
     ],
     "llrnn_transformer": [
         "--encoder-embed-dim", "16", "--encoder-ffn-embed-dim", "24", "--encoder-layers", "2",

@@ -27,6 +27,10 @@ from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_s
 from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
 from fairseq_llrnn.prior.prior import Prior
 
+CELL = {
+    "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step how many "
+    "of their dimensions they compute"
+}
 OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
 LEARN_TEMPERATURE = {
     "help": "the network chooses how far n-grams or an automaton count, by a power of their masses that depends on its "
@@ -40,6 +44,7 @@ BF16_PRODUCTS = {
     "help": "train with bfloat16 products, also on a CPU (where fairseq's --bf16 does not run); weights, sums over "
     "the vocabulary and evaluation stay in float32"
 }
+HIDDEN_SIZE = "decoder_hidden_size"  # the option that says how wide the head's input is, where no other does
 
 
 @dataclass
@@ -71,11 +76,7 @@ class RecurrentDecoderConfig(DecoderConfig):
     """Options of a recurrent decoder."""
 
     cell: ChoiceEnum(sorted(CELLS)) = field(  # type: ignore[valid-type]
-        default="lstm",
-        metadata={
-            "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step "
-            "how many of their dimensions they compute"
-        },
+        default="lstm", metadata=CELL
     )
     decoder_hidden_size: int = field(default=256, metadata={"help": "width of the recurrent layers"})
     decoder_layers: int = field(default=2, metadata={"help": "number of recurrent layers"})
@@ -130,12 +131,20 @@ def build_network(args: Namespace | RecurrentDecoderConfig, beside: int = 0) -> 
 
 
 def build_head(
-    args: Namespace | DecoderConfig, prior: Prior, experts: Panel | None, source_size: int | None = None
+    args: Namespace | DecoderConfig,
+    prior: Prior,
+    experts: Panel | None,
+    source_size: int | None = None,
+    output: str = HIDDEN_SIZE,
 ) -> LogLinearHead:
-    """The head of such a decoder, with embeddings. source_size: the width of the encoder's states, if any."""
+    """The head of such a decoder, with embeddings.
+
+    Args:
+        source_size: the width of the encoder's states, if any. output: the option that says how wide its input is.
+    """
     head = LogLinearHead(
         prior,
-        args.decoder_hidden_size,
+        getattr(args, output),
         embed_size=args.decoder_embed_dim if reads_features(args) else None,
         tie_embedding=args.tie_features,
         characters=character_options(args, None),
@@ -173,9 +182,9 @@ def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> 
     lexicon.warm_up(updates)
 
 
-def check_decoder(args: Namespace | DecoderConfig, prior: Prior) -> None:
-    """Raise OptionError for values out of range and options that exclude each other."""
-    check_sizes(args, "decoder_embed_dim", "decoder_hidden_size")
+def check_decoder(args: Namespace | DecoderConfig, prior: Prior, output: str = HIDDEN_SIZE) -> None:
+    """Raise OptionError for values out of range and options that exclude each other. output: as of `build_head`."""
+    check_sizes(args, "decoder_embed_dim", HIDDEN_SIZE, output)
     check_dropouts(args, "dropout", "dropout_in", "dropout_between", "dropout_out")
     check_tied(args)
     if not args.tie_features:
@@ -185,10 +194,11 @@ def check_decoder(args: Namespace | DecoderConfig, prior: Prior) -> None:
             "--start-at-background: the feature weights of the output begin with zeros, and with --tie-features those "
             "of the input would as well; leave out one of them"
         )
-    if args.decoder_embed_dim != args.decoder_hidden_size:
+    width = getattr(args, output)
+    if args.decoder_embed_dim != width:
         raise OptionError(
-            "--tie-features: expected equal --decoder-embed-dim and --decoder-hidden-size, found "
-            f"{args.decoder_embed_dim} and {args.decoder_hidden_size}; make them equal"
+            f"--tie-features: expected equal --decoder-embed-dim and --{output.replace('_', '-')}, found "
+            f"{args.decoder_embed_dim} and {width}; make them equal"
         )
     check_same_features(prior)
 

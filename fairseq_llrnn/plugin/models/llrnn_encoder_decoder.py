@@ -1,0 +1,101 @@
+"""llrnn_encoder_decoder: the RNN encoder-decoder of Cho et al. 2014 that ends in a log-linear layer."""
+
+from argparse import Namespace
+from dataclasses import dataclass, field
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models import register_model
+from fairseq.tasks import FairseqTask
+
+from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.encoder import RecurrentEncoder
+from fairseq_llrnn.plugin.models.character_options import CNN, NONE
+from fairseq_llrnn.plugin.models.computation_options import computation_target
+from fairseq_llrnn.plugin.models.maxout_decoder import MaxoutDecoder
+from fairseq_llrnn.plugin.models.options import (
+    CELL,
+    LEXICAL_WARMUP,
+    RecurrentDecoderConfig,
+    build_head,
+    build_network,
+    check_decoder,
+    dropouts,
+    prior_of,
+    warm_up_lexicon,
+)
+from fairseq_llrnn.plugin.models.ranges import check_sizes
+from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel, SourceEncoder
+from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+
+
+@dataclass
+class LLRNNEncoderDecoderConfig(RecurrentDecoderConfig):
+    """Options of llrnn_encoder_decoder."""
+
+    encoder_embed_dim: int = field(default=100, metadata={"help": "width of the source embeddings"})
+    encoder_hidden_size: int = field(default=256, metadata={"help": "width of the encoder's layers and of the summary"})
+    encoder_layers: int = field(default=1, metadata={"help": "number of the encoder's layers"})
+    decoder_embed_dim: int = field(default=100, metadata={"help": "width of the input embeddings"})
+    decoder_layers: int = field(default=1, metadata={"help": "number of recurrent layers"})
+    cell: ChoiceEnum(sorted(CELLS)) = field(default="gru", metadata=CELL)  # type: ignore[valid-type]
+    maxout_units: int = field(
+        default=256,
+        metadata={"help": "number of maxout units, of two functions each, between the state and the output"},
+    )
+    decoder_output_dim: int = field(
+        default=100,
+        metadata={
+            "help": "width of the output's rows: the output matrix is the product of these and of one that has as many "
+            "rows as there are maxout units"
+        },
+    )
+    lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
+    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
+        default=NONE, metadata=SOURCE_CHARACTERS
+    )
+
+
+@register_model("llrnn_encoder_decoder", dataclass=LLRNNEncoderDecoderConfig)
+class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
+    """A summary of the source, of which the decoder reads at every step."""
+
+    decoder: MaxoutDecoder
+
+    @classmethod
+    def build_model(cls, args: Namespace | LLRNNEncoderDecoderConfig, task: FairseqTask) -> "LLRNNEncoderDecoderModel":
+        """Build from the options and the task's prior.
+
+        Raises:
+            OptionError: a task without a prior, or options that exclude each other.
+        """
+        prior = prior_of(task, "llrnn_encoder_decoder", "llrnn_translation")
+        check_decoder(args, prior, output="decoder_output_dim")
+        check_sizes(args, "encoder_embed_dim", "encoder_hidden_size", "encoder_layers", "maxout_units")
+        source, target = task.source_dictionary, task.target_dictionary
+        reader = RecurrentEncoder(
+            len(source),
+            source.pad(),
+            args.encoder_embed_dim,
+            args.encoder_hidden_size,
+            args.encoder_layers,
+            CELLS[args.cell].constant or args.cell,  # to choose what to compute is the decoder's
+            bidirectional=False,
+            **dropouts(args),
+            embedding=source_embedding(args, task, args.encoder_embed_dim),
+        )
+        network = build_network(args, reader.output_size)
+        computation = computation_target(args, network, target)
+        head = build_head(args, prior, task.panel, reader.output_size, output="decoder_output_dim")
+        warm_up_lexicon(args, head)
+        decoder = MaxoutDecoder(
+            target,
+            network,
+            head,
+            reader.output_size,
+            args.decoder_hidden_size,
+            args.maxout_units,
+            task.cfg.max_target_positions,
+            args.bf16_products,
+            computation,
+        )
+        return cls(SourceEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products), decoder)

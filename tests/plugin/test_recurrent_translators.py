@@ -1,0 +1,34 @@
+"""llrnn_encoder_decoder and named architectures through the commands: training, resuming, searching, rescoring."""
+
+from pathlib import Path
+
+import pytest
+from shell import Shell
+from tiny_world import EVERY_SENTENCE
+from translation_world import TranslationWorld, assert_resumed_is_never_stopped
+
+MODELS = {
+    "encoder-decoder": ("lexical", ["--arch", "llrnn_encoder_decoder", "--maxout-units", "12", "--dropout", "0.1"]),
+    "rnnsearch": ("prior", ["--arch", "llrnn_rnnsearch"]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_train_stop_resume_search_score_and_explain(
+    name: str, shell: Shell, translation: TranslationWorld, tmp_path: Path
+) -> None:
+    prior, options = MODELS[name]
+    checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, options, prior)
+    common = [*translation.task_args(prior), "--path", checkpoint, "--gen-subset", "test", "--max-len-b", 12]
+    found = shell.run("fairseq-generate", *common, "--beam", 3, "--nbest", 3, "--num-workers", 0, *EVERY_SENTENCE)
+    (tmp_path / "nbest").write_text(found.out, encoding="utf-8")
+    sides = {side: translation.place / f"test.{side}" for side in ("src", "tgt")}
+    rescored = shell.run(
+        "llrnn", "rescore", "--path", checkpoint, "--source", sides["src"], "--nbest", tmp_path / "nbest",
+        "--reference", sides["tgt"], "--out", tmp_path / "best",
+    )  # fmt: skip
+    assert "BLEU" in rescored.out + rescored.err
+    lines = (tmp_path / "best").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(translation.source("test"))
+    explained = shell.run("llrnn", "explain", "--path", checkpoint, "--source", translation.source("test")[0])
+    assert "</s>" in explained.out
