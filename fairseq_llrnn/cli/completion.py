@@ -49,7 +49,8 @@ def _whole_parser(file: object, folder: object) -> argparse.ArgumentParser:
         command = load(name)
         group, _, own = name.rpartition(" ")  # `train` of `mrf train` is completed behind `mrf`
         if group not in commands:
-            commands[group] = commands[""].add_parser(group).add_subparsers()
+            of_group = commands[""].add_parser(group, help=f"sub-commands of {group}")  # without help shtab hides it
+            commands[group] = of_group.add_subparsers()
         parser = commands[group].add_parser(own, help=command.HELP, description=command.HELP)
         command.add_arguments(parser)
         for action in parser._actions:
