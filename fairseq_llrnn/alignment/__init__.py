@@ -1,6 +1,11 @@
 """Word alignment of a bitext, and the translation table t(x | s) made of it.
 
     parallel_text.py      a parallel text in the words of two dictionaries
-    aligners.py           IBM Model 1, eflomal: from a parallel text to a table
+    bitext_files.py       a parallel text with all its words
+    aligners.py           IBM Model 1, eflomal: from a parallel text to a table, or to links
     translation_table.py  t(target word | source word), sparse
+    word_links.py         links in both directions, and one alignment made of both
+    phrase_extraction.py  phrase pairs that are consistent with an alignment, counted
+    phrase_scores.py      their relative frequencies and lexical weights
+    phrase_table.py       phrase tables in the format of Moses
 """

@@ -1,6 +1,7 @@
-"""Word alignment: from a bitext to the table t(target word | source word).
+"""Word alignment: from a bitext to the table t(target word | source word), or to links between its tokens.
 
-Sizes: I sentence pairs, P pairs of a source and a target token of one sentence pair, U source words, V target words.
+Sizes: I sentence pairs, P pairs of a source and a target token of one sentence pair, U source words, V target words,
+L links.
 Sources: IBM Model 1 with a null word (Brown et al. 1993, §4.1), by EM; or eflomal (Östling & Tiedemann 2016), if it is
 installed, whose links are counted. Time and memory are linear in P. Model 1 works on parts of the text in threads
 (numpy computes outside of Python's lock); their sums are added in the order of the text, so that the result does not
@@ -14,6 +15,7 @@ import importlib.util
 import subprocess
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -68,6 +70,14 @@ class Bitext:
 
     source: Sentences
     target: Sentences
+
+
+@dataclass(frozen=True)
+class Links:
+    """Pairs of tokens of a bitext, by their places in `source.tokens` and `target.tokens`: (L,) int64 each."""
+
+    source: np.ndarray
+    target: np.ndarray
 
 
 def choose_aligner(asked_for: str) -> str:
@@ -143,6 +153,50 @@ def ibm1(
     Args:
         workers: threads; None: one for each core.
     """
+    keys, _, counts = _estimate(bitext, num_sources, num_targets, iterations, workers)
+    sources = keys // num_targets
+    real = sources < num_sources
+    return sources[real], (keys % num_targets)[real], counts[real]
+
+
+def ibm1_links(
+    bitext: Bitext, num_sources: int, num_targets: int, iterations: int = ITERATIONS, workers: int | None = None
+) -> Links:
+    """The most probable source of each target token, where that is not the null word.
+
+    Of several tokens of the most probable word it is the one nearest to the diagonal, the first of equals.
+    """
+    keys, chunks, counts = _estimate(bitext, num_sources, num_targets, iterations, workers)
+    sources = keys // num_targets
+    probability = counts / np.bincount(sources, counts)[sources]
+    source, target = bitext.source, bitext.target
+    begins, ends = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    portions = _portions((source.lengths + 1) * target.lengths)
+    for (first, last), chunk in zip(portions, chunks, strict=True):
+        share = probability[chunk.own][chunk.entry]  # shape: (P',)
+        starts = chunk.sources.cumsum() - chunk.sources
+        tokens = np.arange(target.offsets[first], target.offsets[last])
+        sentence = np.repeat(np.arange(first, last), target.lengths[first:last])  # of each target token
+        place = np.arange(len(share)) - np.repeat(starts, chunk.sources) - 1  # of each source; −1 is the null word
+        along = (tokens - target.offsets[sentence] + 0.5) / target.lengths[sentence]
+        words = np.repeat(source.lengths[sentence], chunk.sources)
+        away = np.abs((place + 0.5) / words - np.repeat(along, chunk.sources))
+        away[place < 0] = 2.0  # behind all others
+        away[share < np.repeat(np.maximum.reduceat(share, starts), chunk.sources)] = 3.0
+        token = np.repeat(np.arange(len(tokens)), chunk.sources)
+        nearest = np.flatnonzero(away == np.minimum.reduceat(away, starts)[token])
+        _, once = np.unique(token[nearest], return_index=True)
+        chosen = place[nearest[once]]  # shape: (target tokens,)
+        linked = chosen >= 0
+        begins.append((source.offsets[sentence] + chosen)[linked])
+        ends.append(tokens[linked])
+    return Links(np.concatenate(begins), np.concatenate(ends))
+
+
+def _estimate(
+    bitext: Bitext, num_sources: int, num_targets: int, iterations: int, workers: int | None
+) -> tuple[np.ndarray, list[_Chunk], np.ndarray]:
+    """Keys of all pairs of words, source·V + target (null: num_sources), who reads which, expected links of each."""
     workers = default_workers() if workers is None else workers
     keys, chunks = _tabulate(bitext, num_sources, num_targets)
     sources = keys // num_targets
@@ -160,8 +214,7 @@ def ibm1(
                     counts[chunk.own] += expected
                     bar.update()
             probability = counts / np.bincount(sources, counts)[sources]
-    real = sources < num_sources
-    return sources[real], (keys % num_targets)[real], counts[real]
+    return keys, chunks, counts
 
 
 def _expected_links(probability: np.ndarray, chunk: _Chunk) -> np.ndarray:
@@ -206,29 +259,46 @@ def eflomal_counts(bitext: Bitext, num_sources: int, num_targets: int) -> Pairs:
     Raises:
         DataError: it failed.
     """
+    (links,) = eflomal_links(bitext, ("fwd",))
+    source, target = bitext.source.tokens[links.source], bitext.target.tokens[links.target]
+    keys, counts = np.unique(source * num_targets + target, return_counts=True)
+    return keys // num_targets, keys % num_targets, counts.astype(np.float64)
+
+
+def eflomal_links(bitext: Bitext, directions: Sequence[str]) -> list[Links]:
+    """The links that eflomal draws, in each direction.
+
+    Args:
+        directions: "fwd": at most one source token for a target token; "rev": at most one target token for a source
+            token.
+
+    Raises:
+        DataError: it failed.
+    """
     try:
         eflomal = importlib.import_module("eflomal")
         with tempfile.TemporaryDirectory() as place, tqdm(desc="aligning by eflomal", leave=False, disable=None):
-            links = Path(place) / "links"
-            eflomal.Aligner().align(_lines(bitext.source), _lines(bitext.target), links_filename_fwd=str(links))
-            found = links.read_text(encoding="ascii").splitlines()
+            files = {f"links_filename_{direction}": str(Path(place) / direction) for direction in directions}
+            eflomal.Aligner().align(_lines(bitext.source), _lines(bitext.target), **files)
+            found = [Path(file).read_text(encoding="ascii").splitlines() for file in files.values()]
     except (ImportError, OSError, ValueError, subprocess.SubprocessError) as error:
         raise DataError(f"eflomal could not align the bitext ({error}); say --aligner ibm1") from None
+    return [_read_links(lines, bitext) for lines in found]
+
+
+def _read_links(lines: Sequence[str], bitext: Bitext) -> Links:
+    """Links from lines such as `0-0 1-2`, source place and target place, one line a sentence pair."""
     try:
-        if len(found) != len(bitext.source):
-            raise ValueError(f"{len(found):,} lines for {len(bitext.source):,} pairs")
-        # "0-0 1-2" a line: source position, target position
-        ends = np.array(" ".join(found).replace("-", " ").split(), dtype=np.int64).reshape(-1, 2)
-        pair = np.repeat(np.arange(len(bitext.source)), [line.count("-") for line in found])
+        if len(lines) != len(bitext.source):
+            raise ValueError(f"{len(lines):,} lines for {len(bitext.source):,} pairs")
+        ends = np.array(" ".join(lines).replace("-", " ").split(), dtype=np.int64).reshape(-1, 2)
+        pair = np.repeat(np.arange(len(bitext.source)), [line.count("-") for line in lines])
         inside = (ends[:, 0] < bitext.source.lengths[pair]) & (ends[:, 1] < bitext.target.lengths[pair])
         if not inside.all():
             raise ValueError("a link to no word")
     except ValueError as error:
         raise DataError(f"eflomal: expected links for every sentence pair, found {error}; say --aligner ibm1") from None
-    source = bitext.source.tokens[bitext.source.offsets[pair] + ends[:, 0]]
-    target = bitext.target.tokens[bitext.target.offsets[pair] + ends[:, 1]]
-    keys, counts = np.unique(source * num_targets + target, return_counts=True)
-    return keys // num_targets, keys % num_targets, counts.astype(np.float64)
+    return Links(bitext.source.offsets[pair] + ends[:, 0], bitext.target.offsets[pair] + ends[:, 1])
 
 
 def _lines(sentences: Sentences) -> list[str]:

@@ -1,0 +1,44 @@
+"""A bitext from two text files, with all its words: what phrases and rare words are found in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.alignment.aligners import Bitext, Sentences
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines
+
+
+@dataclass(frozen=True)
+class TextBitext:
+    """Sentences and their translations as ids of the words that occur in them, numbered as they come."""
+
+    bitext: Bitext
+    source_words: tuple[str, ...]  # U
+    target_words: tuple[str, ...]  # V
+
+
+def read_text_bitext(source: Path | str, target: Path | str) -> TextBitext:
+    """Read two tokenised texts, a sentence and its translation in each line.
+
+    Raises:
+        DataError: a file that cannot be read, or texts of different lengths.
+    """
+    sides, words = zip(*(_sentences(path) for path in (source, target)), strict=True)
+    if len(sides[0]) != len(sides[1]):
+        raise DataError(
+            f"{target}: expected as many lines as in {source}, {len(sides[0]):,}, found {len(sides[1]):,}; give a text "
+            "and its translation, line by line"
+        )
+    return TextBitext(Bitext(*sides), *words)
+
+
+def _sentences(path: Path | str) -> tuple[Sentences, tuple[str, ...]]:
+    places: dict[str, int] = {}
+    rows = [np.zeros(0, dtype=np.int64)]
+    for _, line in iter_lines(path):
+        rows.append(np.array([places.setdefault(word, len(places)) for word in line.split()], dtype=np.int64))
+    return Sentences(np.concatenate(rows), np.cumsum([len(row) for row in rows])), tuple(places)

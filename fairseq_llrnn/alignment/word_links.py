@@ -1,0 +1,130 @@
+"""Links between the words of a bitext in both directions, and one alignment made of both.
+
+A direction links every target token to at most one source token (forward), or every source token to at most one target
+token (backward). `symmetrised` makes one set of links of both: their intersection, their union, or what lies between
+(grow-diag-final-and: Koehn, Och & Marcu 2003; Och & Ney 2003, §5).
+Sizes: L links. A link of one sentence pair is (i, j), source place and target place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fairseq_llrnn.alignment.aligners import LONGEST, Bitext, Links, eflomal_links, ibm1_links
+
+METHODS = ("grow-diag-final-and", "intersect", "union")
+NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+Grid = set[tuple[int, int]]  # links of a sentence pair
+
+
+def is_alignable(bitext: Bitext) -> np.ndarray:
+    """(I,) bool: the sentence pairs with words on both sides, and not too many of them."""
+    usable = np.ones(len(bitext.source), dtype=bool)
+    for side in (bitext.source, bitext.target):
+        usable &= (side.lengths > 0) & (side.lengths <= LONGEST)
+    return usable
+
+
+def forward_links(
+    bitext: Bitext, num_sources: int, num_targets: int, aligner: str, workers: int | None = None
+) -> Links:
+    """At most one source token for each target token; none in sentence pairs that are not alignable."""
+    return _directed(bitext, (num_sources, num_targets), aligner, ("fwd",), workers)[0]
+
+
+def both_links(
+    bitext: Bitext, num_sources: int, num_targets: int, aligner: str, workers: int | None = None
+) -> tuple[Links, Links]:
+    """Forward and backward links."""
+    forward, backward = _directed(bitext, (num_sources, num_targets), aligner, ("fwd", "rev"), workers)
+    return forward, backward
+
+
+def _directed(
+    bitext: Bitext, sizes: tuple[int, int], aligner: str, directions: tuple[str, ...], workers: int | None
+) -> list[Links]:
+    usable = is_alignable(bitext)
+    if not usable.any():
+        return [Links(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)) for _ in directions]
+    chosen = Bitext(bitext.source.with_sentences(usable), bitext.target.with_sentences(usable))
+    if aligner == "eflomal":
+        found = eflomal_links(chosen, directions)
+    else:
+        found = [ibm1_links(chosen, sizes[0], sizes[1], workers=workers)]
+        if "rev" in directions:
+            swapped = ibm1_links(Bitext(chosen.target, chosen.source), sizes[1], sizes[0], workers=workers)
+            found.append(Links(swapped.target, swapped.source))
+    # places among all tokens, those of sentences that were left out included
+    sources, targets = (
+        np.flatnonzero(np.repeat(usable, side.lengths)) for side in (bitext.source, bitext.target)
+    )
+    return [Links(sources[links.source], targets[links.target]) for links in found]
+
+
+def symmetrised(forward: Links, backward: Links, bitext: Bitext, method: str) -> Links:
+    """One alignment of both directions, ordered by source token, then by target token."""
+    width = max(1, len(bitext.target.tokens))
+    keys = [np.unique(links.source * width + links.target) for links in (forward, backward)]
+    both = np.intersect1d(*keys)
+    either = np.union1d(*keys)
+    if method == "intersect":
+        chosen = both
+    elif method == "union":
+        chosen = either
+    else:
+        chosen = np.concatenate([np.zeros(0, dtype=np.int64), *_grown(keys[0], keys[1], either, bitext, width)])
+    chosen = np.sort(chosen)
+    return Links(chosen // width, chosen % width)
+
+
+def _grown(
+    forward: np.ndarray, backward: np.ndarray, either: np.ndarray, bitext: Bitext, width: int
+) -> Iterator[np.ndarray]:
+    """Keys of the links of every sentence pair."""
+    offsets, targets = bitext.source.offsets, bitext.target.offsets
+    # a link's sentence pair follows from its source token, and keys are ordered by it
+    cuts = [np.searchsorted(keys, offsets * width) for keys in (forward, backward)]
+    for sentence in np.unique(np.searchsorted(offsets, either // width, side="right") - 1).tolist():
+        i0, j0 = int(offsets[sentence]), int(targets[sentence])
+        one, other = (
+            {(key // width - i0, key % width - j0) for key in keys[cut[sentence] : cut[sentence + 1]].tolist()}
+            for keys, cut in zip((forward, backward), cuts, strict=True)
+        )
+        yield np.array([(i + i0) * width + j + j0 for i, j in grow_diag_final_and(one, other)], dtype=np.int64)
+
+
+def grow_diag_final_and(forward: Grid, backward: Grid) -> Grid:
+    """Links of a sentence pair: the intersection, grown by neighbours, then by links between words that have none.
+
+    Neighbours, diagonal ones too, are links of the union that give a word its first link. They are added until none is
+    left, in the order of target and source places; then links of `forward` and of `backward` whose words both have
+    none.
+    """
+    links = forward & backward
+    free = (forward | backward) - links
+    sources, targets = {i for i, _ in links}, {j for _, j in links}
+
+    def add(link: tuple[int, int]) -> None:
+        links.add(link)
+        free.discard(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    grows = bool(free)
+    while grows:
+        grows = False
+        for j, i in sorted((j, i) for i, j in forward | backward):
+            if (i, j) not in links:
+                continue
+            for di, dj in NEIGHBOURS:
+                link = (i + di, j + dj)
+                if link in free and (link[0] not in sources or link[1] not in targets):
+                    add(link)
+                    grows = True
+    for direction in (forward, backward):
+        for j, i in sorted((j, i) for i, j in direction if (i, j) in free):
+            if i not in sources and j not in targets:
+                add((i, j))
+    return links
