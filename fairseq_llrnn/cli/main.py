@@ -19,8 +19,13 @@ from fairseq_llrnn.errors import LLRNNError, OptionError
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# The module of each is its name with "_" for "-". Those of extras are found by their files (fairseq_llrnn/extras).
-COMMANDS = ("text", "prior", "show", "explain", "score", "classify", "rescore", "report", "user-dir", "completion")
+# The module of each is its name with "_" for "-" and "." for a blank. Those of extras are found by their files
+# (fairseq_llrnn/extras).
+COMMANDS = (
+    *("text", "prior", "show", "explain", "score", "classify", "rescore", "report"),
+    *("phrases extract", "phrases score"),
+    *("user-dir", "completion"),
+)
 
 
 class Command(Protocol):
@@ -37,7 +42,8 @@ class Command(Protocol):
 
 def all_commands() -> dict[str, str]:
     """Every sub-command, ours and then those of extras: name -> module."""
-    return {name: f"fairseq_llrnn.cli.{name.replace('-', '_')}" for name in COMMANDS} | extras.commands()
+    own = {name: f"fairseq_llrnn.cli.{name.replace('-', '_').replace(' ', '.')}" for name in COMMANDS}
+    return own | extras.commands()
 
 
 def load(name: str) -> Command:

@@ -77,6 +77,7 @@ def folder(
         (place / f"{name}.fr").write_text("\n".join(target) + "\n", encoding="utf-8")
         write_nbest(place / f"{name}.nbest", target)
     shutil.copy(world.place / "train.txt", place / "train.fr")
+    shutil.copy(translation.place / "train.src", place / "train.en")
     return place
 
 
@@ -88,6 +89,8 @@ def test_examples_run(name: str, folder: Path) -> None:
                 shutil.copy(folder / "test.fr", folder / made)
     if name in ("show", "user-dir") and not (folder / "data-bin" / "prior").exists():
         paste(llrnn.load("prior").EXAMPLES[0], folder)
+    if name == "phrases score" and not (folder / "phrase-table.gz").exists():
+        paste(llrnn.load("phrases extract").EXAMPLES[0], folder)
     for example in llrnn.load(name).EXAMPLES:
         assert "Traceback" not in paste(example, folder).err
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.phrase_table import read_phrase_table
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.evaluation.agreement import read_roles
 from fairseq_llrnn.evaluation.facts import read_facts
@@ -107,6 +108,10 @@ JSON_LINES = (
 FAIRSEQ = (
     "S-0\tthe cat\nT-0\tle chat\nH-0\t-0.5\tle chat\nD-0\t-0.5\tle chat\nP-0\t-0.1 -0.2 -0.3\n"
     "S-1\tthe sea\nT-1\tla mer\nH-1\t-1\tla mer\nD-1\t-1\tla mer\nP-1\t-1 -1 -1\n"
+)
+PHRASES = (
+    "la mer ||| the sea ||| 0.5 0.25 1 1e-09 ||| 0-0 1-1 ||| 2 1 1\nla mer ||| sea ||| 1 1 0.5 0.5 ||| 1-0\n"
+    "le ||| the ||| 1 1 0.5 0.5 ||| ||| 3 2 1 ||| kept ||| too\n"
 )
 FACTS = (
     '{"copies": [{"kind": "number", "french": "12", "seen": false}], "agreements": [{"form": "verte", "seen": true}]}\n'
@@ -244,6 +249,7 @@ def readers() -> list[Reader]:
         text("roles", "lexicon.tsv", lambda path: read_roles(str(path)), LEXICON),
         text("facts", "facts.jsonl", lambda path: read_facts(str(path), [["12", "verte"], ["mer"]]), FACTS),
         text("report", "system", _system, "le chat\nla mer\n", FAIRSEQ),
+        text("phrase table", "table", lambda path: list(read_phrase_table(path)), PHRASES),
         text("n-best list", "nbest", _nbest, MOSES, JSON_LINES, FAIRSEQ),
         Reader("weights of models", "w.json", (_weights_json(),), lambda p: read_weights_file(p, ["lm", "words"])),
         text("scores", "scores", _scores, SCORES),

@@ -1,0 +1,92 @@
+"""`llrnn phrases extract`: the phrase table of a bitext."""
+
+import argparse
+import logging
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.alignment.aligners import ALIGNERS, Bitext, choose_aligner
+from fairseq_llrnn.alignment.bitext_files import read_text_bitext
+from fairseq_llrnn.alignment.phrase_extraction import LONGEST_PHRASE, count_phrases
+from fairseq_llrnn.alignment.phrase_scores import phrase_pairs
+from fairseq_llrnn.alignment.phrase_table import BAR, write_phrase_table
+from fairseq_llrnn.alignment.word_links import METHODS, both_links, is_alignable, symmetrised
+from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.errors import DataError, OptionError
+
+NAME = "phrases extract"
+HELP = "align the words of a bitext and write its phrase pairs, in the format of Moses"
+EXAMPLES = ("llrnn phrases extract --bitext train.en train.fr --out phrase-table.gz",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    given = parser.add_argument_group("the bitext")
+    given.add_argument(
+        "--bitext", nargs=2, required=True, metavar=("SOURCE", "TARGET"),
+        help="two tokenised texts, a sentence and its translation in each line (.gz too)",
+    )  # fmt: skip
+    given.add_argument(
+        "--aligner", choices=ALIGNERS, default="auto",
+        help="who aligns the words: eflomal (the better one, if it is installed; it draws random numbers, so that two "
+        "runs differ a little), ibm1, or auto: eflomal if it is there (default: auto)",
+    )  # fmt: skip
+    given.add_argument(
+        "--symmetrisation", choices=METHODS, default=METHODS[0],
+        help=f"how the alignments of both directions become one (default: {METHODS[0]})",
+    )  # fmt: skip
+    given.add_argument(
+        "--max-length", type=int, default=LONGEST_PHRASE, metavar="N",
+        help=f"words of a phrase, from 1 to {LONGEST_PHRASE} (default: {LONGEST_PHRASE})",
+    )  # fmt: skip
+    result = parser.add_argument_group("the table")
+    result.add_argument(
+        "--out", required=True, metavar="FILE",
+        help="where it goes; packed if the name ends in .gz. A line is `source ||| target ||| φ(s|t) lex(s|t) φ(t|s) "
+        "lex(t|s) ||| links ||| counts of target, source, both`, in the order of bytes",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    if not 1 <= args.max_length <= LONGEST_PHRASE:
+        raise OptionError(f"--max-length {args.max_length}: expected a number from 1 to {LONGEST_PHRASE}")
+    check_place(args.out, f"--out {args.out}")
+    aligner = choose_aligner(args.aligner)
+    logging.getLogger("eflomal").setLevel(logging.WARNING)
+    read = read_text_bitext(*args.bitext)
+    words = read.source_words, read.target_words
+    bitext = _usable(read.bitext, words)
+    forward, backward = both_links(bitext, len(words[0]), len(words[1]), aligner)
+    links = symmetrised(forward, backward, bitext, args.symmetrisation)
+    found = count_phrases(bitext, links, args.max_length)
+    try:
+        pairs = write_phrase_table(Path(args.out), phrase_pairs(found, bitext, links, *words, args.max_length))
+    except OSError as error:
+        raise DataError(
+            f"{args.out}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
+        ) from error
+    sentences = many(len(bitext.source), "sentence pair")
+    print(f"{many(pairs, 'phrase pair')} of {sentences}, {many(len(links.source), 'link')}")
+    return 0
+
+
+def _usable(bitext: Bitext, words: tuple[tuple[str, ...], tuple[str, ...]]) -> Bitext:
+    """The sentence pairs that can be aligned, and written into a table."""
+    alignable = is_alignable(bitext)
+    clean = np.ones(len(alignable), dtype=bool)
+    for side, of_side in zip((bitext.source, bitext.target), words, strict=True):
+        has_bar = np.array([BAR in word for word in of_side], dtype=bool)
+        of_sentence = np.repeat(np.arange(len(side)), side.lengths)
+        clean[of_sentence[has_bar[side.tokens]]] = False
+    dropped = (~alignable, "a side without words, or with too many"), (alignable & ~clean, f"a word with {BAR}")
+    for left, why in dropped:
+        if left.any():
+            note(f"{many(int(left.sum()), 'sentence pair')} not used: {why}")
+    usable = alignable & clean
+    if not usable.any():
+        raise DataError(
+            f"the bitext: expected sentence pairs with words on both sides, found none among {len(usable):,}; give two "
+            "texts, line by line"
+        )
+    return Bitext(bitext.source.with_sentences(usable), bitext.target.with_sentences(usable))

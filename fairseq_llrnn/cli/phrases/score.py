@@ -1,0 +1,93 @@
+"""`llrnn phrases score`: one more score of every phrase pair, by a translation model (Cho et al. 2014, §3.1, §4.1)."""
+
+import argparse
+import itertools
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from fairseq_llrnn.alignment.phrase_table import PhrasePair, read_phrase_table, write_phrase_table
+from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
+from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.with_fairseq import need_fairseq
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.special_files import refuse_special
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.plugin.scoring.sentences import Scorer
+
+NAME = "phrases score"
+HELP = "add the probability of a translation model to every line of a phrase table"
+EXAMPLES = (
+    "llrnn phrases score --path translator/checkpoint_best.pt --table phrase-table.gz --out scored-table.gz",
+)
+CHUNK = 1000  # phrase pairs that are scored together
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    given = parser.add_argument_group("the table")
+    given.add_argument(
+        "--table", required=True, metavar="FILE", help="a phrase table in the format of Moses (.gz too)"
+    )
+    given.add_argument(
+        "--out", required=True, metavar="FILE",
+        help="where the table goes with one score more, p(target </s> | source </s>); packed if the name ends in .gz",
+    )  # fmt: skip
+    model = parser.add_argument_group("the model, ours or fairseq's")
+    model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of a translation model")
+    add_places(model)
+    model.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.max_tokens < 1:
+        raise OptionError(f"--max-tokens {args.max_tokens}: expected a number of at least 1")
+    check_place(args.out, f"--out {args.out}")
+    if os.path.realpath(args.table) == os.path.realpath(args.out):
+        raise OptionError(f"--out {args.out}: expected another file than the table, which would be lost")
+    refuse_special(args.table, may_be_pipe=False)  # it is read twice
+    number = sum(1 for _ in read_phrase_table(args.table))  # so that what is wrong shows before anything is computed
+    need_fairseq()
+    from fairseq_llrnn.plugin.compat.loading import Places
+    from fairseq_llrnn.plugin.scoring.sentences import load_scorer
+
+    data, prior, expert, source_prior = (getattr(args, part) for part in (*PARTS, TRANSLATES))
+    scorer = load_scorer(args.path, args.max_tokens, Places(data, prior, expert, source_prior=source_prior))
+    if scorer.languages is None:
+        raise DataError(f"--path {args.path}: expected a translation model, found a language model; give another one")
+    bar = tqdm(total=number, desc="scoring phrases", unit=" pairs", leave=False, disable=None)
+    with bar:
+        try:
+            written = write_phrase_table(Path(args.out), _scored(read_phrase_table(args.table), scorer, bar))
+        except OSError as error:
+            raise DataError(
+                f"{args.out}: cannot be written: {error.strerror or error}; give another place, or make room on the "
+                "disk"
+            ) from error
+    _note(scorer)
+    print(f"{many(written, 'phrase pair')} scored")
+    return 0
+
+
+def _scored(pairs: Iterator[PhrasePair], scorer: "Scorer", bar: "tqdm[None]") -> Iterator[PhrasePair]:
+    while chunk := list(itertools.islice(pairs, CHUNK)):
+        sources, targets = [" ".join(pair.source) for pair in chunk], [" ".join(pair.target) for pair in chunk]
+        for pair, log_prob in zip(chunk, scorer.score(sources, targets), strict=True):
+            yield replace(pair, scores=(*pair.scores, math.exp(min(0.0, log_prob))))
+        bar.update(len(chunk))
+
+
+def _note(scorer: "Scorer") -> None:
+    from fairseq_llrnn.plugin.scoring.sentences import UNKNOWN, UNSCORED, WORDS
+
+    if scorer.notes[UNKNOWN]:
+        note(f"{scorer.notes[UNKNOWN]:,} of {many(scorer.notes[WORDS], 'word')} unknown to the model, scored as <unk>")
+    for what in UNSCORED:
+        if scorer.notes[what]:
+            note(f"{many(scorer.notes[what], 'phrase pair')} {what}; their score is 0")
