@@ -5,10 +5,13 @@
 Tags have edges to K tags on either side, and to the M words around. Potentials of a tag and a word are log-linear in
 the word's spelling φ; b is how often the word comes, so that words with equal φ are one signature.
 
-The bound: A ≤ N / ((K+1)M) · Σ_m log Z★_m, one star of K+1 tags for each offset m; each of its tags has one word, that
-m places off, with the potential M · u_m; edges of tags have (K+1) θˡ. The dual variables γ of tags and ε of words are
-free as long as their means over all places are nothing. The reason is that of star.py: each tag and each word is in
-(K+1)M factors of the product.
+The bound: A ≤ N / (K+1) · Σ_m α_m log Z★_m, one star of K+1 tags for each offset m; each of its tags has one word, that
+m places off, with the potential u_m / α_m; edges of tags have (K+1) θˡ. The dual variables γ of tags and ε of words
+are free as long as their means over all places, weighted by α, are nothing. The reason is that of star.py: each tag and
+each word is in factors of the product whose exponents α_m / (K+1) sum to one.
+
+The thesis has α_m = 1/M. Any α with the sum 1 is sound. The higher the weight of a star, the more of what its words say
+is in the potentials, and a tag's own word says most: it has the weight OWN.
 
 Sizes: T tags, S signatures of words, F features, K order, M offsets, N tokens, n words of a sentence.
 """
@@ -23,6 +26,7 @@ import torch
 from torch import Tensor
 
 SEPARATOR = 0  # the number of the tag of </S>, and of its word's signature
+OWN = 0.8  # α of a tag's own word, where it has edges to others
 
 
 @dataclass(frozen=True)
@@ -46,21 +50,29 @@ class TagForm:
             "epsilon": (many, size[0]),
         }
 
+    @property
+    def weights(self) -> Tensor:
+        """α: (M,)."""
+        others = len(self.offsets) - 1
+        shares = [OWN if offset == 0 else (1.0 - OWN) / others for offset in self.offsets] if others else [1.0]
+        return torch.tensor(shares, dtype=torch.float64)
+
     def word_scores(self, words: Tensor) -> Tensor:
         """u_m · φ of all signatures: (M, T, F) -> (M, T, S)."""
         many, tags, _ = words.shape
         return torch.sparse.mm(self.features, words.flatten(0, 1).T).T.view(many, tags, -1)
 
     def log_partitions(self, values: Mapping[str, Tensor]) -> Tensor:
-        """Σ_m log Z★_m / ((K+1)M), an upper bound on A / N."""
-        order, many = self.order, len(self.offsets)
-        gamma = values["tags"] + values["gamma"] - values["gamma"].mean((0, 1))
-        epsilon = self.log_masses + values["epsilon"] - values["epsilon"].mean(0)
+        """Σ_m α_m log Z★_m / (K+1), an upper bound on A / N."""
+        order, weights = self.order, self.weights
+        gamma = values["tags"] + values["gamma"] - weights @ values["gamma"].mean(1)
+        epsilon = self.log_masses + values["epsilon"] - weights @ values["epsilon"]
+        scores = self.word_scores(values["words"]) / weights.view(-1, 1, 1)
         # shape: (M, 1, T), what the word of a tag adds
-        of_words = (many * self.word_scores(values["words"]) + epsilon.unsqueeze(1)).logsumexp(2).unsqueeze(1)
+        of_words = (scores + epsilon.unsqueeze(1)).logsumexp(2).unsqueeze(1)
         nodes = gamma + of_words  # shape: (M, K+1, T)
         leaves = (order + 1) * values["pairs"] + nodes[:, 1:].unsqueeze(2)  # shape: (M, K, T of the centre, T)
-        return (nodes[:, 0] + leaves.logsumexp(3).sum(1)).logsumexp(1).sum() / ((order + 1) * many)
+        return weights @ (nodes[:, 0] + leaves.logsumexp(3).sum(1)).logsumexp(1) / (order + 1)
 
 
 @dataclass(frozen=True)

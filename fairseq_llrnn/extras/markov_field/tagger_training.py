@@ -19,6 +19,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.readers.conllu import iter_conllu_sentences
 from fairseq_llrnn.files.text_lines import place
 
+from .curvature import curvature
 from .folder import AGAIN, TAGS, check_free, read_folder, write_folder
 from .lbfgs import LBFGS
 from .learning import Progress, joined, parted
@@ -172,22 +173,25 @@ def _climb(
     form: TagForm, moments: TagMoments, options: TaggerOptions, watch: Callable[[Progress], None]
 ) -> dict[str, Tensor]:
     shapes, begun = form.shapes(), time.monotonic()
+    scales = joined(curvature(form, moments), shapes).add(options.penalty).rsqrt()
+
+    def values_at(scaled: Tensor) -> dict[str, Tensor]:
+        return parted(scales * scaled, shapes)
 
     def function(x: Tensor) -> tuple[float, Tensor]:
         leaf = x.detach().requires_grad_()
         with torch.enable_grad():
-            values = parted(leaf, shapes)
+            values = values_at(leaf)
             penalty = sum((values[name].square().sum() for name in ("tags", "pairs", "words")), leaf.new_zeros(()))
             loss = 0.5 * options.penalty * penalty - bound(form, moments, values)
             (gradient,) = torch.autograd.grad(loss, leaf)
         return loss.item(), gradient
 
-    start = {name: torch.zeros(shape, dtype=torch.float64) for name, shape in shapes.items()}
-    search, reached = LBFGS(function, joined(start, shapes)), list[float]()
+    search, reached = LBFGS(function, torch.zeros_like(scales)), list[float]()
     while len(reached) < options.iterations and search.step():
         reached.append(-search.value)
         seconds = time.monotonic() - begun
         watch(Progress(len(reached), seconds, reached[-1], reached[-1], None, True))
         if len(reached) > 10 and reached[-1] - reached[-11] < TOLERANCE * abs(reached[-1]):
             break
-    return parted(search.x, shapes)
+    return values_at(search.x)

@@ -14,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.extras.markov_field import tagger_training
+from fairseq_llrnn.extras.markov_field.curvature import curvature
 from fairseq_llrnn.extras.markov_field.folder import JSON_FILE
+from fairseq_llrnn.extras.markov_field.learning import Progress
 from fairseq_llrnn.extras.markov_field.tag_features import END, WordSignatures, rows_of, word_features
 from fairseq_llrnn.extras.markov_field.tagger import SEPARATOR, TagForm, TagMoments, best_tags, bound
 from fairseq_llrnn.extras.markov_field.tagger_training import Tagger, TaggerOptions, learn
@@ -77,6 +80,43 @@ def test_gradients_are_finite_differences(order: int, near: int) -> None:
     names = list(values)
     leaves = tuple(values[name].requires_grad_() for name in names)
     assert torch.autograd.gradcheck(lambda *x: bound(form, moments, dict(zip(names, x, strict=True))), leaves)
+
+
+@pytest.mark.parametrize("near", [1, 3])
+def test_weights_of_stars_sum_to_one(near: int) -> None:
+    weights = random_form(1, near, 3)[0].weights.tolist()
+    assert sum(weights) == pytest.approx(1.0) and weights[near // 2] == max(weights)
+
+
+@pytest.mark.parametrize(("order", "near"), [(1, 1), (2, 1), (1, 3)])
+def test_curvature_is_about_the_second_derivative_where_all_is_independent(order: int, near: int) -> None:
+    """At zero potentials, of a text in which tags and words are as frequent as each other and independent."""
+    form = random_form(order, near, 9)[0]
+    form = TagForm(order, form.offsets, TAGS, torch.eye(WORDS).double().to_sparse(), torch.tensor([0.5, 0.5]).log())
+    tags, words = np.array([0, 0, 1, 1, 0, 1, 1, 0]), np.array([0, 1, 1, 0, 1, 0, 1, 0])
+    moments = TagMoments.count(form, tags, words)
+    found = curvature(form, moments)
+    shapes = form.shapes()
+    assert {name: tuple(value.shape) for name, value in found.items()} == shapes
+    zeros = {name: torch.zeros(shape, dtype=torch.float64) for name, shape in shapes.items()}
+    for name in ("tags", "pairs", "words"):
+        hessian = torch.autograd.functional.hessian(lambda x, n=name: form.log_partitions(zeros | {n: x}), zeros[name])
+        many = zeros[name].numel()
+        diagonal = hessian.view(many, many).diagonal().view(shapes[name])
+        assert bool(((found[name] / diagonal > 0.3) & (found[name] / diagonal < 5.0)).all()), name
+
+
+def test_training_reaches_the_maximum_that_an_unscaled_search_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unscaled(form: TagForm, moments: TagMoments) -> dict[str, torch.Tensor]:
+        return {name: torch.ones(shape, dtype=torch.float64) for name, shape in form.shapes().items()}
+
+    reached = []
+    for scale in (curvature, unscaled):
+        monkeypatch.setattr(tagger_training, "curvature", scale)
+        seen: list[Progress] = []
+        learn(SENTENCES, TaggerOptions((), 1, 1, rare=4, penalty=1e-3, iterations=400), seen.append)
+        reached.append(seen)
+    assert reached[0][-1].objective == pytest.approx(reached[1][-1].objective, abs=1e-4)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
