@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from hidden_markov import HiddenMarkovTagger
 
@@ -40,6 +42,9 @@ def main() -> int:
     parser.add_argument("--rare", type=int, default=TaggerOptions.rare, metavar="N")
     parser.add_argument("--penalty", type=float, default=TaggerOptions.penalty, metavar="P")
     parser.add_argument("--iterations", type=int, default=TaggerOptions.iterations, metavar="N")
+    help = "in the search, scores of pairs of tags count so many times (default: 1, as they were learned)"
+    parser.add_argument("--pairs", type=float, default=1.0, metavar="S", help=help)
+    parser.add_argument("--no-baselines", action="store_true", help="fields alone")
     args = parser.parse_args()
     train, test = read_tagged(args.train), read_tagged(args.test)
     known = {word for sentence in train for word, _ in sentence}
@@ -52,12 +57,16 @@ def main() -> int:
         total, unknown, many = accuracy(tag, test, known)
         print(f"| {name} | {total:.2f} | {unknown:.2f} (of {many:,}) | {seconds:.1f} |", flush=True)
 
-    row("HMM, unknown words as words that come once", lambda: HiddenMarkovTagger(train, suffixes=False).tag)
-    row("HMM, unknown words by suffix (TnT)", lambda: HiddenMarkovTagger(train).tag)
+    def field(order: int, near: int) -> Callable[[Sequence[str]], list[str]]:
+        tagger = learn(train, TaggerOptions((), order, near, args.rare, args.penalty, args.iterations))
+        return replace(tagger, pairs=args.pairs * tagger.pairs).tag
+
+    if not args.no_baselines:
+        row("HMM, unknown words as words that come once", lambda: HiddenMarkovTagger(train, suffixes=False).tag)
+        row("HMM, unknown words by suffix (TnT)", lambda: HiddenMarkovTagger(train).tag)
     for order in args.orders:
         for near in args.near:
-            options = TaggerOptions((), order, near, args.rare, args.penalty, args.iterations)
-            row(f"field, K = {order}, M = {near}", lambda options=options: learn(train, options).tag)  # type: ignore[misc]
+            row(f"field, K = {order}, M = {near}", partial(field, order, near))
     return 0
 
 
