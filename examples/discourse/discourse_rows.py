@@ -188,7 +188,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[], choices=tuple(FILES), help="of `transfer`: some of the sets")
     parser.add_argument("--budget", type=float, default=HOUR, help="seconds of a training (default: an hour)")
     parser.add_argument("--size", type=int, default=256, help="width of a sentence's vector (default: 256)")
-    parser.add_argument("--lr", type=float, default=0.02, help="of Adagrad (default: 0.02)")
+    parser.add_argument("--lr", type=float, default=0.005, help="of Adagrad (default: 0.005)")
     parser.add_argument("--epoch-examples", type=int, default=8000, help="as of the task (default: 8000)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_intermixed_args()
