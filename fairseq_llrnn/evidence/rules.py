@@ -45,6 +45,7 @@ FEATURES = {
 UNKNOWN = "Evidence:Unknown"  # the source word is in no dictionary
 NEXT = "Evidence:Next"  # the second and later words of a mapped string
 FORMED = ("numbers", "dates", "codes", "urls", "names")  # kinds that a target word shows by its form, too
+BY_KNOWN_WORDS = ("names", "copies")  # kinds that depend on which words are known
 DEFAULT_WEIGHT = 0.25  # ε
 ENTRIES = ("kinds", "weight", "mapping", "patterns")  # of a description
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -89,25 +90,30 @@ class EvidenceSlots(ContextClassSource):
         return self.slots.compose(weight)
 
 
-def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
-    """The slots of the sentences `source` (B, L), padded on any side.
+def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Offer, list[int]]]]:
+    """The slots of each of the sentences (B, L), padded on any side, with their places.
 
     A sentence with more than `table.max_slots` keeps those of the first kinds in KINDS, and of these the first in the
     sentence; `table.left_out` is told how many it leaves out. What several words offer is of the first kind among them,
     and unknown if one of them is.
     """
-    tokens = source.cpu().numpy()
-    found: list[dict[int, tuple[Offer, list[int]]]] = [{} for _ in range(len(tokens))]
-    for sentence, place in zip(*table.some(tokens).nonzero(), strict=True):
-        for offer in table.offers(int(tokens[sentence, place])):
+    found: list[dict[int, tuple[Offer, list[int]]]] = [{} for _ in range(len(sources))]
+    for sentence, at, offers in table.offered(sources):
+        for offer in offers:
             other, places = found[sentence].get(offer.word, (offer, []))
             first = min(other, offer, key=lambda one: one.rank)
             first = replace(first, unknown=other.unknown or offer.unknown)
-            found[sentence][offer.word] = first, [*places, int(place)]
+            found[sentence][offer.word] = first, [*places, *at]
     kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in found]
     for sentence, (one, rest) in enumerate(zip(found, kept, strict=True)):
         if len(one) > len(rest):
-            table.left_out.note(tokens[sentence], len(one) - len(rest), table.max_slots)
+            table.left_out.note(sources[sentence], len(one) - len(rest), table.max_slots)
+    return kept
+
+
+def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
+    """The slots of the sentences `source` (B, L), padded on any side: those of `kept_offers`."""
+    kept = kept_offers(table, source.cpu().numpy())
     many = max(1, *map(len, kept))
     words = [[offer.word for offer, _ in one] + [NO_WORD] * (many - len(one)) for one in kept]
     unknown = [[offer.unknown for offer, _ in one] + [False] * (many - len(one)) for one in kept]

@@ -15,6 +15,7 @@ import numpy as np
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.evidence.rules import EvidenceRules
+from fairseq_llrnn.features.subwords import Convention
 
 POOL = 500  # invented strings of a kind
 LEAST_PROBABILITY = 0.3  # t(x | s) of a word and its translation
@@ -61,6 +62,27 @@ def _word(random: np.random.Generator) -> str:
 
 def _name(random: np.random.Generator) -> str:
     return _word(random).capitalize()
+
+
+def in_pieces(word: str, convention: Convention, pieces: Container[str]) -> list[str] | None:
+    """A word in pieces, each the longest that there is; None where the pieces lack one of its characters.
+
+    No segmenter need be at hand; its own pieces are often the same, and else training sees others than it makes.
+    """
+    text = convention.whole(word)
+    found: list[str] = []
+    begin = 0
+    while begin < len(text):
+        for end in range(len(text), begin, -1):
+            goes_on = not convention.mark_begins and end < len(text)
+            piece = convention.mark(text[begin:end]) if goes_on else text[begin:end]
+            if piece in pieces:
+                break
+        else:
+            return None
+        found.append(piece)
+        begin = end
+    return found
 
 
 def certain_translations(

@@ -10,7 +10,7 @@ the next free id when it is first met, the same in the whole process; what stand
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from fairseq_llrnn.evidence.features import unknown_word_features
 from fairseq_llrnn.evidence.overflow import LeftOut
 from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
+from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.features.signatures import Signatures
 
@@ -53,6 +54,7 @@ class EvidenceTable:
             max_slots: of a sentence. once: whether each is said as often as its source has it (quotas.py).
         """
         self.rules, self.source, self.target, self.max_slots, self.once = rules, source, target, max_slots, once
+        self.source_words, self.target_words = WordSpans(source, None), WordSpans(target, None)
         self.rows: list[tuple[tuple[int, ...], tuple[float, ...]]] = []  # features and their values
         self._output, self._shapes = output, shapes
         self._feature = {name: i for i, name in enumerate(output.features.names)}
@@ -98,10 +100,14 @@ class EvidenceTable:
             self._seen[index] = 2 if self.offers(index) else 1
         return self._seen[source] == 2
 
+    def offered(self, sources: np.ndarray) -> Iterator[tuple[int, list[int], tuple[Offer, ...]]]:
+        """What the sentences (B, L) offer: the number of the sentence, the places of a word in it, its offers."""
+        for sentence, place in zip(*self.some(sources).nonzero(), strict=True):
+            yield int(sentence), [int(place)], self.offers(int(sources[sentence, place]))
+
     def strings(self, source: np.ndarray) -> int:
         """How many different strings the source ids of a sentence (L,) offer, whether or not they find room."""
-        offering = np.unique(source[self.some(source)]).tolist()
-        return len({offer.word for index in offering for offer in self.offers(index)})
+        return len({offer.word for _, _, offers in self.offered(source[None]) for offer in offers})
 
     def _find(self, index: int) -> tuple[Offer, ...]:
         word, unknown = self.source.symbols[index], index >= self.source.known
@@ -117,9 +123,9 @@ class EvidenceTable:
 
     def _row(self, string: str, evidence: Evidence, unknown: bool, first: bool) -> int:
         """The number of the slot's feature row, a new one if no slot had it before."""
-        target = self.target.known_index.get(string)
+        target = self.target.known_index.get(self.written(string))
         if target is None or unknown:
-            features = unknown_word_features(string, self._feature, self._shapes, self.rules.user_patterns)
+            features = self._unknown_features(string)
         else:
             features = self._output.features.row(int(self._output.class_of[target]))
         features = dict(features)
@@ -134,6 +140,15 @@ class EvidenceTable:
             self._row_index[row] = len(self.rows)
             self.rows.append(row)
         return self._row_index[row]
+
+
+    def written(self, string: str) -> str:
+        """How a target word is written as one token."""
+        return string
+
+    def _unknown_features(self, string: str) -> dict[str, float]:
+        """What is known of a target word that has no token of its own, or whose source word is unknown."""
+        return unknown_word_features(string, self._feature, self._shapes, self.rules.user_patterns)
 
 
 class _Without:

@@ -27,7 +27,7 @@ from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.prior.analyses import complete_analyses, read_analyses, with_values
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.case_check import notes_of_case
-from fairseq_llrnn.prior.evidence import add_evidence, discount
+from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.guessing import Completed
 from fairseq_llrnn.prior.labels import LABELS, check_of_labels
@@ -85,6 +85,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         )
     source = _source_symbols(options, path)
     text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
+    known_words = None if evidence is None else _known_words(options, evidence, source)
     gathered = gathered_for(code, options, words, counts, all_counts, None if text is None else text.words())
     analyses = read_analyses(options, words, text)
     analyses.update(gathered.analyses)
@@ -119,9 +120,9 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.neural)
     prior, more = _with_source(prior, words, options)
     notes.update(more)
-    return Built(
-        prior if evidence is None else add_evidence(prior, evidence, source), words, counts, notes, completed, gathered
-    )
+    if evidence is not None:
+        prior = add_evidence(prior, evidence, source, known_words)
+    return Built(prior, words, counts, notes, completed, gathered)
 
 
 def _with_source(prior: Prior, words: WordList, options: PriorOptions) -> tuple[Prior, Counter[str]]:
@@ -214,11 +215,6 @@ def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> Pi
             f"--open-vocabulary: it is of whole words, found --pieces {options.pieces} beside it; preprocess words, or "
             "leave one of them out"
         )
-    if options.evidence is not None:
-        raise OptionError(
-            f"--evidence: evidence is of whole words, found --pieces {options.pieces} beside it; preprocess words, or "
-            "leave one of them out"
-        )
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
     convention.check_dictionary(str(path or "the dictionary"), words)
     of_words = [
@@ -295,6 +291,14 @@ def _rules(options: EvidenceOptions, patterns: UserPatterns | None) -> EvidenceR
     table = {word: tuple(words) for word, words in mapping.items()}
     kinds = tuple(kind for kind in KINDS if kind in options.kinds or (kind == "mapped" and table))
     return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, options.weight)
+
+
+def _known_words(options: PriorOptions, rules: EvidenceRules, source: tuple[str, ...]) -> frozenset[str] | None:
+    """Of the source, where both sides are in pieces; None where they are not."""
+    if options.pieces is None:
+        return None
+    text = None if options.translations is None else options.translations.text.bitext.source
+    return known_source_words(rules, CONVENTIONS[options.pieces], source, text)
 
 
 def _check_copies(options: PriorOptions, background: Expression) -> None:

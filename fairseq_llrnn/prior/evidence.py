@@ -11,26 +11,61 @@ from dataclasses import replace
 
 import numpy as np
 
+from fairseq_llrnn.alignment.aligners import Sentences
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.features import with_slot_features
-from fairseq_llrnn.evidence.rules import EvidenceRules, form_of
+from fairseq_llrnn.evidence.rules import BY_KNOWN_WORDS, EvidenceRules, form_of
+from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.subwords import Convention
 from fairseq_llrnn.prior.expression import Atom, Times
 from fairseq_llrnn.prior.parts import EvidencePart, StaticPart
+from fairseq_llrnn.prior.parts.evidence import pieces_of
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.translations import background_of
 
 
-def add_evidence(prior: Prior, rules: EvidenceRules, source_symbols: tuple[str, ...]) -> Prior:
+def add_evidence(
+    prior: Prior, rules: EvidenceRules, source_symbols: tuple[str, ...], known_words: frozenset[str] | None = None
+) -> Prior:
     """The prior with evidence, and with the features that slots have.
 
     Args:
         source_symbols: the source dictionary; the same one as that of its lexical translations.
+        known_words: of the source, where dictionaries hold pieces.
     """
     output = with_slot_features(prior.output, rules)
     same = prior.input is prior.output
     prior = replace(prior, output=output, input=output if same else prior.input)
-    return prior.with_part(EvidencePart(rules), source_symbols)
+    return prior.with_part(EvidencePart(rules, known_words), source_symbols)
+
+
+def known_source_words(
+    rules: EvidenceRules, convention: Convention, source_symbols: tuple[str, ...], text: Sentences | None
+) -> frozenset[str]:
+    """The words of a source in pieces that are not unknown: those of its training text.
+
+    Args:
+        text: the source's side of the bitext; None where there is none.
+
+    Raises:
+        DataError: the source is not in pieces of the convention. OptionError: words are asked for, and none known.
+    """
+    words = WordList(source_symbols, np.zeros(len(source_symbols), dtype=np.int64))
+    convention.check_dictionary("--evidence: the source dictionary", words)
+    if text is None:
+        kinds = [kind for kind in rules.kinds if kind in BY_KNOWN_WORDS]
+        if kinds:
+            raise OptionError(
+                f"--evidence {kinds[0]}: expected --lexical-translation beside it and --pieces {convention.name}, "
+                "since only the source's training text says which words are known, found none; add it"
+            )
+        return frozenset()
+    spans = WordSpans(OpenWords(source_symbols), convention)
+    tokens = text.tokens.tolist()
+    found = {tuple(tokens[begin:end]) for begin, end in spans.spans(text.tokens)}
+    return frozenset(word for word in (spans.word(np.array(one)) for one in found) if word is not None)
 
 
 def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tuple[Prior, Counter[str]]:
@@ -47,11 +82,13 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
         OptionError: no word is left.
     """
     ordinary = ~words.specials & prior.allowed
-    known = frozenset(words.symbols)
+    convention = pieces_of(prior)
+    spelt = words.symbols if convention is None else [*map(convention.bare, words.symbols)]
+    known = frozenset(spelt)
     notes = Counter({_note(kind, factor): 0 for kind, factor in factors.items()})
     factor_of = np.ones(len(words))
     for i in np.flatnonzero(ordinary):
-        kind = form_of(words.symbols[i], known)
+        kind = form_of(spelt[i], known)
         if kind is not None and kind in factors:
             factor_of[i] = factors[kind]
             notes[_note(kind, factors[kind])] += 1

@@ -103,7 +103,9 @@ def run(args: argparse.Namespace) -> int:
     number, tokens, total = 0, 0, 0.0
     read = list[ReadSentence]()
     for words, header in _targets(args, loaded, source):
-        explained = loaded.explain(words, args.top, source.words if source else None)
+        read_from = source.words if source else None
+        words = loaded.as_written(words, read_from)
+        explained = loaded.explain(words, args.top, read_from)
         if args.computation is not None:
             read.append(_computed(args, words, explained))
         symbols = loaded.task.target_dictionary.symbols

@@ -7,7 +7,10 @@ from typing import Any
 
 from fairseq_llrnn.cli.tables import labelled, printable, probability
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
+from fairseq_llrnn.prior.parts.evidence import pieces_of
 from fairseq_llrnn.prior.prior import Prior
+
+_LACKING = (" dictionary", "'s training text")  # of words, of pieces
 
 
 def source_word(prior: Prior, word: str, index: int | None) -> dict[str, Any]:
@@ -18,8 +21,12 @@ def source_word(prior: Prior, word: str, index: int | None) -> dict[str, Any]:
         row = [] if index is None else lexical.table.row(index)
         known["translations"] = [{"word": prior.symbols[x], "probability": p} for x, p in row]
     if evidence is not None:
-        found = evidence.rules.find(word, frozenset(prior.source_symbols))
+        pieces = pieces_of(prior)
+        spelt = word if pieces is None or index is None else pieces.bare(word)
+        found = evidence.find(spelt, frozenset(prior.source_symbols))
         known["known"] = index is not None
+        if evidence.known_words is not None:
+            known |= {"known": spelt in evidence.known_words, "word": spelt}
         known["evidence"] = None if found is None else {"kind": found.kind, "words": list(found.words)}
     return known
 
@@ -35,7 +42,7 @@ def source_word_text(word: Mapping[str, Any]) -> str:
         said = ["none"] if evidence is None else [_evidence_text(evidence["kind"], evidence["words"])]
         lines.append(labelled("evidence", said))
         if not word["known"]:
-            lines.append(labelled("", ["unknown: the source dictionary lacks it"]))
+            lines.append(labelled("", [f"unknown: the source{_LACKING['word' in word]} lacks it"]))
     return "\n".join(lines)
 
 

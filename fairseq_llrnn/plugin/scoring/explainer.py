@@ -61,6 +61,10 @@ class Explainer:
         """
         raise NotImplementedError
 
+    def as_written(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
+        """The words as the model writes them, whose explanations `explain` gives."""
+        return list(words)
+
 
 class LanguageModelExplainer(Explainer):
     """A language model; it reads every sentence by itself, as --sample-break-mode eos trains."""
@@ -100,6 +104,17 @@ class TranslationExplainer(Explainer):
         tokens = encode(dictionary, source).tolist()[:-1]
         return {word for word, token in zip(source, tokens, strict=True) if token >= len(dictionary)}
 
+    def as_written(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
+        """As above; over pieces, those that spell a slot are one token."""
+        dictionary = self.task.target_dictionary
+        tokens = encode(dictionary, words)
+        if source is None:
+            return list(words)
+        written = self.task.as_written(encode(self.task.source_dictionary, source), tokens)
+        if len(written) == len(tokens):
+            return list(words)
+        return [dictionary[token] for token in written.tolist()[:-1]]
+
     @torch.inference_mode()
     def translate(self, source: Sequence[str]) -> list[str]:
         """The best translation that a search with BEAM hypotheses finds, as fairseq-interactive's.
@@ -124,7 +139,7 @@ class TranslationExplainer(Explainer):
         read = self._read(source)
         _check_length("translation", words, self._longest(1))
         dictionary = self.task.target_dictionary
-        tokens = encode(dictionary, words)
+        tokens = self.task.as_written(read, encode(dictionary, words))
         decoder, prior = self.model.decoder, self.task.prior
         if prior.find(EvidencePart) is None:
             tokens = known_words(tokens, dictionary)

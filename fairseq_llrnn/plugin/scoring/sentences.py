@@ -37,6 +37,7 @@ from fairseq_llrnn.plugin.compat.loading import (
     take_places,
 )
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
 
 TASKS = {
     LanguageModel: ("language_modeling", "llrnn_language_modeling"),
@@ -100,6 +101,8 @@ class Scorer:
             if sources is None:
                 raise ValueError("a translation model needs sources")
             read = [self._encode(self.task.source_dictionary, text) for text in sources]
+            if isinstance(self.task, LLRNNTranslationTask):
+                targets = [self.task.as_written(*pair) for pair in zip(read, targets, strict=True)]
         scores = [-math.inf] * len(targets)
         for numbers, encoded in self._groups(self._fitting(targets, read), read):
             least = 0 if encoded is None else encoded.length

@@ -18,6 +18,7 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.table import MAX_SLOTS
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
@@ -30,6 +31,7 @@ from fairseq_llrnn.plugin.compat.open_dictionary import (
 from fairseq_llrnn.plugin.data.evidence_data import UnknownAliases
 from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
+from fairseq_llrnn.plugin.data.merged_targets import MergedTargets, merged_target
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.experts import open_panel
@@ -142,7 +144,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
 
         They are known ones read as unknown (plugin/data/evidence_data.py), and invented ones
         (plugin/data/invented_evidence.py). With an open vocabulary, rare words of the target are unknown, too
-        (plugin/data/rare_word_aliases.py).
+        (plugin/data/rare_word_aliases.py). Over pieces, targets have slots as tokens (plugin/data/merged_targets.py).
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         with named_split(split, self.cfg.data):
@@ -155,6 +157,19 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         table = open_table(self.prior)
         if training and table is not None:
             self.datasets[split] = RareWordAliases(self.datasets[split], self.prior, table, self.cfg.seed, True)
+        if (offers := self.evidence_of_pieces) is not None:
+            self.datasets[split] = MergedTargets(self.datasets[split], offers)
+
+    @property
+    def evidence_of_pieces(self) -> PieceTable | None:
+        """What source words offer where both sides are in pieces: targets are read with slots in their place."""
+        table = None if self.prior.find(EvidencePart) is None else evidence_table(self.prior)
+        return table if isinstance(table, PieceTable) else None
+
+    def as_written(self, source: Tensor, target: Tensor) -> Tensor:
+        """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
+        table = self.evidence_of_pieces
+        return target if table is None else merged_target(table, source, target)
 
     def _offer_unknown_words(self, split: str) -> None:
         """Read words of the sources of a training set as unknown, and put invented ones into its pairs."""

@@ -1,22 +1,31 @@
-"""Evidence: which strings of a source sentence its translation may write (evidence/rules.py)."""
+"""Evidence: which strings of a source sentence its translation may write (evidence/rules.py).
+
+Over pieces (the prior's setting `pieces`, of both sides) the part also has the words of the source's training text:
+a dictionary of pieces does not say which words are unknown.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.features import check_slot_features
-from fairseq_llrnn.evidence.rules import EvidenceRules
+from fairseq_llrnn.evidence.piece_table import PieceTable
+from fairseq_llrnn.evidence.rules import Evidence, EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, UNK
+from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
+
+KNOWN_WORDS = "known_words"  # of a description
 
 
 @register_part("evidence")
@@ -25,16 +34,18 @@ class EvidencePart(Part):
     """The rules; the features of slots are among those of φ."""
 
     rules: EvidenceRules
+    known_words: frozenset[str] | None = None  # of the source, where it is in pieces; else those of its dictionary
 
     knows_source = True
     called = "evidence was"
 
     def description(self) -> dict[str, Any]:
-        return self.rules.description()
+        words = {} if self.known_words is None else {KNOWN_WORDS: sorted(self.known_words)}
+        return self.rules.description() | words
 
     @property
     def identity(self) -> str:
-        return self.rules.identity
+        return self.rules.identity + ("" if self.known_words is None else json.dumps(sorted(self.known_words)))
 
     @classmethod
     def read(cls, saved: SavedPart) -> EvidencePart:
@@ -44,7 +55,20 @@ class EvidencePart(Part):
             raise ValueError("the evidence needs <unk> alone in its signature")
         if UNK not in prior.source_symbols:
             raise ValueError(f"the source words of the evidence lack {UNK}")
-        return cls(rules)
+        words = saved.description.get(KNOWN_WORDS)
+        if (words is None) != (pieces_of(prior) is None):
+            raise ValueError("the evidence and the prior differ in whether their words are in pieces")
+        if words is not None and not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
+            raise ValueError("the evidence has known words of the source that are none")
+        return cls(rules, None if words is None else frozenset(words))
+
+    def find(self, word: str, symbols: Collection[str]) -> Evidence | None:
+        """What a source word is evidence of; symbols: the source dictionary.
+
+        Raises:
+            OptionError: a pattern takes far too long.
+        """
+        return self.rules.find(word, symbols if self.known_words is None else self.known_words)
 
     def source_words(self, symbols: Sequence[str]) -> dict[str, int]:
         """How many of the source words are evidence, by the kinds that were chosen.
@@ -52,8 +76,8 @@ class EvidencePart(Part):
         Raises:
             OptionError: a pattern takes far too long.
         """
-        known = frozenset(symbols)
-        found = (self.rules.find(word, known) for word in symbols if not PADDING_ENTRY.fullmatch(word))
+        known = frozenset(symbols) if self.known_words is None else self.known_words
+        found = (self.rules.find(word, known) for word in known if not PADDING_ENTRY.fullmatch(word))
         counted = Counter(evidence.kind for evidence in found if evidence is not None)
         return {kind: counted[kind] for kind in self.rules.kinds}
 
@@ -67,6 +91,11 @@ class EvidencePart(Part):
         prior = context.prior
         source_unk = prior.source_symbols.index(UNK)
         return EvidenceBackground(below, evidence_table(prior), prior.index(UNK), source_unk)
+
+
+def pieces_of(prior: Prior) -> Convention | None:
+    """How the prior's words are written in pieces; None where words are words."""
+    return CONVENTIONS.get(str(prior.settings.get("pieces")))
 
 
 def kinds_text(source_words: Mapping[str, int]) -> str:
@@ -92,7 +121,14 @@ def evidence_table(prior: Prior, max_slots: int | None = None, once: bool | None
     rules, session, shapes = part.rules, prior.session, bool(prior.settings.get("shapes"))
     limit = MAX_SLOTS if max_slots is None else max_slots
     given = rules, session.source, session.target, prior.output, shapes, limit, bool(once)
-    table = session.once("evidence", lambda: EvidenceTable(*given))
+    pieces, known = pieces_of(prior), part.known_words
+
+    def make() -> EvidenceTable:
+        if pieces is None or known is None:
+            return EvidenceTable(*given)
+        return PieceTable(*given, convention=pieces, known_words=known)
+
+    table = session.once("evidence", make)
     if max_slots not in (None, table.max_slots):
         raise ValueError(f"expected a session with {max_slots} slots a sentence, found one with {table.max_slots}")
     if once not in (None, table.once):

@@ -1,0 +1,101 @@
+"""What the words of a source offer as evidence where both sides are in pieces (features/subwords.py).
+
+Evidence is found in words and offered as words. A source word is what its pieces spell; its places are those of all of
+them. The string that it offers is one token of the target: that of the dictionary if a single piece spells it, else one
+behind the dictionary, written as a whole word is (`▁4071`; subword-nmt: `4071`), so that what puts pieces together
+again writes it right. Over pieces no word is unknown, so the *known words* are those of the source's training text.
+
+Sizes: L source tokens of a sentence. Source ids beyond the dictionary are pieces that it lacks, the characters that its
+training text had not; a network reads them as `<unk>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fairseq_llrnn.evidence.rules import KINDS, Evidence, EvidenceRules
+from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable, Offer
+from fairseq_llrnn.evidence.word_spans import WordSpans
+from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.features.subwords import Convention
+
+
+class PieceTable(EvidenceTable):
+    """Offers by source word, each a run of pieces."""
+
+    def __init__(
+        self,
+        rules: EvidenceRules,
+        source: OpenWords,
+        target: OpenWords,
+        output: Signatures,
+        shapes: bool,
+        max_slots: int = MAX_SLOTS,
+        once: bool = False,
+        *,
+        convention: Convention,
+        known_words: frozenset[str],
+    ) -> None:
+        """As EvidenceTable. convention: of both sides. known_words: of the source."""
+        super().__init__(rules, source, target, output, shapes, max_slots, once)
+        self.convention, self.known_words = convention, known_words
+        self.source_words, self.target_words = WordSpans(source, convention), WordSpans(target, convention)
+        self._of_word: dict[tuple[int, ...], tuple[Offer, ...]] = {}
+
+    def source_index(self, word: str) -> int:
+        """The id of a piece; one that has none gets one, since it may be part of evidence."""
+        return self.source.index(word)
+
+    def alias_of(self, index: int) -> None:
+        """None: no piece is read as unknown."""
+        return None
+
+    def offers(self, index: int) -> tuple[Offer, ...]:
+        """What a word of a single piece offers."""
+        return self._offers_of_word((index,))
+
+    def some(self, source: np.ndarray) -> np.ndarray:
+        """At which tokens of the sentences (…, L) a word begins that offers something: bool, the same shape."""
+        found = np.zeros(source.shape, dtype=bool)
+        for sentence, row in zip(np.atleast_2d(source), np.atleast_2d(found), strict=True):
+            row[[begin for begin, _, _ in self._offering(sentence)]] = True
+        return found
+
+    def offered(self, sources: np.ndarray) -> Iterator[tuple[int, list[int], tuple[Offer, ...]]]:
+        for number, sentence in enumerate(sources):
+            for begin, end, offers in self._offering(sentence):
+                yield number, list(range(begin, end)), offers
+
+    def _offering(self, source: np.ndarray) -> Iterator[tuple[int, int, tuple[Offer, ...]]]:
+        """The words of a sentence (L,) that offer something: where each begins and ends, and what it offers."""
+        tokens = source.tolist()
+        for begin, end in self.source_words.spans(source):
+            offers = self._offers_of_word(tuple(tokens[begin:end]))
+            if offers:
+                yield begin, end, offers
+
+    def _offers_of_word(self, tokens: tuple[int, ...]) -> tuple[Offer, ...]:
+        found = self._of_word.get(tokens)
+        if found is None:
+            word = self.source_words.word(np.array(tokens))
+            evidence = None if word is None else self.rules.find(word, self.known_words)
+            found = self._of_word[tokens] = () if evidence is None else tuple(self._made(evidence))
+        return found
+
+    def _made(self, evidence: Evidence) -> Iterator[Offer]:
+        """A slot that no piece spells is `unknown`: a network has no row for it."""
+        rank = KINDS.index(evidence.kind)
+        for i, string in enumerate(evidence.words):
+            target = self.target.index(self.written(string))
+            unknown = target >= self.target.known
+            yield Offer(rank, target, self._row(string, evidence, unknown, first=i == 0), unknown)
+
+    def written(self, string: str) -> str:
+        return self.convention.whole(string)
+
+    def _unknown_features(self, string: str) -> dict[str, float]:
+        place = self.convention.position(self.written(string))
+        return super()._unknown_features(string) | ({place: 1.0} if place in self._feature else {})

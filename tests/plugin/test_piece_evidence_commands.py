@@ -1,0 +1,157 @@
+"""Evidence over pieces through the commands: what training reads, what a search writes, what is scored."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from evidence_world import KNOWN, MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld
+from piece_evidence_world import POST_PROCESS, in_pieces, make_piece_evidence_world, words_of
+from shell import Result, Shell
+from tiny_world import EVERY_SENTENCE, World, read_checkpoint
+
+from fairseq_llrnn.plugin.scoring.sentences import load_scorer
+
+ITEMS = {*KNOWN, *UNKNOWN, *" ".join(MAPPED.values()).split()}
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A world in pieces, and a model of it."""
+
+    convention: str
+    world: EvidenceWorld
+    shell: Shell
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.world.place / "model" / "checkpoint_last.pt"
+
+    def train(self, save_dir: Path | None, *options: object) -> Result:
+        arch = "llrnn_transformer" if self.convention == "sentencepiece" else "llrnn_lstm"
+        return self.shell.run("fairseq-train", *self.world.train_args(arch, "lexical", save_dir, raw=True), *options)
+
+    def generate(self, *options: object) -> Result:
+        return self.shell.run(
+            "fairseq-generate", *self.world.task_args("lexical", raw=True), "--path", self.checkpoint, "--gen-subset",
+            "test", "--max-tokens", 600, "--max-len-b", 30, "--num-workers", 0, *EVERY_SENTENCE, *options,
+        )  # fmt: skip
+
+    def text(self, language: str) -> list[list[str]]:
+        """The words of the test set."""
+        return [words_of(line, self.convention) for line in self.world.text("test", language)]
+
+
+@pytest.fixture(scope="module", params=["sentencepiece", "bpe"])
+def pieces(
+    request: pytest.FixtureRequest, shell: Shell, world: World, tmp_path_factory: pytest.TempPathFactory
+) -> Pieces:
+    place = tmp_path_factory.mktemp("pieces")
+    made = Pieces(request.param, make_piece_evidence_world(place, world, shell, request.param), shell)
+    made.train(
+        place / "model", "--max-epoch", 8, "--lr", 0.005, "--invented-evidence", 0.4, "--disable-validation"
+    )
+    return made
+
+
+def lines(result: Result, letter: str) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for number, text in re.findall(rf"^{letter}-(\d+)\t(.*)$", result.out, re.MULTILINE):
+        found.setdefault(int(number), text)
+    return found
+
+
+def scores(result: Result) -> dict[int, float]:
+    return {number: float(text.partition("\t")[0]) for number, text in lines(result, "H").items()}
+
+
+def items(words: Sequence[str]) -> set[str]:
+    return {word for word in words if word in ITEMS}
+
+
+def test_a_slot_is_one_token_and_the_text_is_whole_again(pieces: Pieces) -> None:
+    """Every string that is written is one of the source's, also where the dictionary lacks a character of it."""
+    plain = pieces.generate()
+    whole = pieces.generate("--post-process", POST_PROCESS[pieces.convention], "--scoring", "sacrebleu")
+    sources, written = pieces.text("src"), set[str]()
+    for number, text in lines(whole, "H").items():
+        words = text.partition("\t")[2].split()
+        assert words == words_of(lines(plain, "H")[number].partition("\t")[2], pieces.convention)
+        offered = {word for one in sources[number] for word in MAPPED.get(one, one).split()}
+        assert items(words) & set(UNKNOWN) <= offered
+        written |= items(words)
+    assert len(written & set(UNKNOWN)) >= 2 and "BLEU" in whole.out
+    # a string of several pieces is one token of the target, in what is forced, too
+    targets = {number: text.split() for number, text in lines(plain, "T").items()}
+    mark = "▁" if pieces.convention == "sentencepiece" else ""
+    some = [token for tokens in targets.values() for token in tokens if token in {f"{mark}{word}" for word in UNKNOWN}]
+    assert set(some) >= {f"{mark}4711", f"{mark}Karim"}
+    assert {n: t.split() for n, t in lines(whole, "T").items()} == dict(enumerate(pieces.text("tgt")))
+
+
+def test_typed_text_is_translated_as_files_are(pieces: Pieces) -> None:
+    typed = pieces.shell.run(
+        "fairseq-interactive", *pieces.world.task_args("lexical"), "--path", pieces.checkpoint, "--max-len-b", 30,
+        "--num-workers", 0, "--buffer-size", 30, "--batch-size", 4,
+        stdin="\n".join(pieces.world.text("test", "src")) + "\n",
+    )  # fmt: skip
+    assert scores(typed) == pytest.approx(scores(pieces.generate()), abs=1e-3)
+
+
+def test_references_have_one_score_everywhere(pieces: Pieces) -> None:
+    """--score-reference, a forced search, the criterion, a scorer of sentences: a slot is one token for all of them."""
+    reference = pieces.generate("--score-reference")
+    forced = pieces.generate("--prefix-size", 60)
+    assert scores(forced) == pytest.approx(scores(reference), abs=1e-3)
+    lengths = {number: len(text.split()) + 1 for number, text in lines(reference, "T").items()}
+    validated = pieces.shell.run(
+        "fairseq-validate", *pieces.world.task_args("lexical", raw=True), "--path", pieces.checkpoint,
+        "--valid-subset", "test", "--max-tokens", 400, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
+    ).json_lines("test")[-1]  # fmt: skip
+    total = sum(score * lengths[number] for number, score in scores(reference).items())
+    assert -total / sum(lengths.values()) == pytest.approx(validated["test_nll_loss"], abs=2e-3)
+    sources, targets = pieces.world.text("test", "src"), pieces.world.text("test", "tgt")
+    bits = {number: sum(map(float, text.split())) for number, text in lines(reference, "P").items()}
+    found = load_scorer(str(pieces.checkpoint), 400).score(sources, targets)
+    assert found == pytest.approx([bits[number] * math.log(2) for number in range(len(targets))], abs=2e-3)
+
+
+def test_the_words_that_no_slot_offers_are_written_in_pieces(pieces: Pieces) -> None:
+    targets = [words_of(text, pieces.convention) for text in lines(pieces.generate("--score-reference"), "T").values()]
+    number = next(i for i, words in enumerate(targets) if NOT_OFFERED in words)
+    assert NOT_OFFERED not in lines(pieces.generate(), "T")[number].split()
+
+
+def test_a_run_that_is_resumed_is_the_run_that_never_stopped(pieces: Pieces, tmp_path: Path) -> None:
+    weights = []
+    for name, stops in (("whole", [2]), ("parts", [1, 2])):
+        for stop in stops:
+            pieces.train(
+                tmp_path / name, "--max-epoch", stop, "--disable-validation", "--invented-evidence", 0.5,
+                "--label-smoothing", 0.1,
+            )  # fmt: skip
+        weights.append(read_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"])
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
+def test_explanations_name_whole_strings(pieces: Pieces) -> None:
+    source = in_pieces("el tahc 4711 Karim", pieces.convention)
+    explained = pieces.shell.run(
+        "llrnn", "explain", "--path", pieces.checkpoint, "--source", source,
+        in_pieces("le chat 4711 Karim", pieces.convention),
+    )  # fmt: skip
+    mark = "▁" if pieces.convention == "sentencepiece" else ""
+    assert f"{mark}4711" in explained.out and "numbers" in explained.out and "names" in explained.out
+    own = pieces.shell.run("llrnn", "explain", "--path", pieces.checkpoint, "--source", source)
+    assert "translation (beam 5)" in own.out
+
+
+def test_validation_with_bleu(pieces: Pieces) -> None:
+    trained = pieces.train(
+        None, "--max-epoch", 1, "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 12}',
+        "--eval-bleu-detok", "space", "--eval-bleu-remove-bpe", POST_PROCESS[pieces.convention],
+    )  # fmt: skip
+    assert "valid_bleu" in trained.json_lines("valid")[-1]

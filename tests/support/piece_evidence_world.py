@@ -1,0 +1,65 @@
+"""The world of evidence_world.py in pieces: words of at most four letters are whole, all others single characters."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from evidence_world import KNOWN, MAPPED, NOT_OFFERED, SPLITS, UNKNOWN, EvidenceWorld, pairs, source_of, target_of
+from shell import Shell
+from tiny_world import World, every_word_once
+
+from fairseq_llrnn.features.subwords import CONVENTIONS
+
+POST_PROCESS = {"sentencepiece": "sentencepiece", "bpe": "subword_nmt"}  # fairseq's names
+
+
+def in_pieces(line: str, convention: str) -> str:
+    """A line of words in pieces."""
+    return " ".join(piece for word in line.split() for piece in _pieces(word, convention))
+
+
+def _pieces(word: str, convention: str) -> list[str]:
+    mark = CONVENTIONS[convention].mark
+    parts = [word] if word.isalpha() and len(word) <= 4 and word[:1].islower() else list(word)
+    if CONVENTIONS[convention].mark_begins:
+        return [mark(parts[0]), *parts[1:]]
+    return [*map(mark, parts[:-1]), parts[-1]]
+
+
+def words_of(line: str, convention: str) -> list[str]:
+    """The words of a line in pieces."""
+    style = CONVENTIONS[convention]
+    return [style.join(pieces) for pieces in style.split_words(line.split())]
+
+
+def make_piece_evidence_world(place: Path, world: World, shell: Shell, convention: str) -> EvidenceWorld:
+    """Write the pairs, then run fairseq-preprocess and `llrnn prior`."""
+    made = EvidenceWorld(place)
+    for seed, (split, how_many) in enumerate(SPLITS.items()):
+        if split == "train":
+            found = pairs(how_many, seed, KNOWN, every_word_once())
+        else:
+            source = f"el {source_of(NOT_OFFERED)} Karim 4711 tiov 12"
+            found = [*pairs(how_many, seed, [*KNOWN, *UNKNOWN]), (source, " ".join(target_of(source.split())))]
+        for language, lines in zip(("src", "tgt"), zip(*found, strict=True), strict=True):
+            text = "".join(f"{in_pieces(line, convention)}\n" for line in lines)
+            (place / f"{split}.{language}").write_text(text, encoding="utf-8")
+    shell.run(
+        "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", place / "train", "--validpref", place / "valid",
+        "--testpref", place / "test", "--destdir", made.data, "--joined-dictionary",
+    )  # fmt: skip
+    made.raw.mkdir()
+    for language in ("src", "tgt"):
+        shutil.copy(made.data / f"dict.{language}.txt", made.raw)
+        for split in SPLITS:
+            shutil.copy(place / f"{split}.{language}", made.raw / f"{split}.src-tgt.{language}")
+    table = place / "map.tsv"
+    table.write_text("".join(f"{source}\t{target}\n" for source, target in MAPPED.items()), encoding="utf-8")
+    shell.run(
+        "llrnn", "prior", "--dict", made.data / "dict.tgt.txt", "--pieces", convention, "--count-text",
+        place / "train.tgt", "--lexicon", world.place / "lexicon.tsv", "--suffixes", 2, "--shapes", "--top-words",
+        "all", "--lexical-translation", made.data, "--aligner", "ibm1", "--evidence", "numbers,names,copies",
+        "--evidence-map", table, "--unsupported", "numbers=0.5", "--out", made.data / "lexical",
+    )  # fmt: skip
+    return made
