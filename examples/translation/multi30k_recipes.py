@@ -51,6 +51,7 @@ PRIORS = {
     "word/prior": f"{LEXICAL} {EVIDENCE}",
     "word/features": f"{FEATURES} {EVIDENCE}",
     "piece/lexical": f"{LEXICAL} --top-words all --pieces sentencepiece",
+    "piece/evidence": f"{LEXICAL} --top-words all --pieces sentencepiece --evidence numbers,names,copies",
 }
 
 # Training, the same for all that say nothing else: 7,500 updates of 2,000 tokens, 32 epochs.
@@ -108,6 +109,10 @@ RECIPES = {
         "log-linear over pieces: features of pieces, lexical background, which is hidden from ever fewer sentences in "
         "the first 3,000 updates; the decoder reads pieces through the same features", "piece",
         f"{LOG_LINEAR} --feature-input --tie-features --lexical-warmup-updates 3000", "piece/lexical",
+    ),
+    "ll-piece-evidence": Recipe(
+        "ll-piece with evidence: numbers, names and unknown words of the source are one token each", "piece",
+        f"{LOG_LINEAR} --feature-input --tie-features --lexical-warmup-updates 3000", "piece/evidence",
     ),
     "ll-piece-at-once": Recipe(
         "ll-piece, but with all of the background from the start", "piece",

@@ -46,9 +46,8 @@ class Quotas:
 def quotas_of_slots(slots: Slots) -> Quotas:
     """Each slot as often as its string stands in the source; wanted where no dictionary has the word."""
     batch, many = slots.words.shape
-    places = torch.bincount(slots.place_slot, minlength=batch * many).view(batch, many)
-    alone = torch.eye(many, dtype=torch.bool, device=places.device).expand(batch, -1, -1)
-    return Quotas(alone, places, torch.zeros_like(slots.unknown), slots.unknown)
+    alone = torch.eye(many, dtype=torch.bool, device=slots.times.device).expand(batch, -1, -1)
+    return Quotas(alone, slots.times, torch.zeros_like(slots.unknown), slots.unknown)
 
 
 class SaidSlots(ContextClassSource):

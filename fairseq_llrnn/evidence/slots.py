@@ -31,6 +31,7 @@ class Slots:
     words: Tensor  # (B, J) target ids, NO_WORD where there is no slot
     unknown: Tensor  # (B, J) bool, read as <unk>
     count: Tensor  # (B,) how many slots there are
+    times: Tensor  # (B, J) how many words of the source offer each
     row: Tensor  # (B, J) numbers of feature rows, from 0 to R − 1
     row_starts: Tensor  # (R + 1,) where each feature row begins in …
     features: Tensor  # (entries,)
@@ -90,20 +91,20 @@ class EvidenceSlots(ContextClassSource):
         return self.slots.compose(weight)
 
 
-def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Offer, list[int]]]]:
-    """The slots of each of the sentences (B, L), padded on any side, with their places.
+def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Offer, list[list[int]]]]]:
+    """The slots of each of the sentences (B, L), padded on any side, with the places of each word that offers them.
 
     A sentence with more than `table.max_slots` keeps those of the first kinds in KINDS, and of these the first in the
     sentence; `table.left_out` is told how many it leaves out. What several words offer is of the first kind among them,
     and unknown if one of them is.
     """
-    found: list[dict[int, tuple[Offer, list[int]]]] = [{} for _ in range(len(sources))]
+    found: list[dict[int, tuple[Offer, list[list[int]]]]] = [{} for _ in range(len(sources))]
     for sentence, at, offers in table.offered(sources):
         for offer in offers:
-            other, places = found[sentence].get(offer.word, (offer, []))
+            other, before = found[sentence].get(offer.word, (offer, []))
             first = min(other, offer, key=lambda one: one.rank)
             first = replace(first, unknown=other.unknown or offer.unknown)
-            found[sentence][offer.word] = first, [*places, *at]
+            found[sentence][offer.word] = first, [*before, at]
     kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in found]
     for sentence, (one, rest) in enumerate(zip(found, kept, strict=True)):
         if len(one) > len(rest):
@@ -120,7 +121,13 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     numbers: dict[int, int] = {}  # feature row of the table -> of the batch
     row = [[numbers.setdefault(o.row, len(numbers)) for o, _ in one] + [0] * (many - len(one)) for one in kept]
     rows = [table.rows[number] for number in numbers] or [((), ())]
-    pairs = [(b * many + j, place) for b, one in enumerate(kept) for j, (_, at) in enumerate(one) for place in at]
+    pairs = [
+        (b * many + j, place)
+        for b, one in enumerate(kept)
+        for j, (_, words_at) in enumerate(one)
+        for places in words_at
+        for place in places
+    ]
 
     def tensor(values: Any, dtype: torch.dtype = torch.long) -> Tensor:
         return torch.tensor(values, dtype=dtype, device=source.device)
@@ -129,6 +136,7 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
         words=tensor(words),
         unknown=tensor(unknown, torch.bool),
         count=tensor([len(one) for one in kept]),
+        times=tensor([[len(words_at) for _, words_at in one] + [0] * (many - len(one)) for one in kept]),
         row=tensor(row),
         row_starts=tensor([0, *(len(features) for features, _ in rows)]).cumsum(0),
         features=tensor([feature for features, _ in rows for feature in features]),
