@@ -218,11 +218,6 @@ ALL = "mapped, patterns, numbers, dates, codes, urls, names, copies"
             ("--source-dict", "dict.en.txt"),
             "--source-dict: it needs --evidence or --copy-source-words; add that, or leave it out",
         ),
-        (
-            ("--evidence", "numbers", "--pieces", "bpe"),
-            "--evidence: evidence is of whole words, found --pieces bpe beside it; preprocess words, or leave one of "
-            "them out",
-        ),
     ],
 )
 def test_options_that_make_no_sense(prior: Run, data: Path, options: tuple[str, ...], says: str) -> None:
@@ -266,6 +261,17 @@ def test_a_source_dictionary_that_is_not_the_bitext_s(prior: Run, data: Path) ->
         f"--source-dict {data / 'dict.fr.txt'}: expected the words of the source side of --lexical-translation, found "
         "others; leave it out"
     )
+
+
+def test_dictionaries_that_hold_no_pieces(prior: Run, data: Path) -> None:
+    done = prior("--evidence", "numbers", "--pieces", "bpe")
+    assert done.error.startswith(f"{data / 'dict.fr.txt'}: expected pieces that end in @@ (--pieces bpe), found none")
+    dictionary = data / "dict.fr.txt"
+    dictionary.write_text(dictionary.read_text(encoding="utf-8") + "ch@@ 1\n", encoding="utf-8")
+    assert prior("--evidence", "numbers", "--pieces", "bpe").error.startswith(
+        "--evidence: the source dictionary: expected pieces that end in @@ (--pieces bpe), found none in "
+    )
+    assert not (data / "prior").exists()
 
 
 def test_no_word_is_left(prior: Run, data: Path) -> None:
@@ -321,3 +327,22 @@ def test_translations_and_evidence_of_a_word(prior: Run, data: Path, llrnn: Llrn
         "Cat\n  translations  none\n  evidence      copies: Cat\n                unknown: the source dictionary lacks "
         "it\n"
     )
+
+
+def test_a_source_in_pieces(shell: Shell, llrnn: Llrnn, tmp_path: Path) -> None:
+    for language, line in (("en", "12 c@@ ats and A@@ nn"), ("fr", "12 ch@@ ats et A@@ nn")):
+        (tmp_path / f"train.{language}").write_text(f"{line}\n" * 3, encoding="utf-8")
+    data = tmp_path / "data-bin"
+    shell.run("fairseq-preprocess", "-s", "en", "-t", "fr", "--trainpref", tmp_path / "train", "--destdir", data)
+    built = llrnn(
+        "prior", "--dict", data / "dict.fr.txt", "--pieces", "bpe", "--top-words", "all", "--lexical-translation", data,
+        "--aligner", "ibm1", "--evidence", "numbers,copies", "--unsupported", "numbers=0.5", "--out", data / "prior",
+    )  # fmt: skip
+    assert "evidence among the source words: numbers 1, copies (unknown words)\n" in built.out
+    assert "\nparts       lexical" in llrnn("show", data / "prior").out
+    words = [part for word in ("cats", "12", "dogs", "Ann", "c@@") for part in ("--source", word)]
+    shown = llrnn("show", data / "prior", *words).out
+    assert "cats\n  translations  none\n  evidence      none\n\n" in shown
+    assert "  evidence      copies: dogs\n                unknown: the source's training text lacks it\n" in shown
+    [asked] = json.loads(llrnn("show", data / "prior", "--source", "12", "--json").out)["translations"]
+    assert asked["known"] and asked["word"] == "12" and asked["evidence"] == {"kind": "numbers", "words": ["12"]}

@@ -31,13 +31,21 @@ class Pieces:
         return self.world.place / "model" / "checkpoint_last.pt"
 
     def train(self, save_dir: Path | None, *options: object) -> Result:
+        """A Transformer, and an LSTM whose slots know what was said."""
         arch = "llrnn_transformer" if self.convention == "sentencepiece" else "llrnn_lstm"
-        return self.shell.run("fairseq-train", *self.world.train_args(arch, "lexical", save_dir, raw=True), *options)
+        return self.shell.run(
+            "fairseq-train", *self.world.train_args(arch, "lexical", save_dir, raw=True), *self.task_options, *options
+        )
+
+    @property
+    def task_options(self) -> list[str]:
+        return [] if self.convention == "sentencepiece" else ["--evidence-once"]
 
     def generate(self, *options: object) -> Result:
         return self.shell.run(
             "fairseq-generate", *self.world.task_args("lexical", raw=True), "--path", self.checkpoint, "--gen-subset",
-            "test", "--max-tokens", 600, "--max-len-b", 30, "--num-workers", 0, *EVERY_SENTENCE, *options,
+            "test", "--max-tokens", 600, "--max-len-b", 30, "--num-workers", 0, *EVERY_SENTENCE, *self.task_options,
+            *options,
         )  # fmt: skip
 
     def text(self, language: str) -> list[list[str]]:
@@ -95,7 +103,7 @@ def test_a_slot_is_one_token_and_the_text_is_whole_again(pieces: Pieces) -> None
 def test_typed_text_is_translated_as_files_are(pieces: Pieces) -> None:
     typed = pieces.shell.run(
         "fairseq-interactive", *pieces.world.task_args("lexical"), "--path", pieces.checkpoint, "--max-len-b", 30,
-        "--num-workers", 0, "--buffer-size", 30, "--batch-size", 4,
+        "--num-workers", 0, "--buffer-size", 30, "--batch-size", 4, *pieces.task_options,
         stdin="\n".join(pieces.world.text("test", "src")) + "\n",
     )  # fmt: skip
     assert scores(typed) == pytest.approx(scores(pieces.generate()), abs=1e-3)
@@ -110,6 +118,7 @@ def test_references_have_one_score_everywhere(pieces: Pieces) -> None:
     validated = pieces.shell.run(
         "fairseq-validate", *pieces.world.task_args("lexical", raw=True), "--path", pieces.checkpoint,
         "--valid-subset", "test", "--max-tokens", 400, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
+        *pieces.task_options,
     ).json_lines("test")[-1]  # fmt: skip
     total = sum(score * lengths[number] for number, score in scores(reference).items())
     assert -total / sum(lengths.values()) == pytest.approx(validated["test_nll_loss"], abs=2e-3)

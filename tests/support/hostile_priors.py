@@ -79,6 +79,14 @@ def make_priors(folder: Path) -> dict[str, Path]:
     pieces = ("<s>", "<pad>", "</s>", "<unk>", "▁le", "▁chat", "s", "▁mer")
     places["pieces"] = folder / "pieces"
     Prior.build(pieces, PriorOptions(pieces="sentencepiece", shapes=True, top_words=2)).save(places["pieces"])
+    (folder / "pieces.txt").write_text("▁le ▁chat s\n▁mer s ▁le\n", encoding="utf-8")
+    of_pieces = ParallelText.read(folder / "pieces.txt", folder / "pieces.txt", pieces, pieces)
+    options = PriorOptions(
+        pieces="sentencepiece", shapes=True, top_words="all", evidence=evidence,
+        translations=TranslationOptions(of_pieces, aligner="ibm1"),
+    )  # fmt: skip
+    places["evidence of pieces"] = folder / "evidence of pieces"
+    Prior.build(pieces, options).save(places["evidence of pieces"])
     found = Finding("simplemma", "fr", "2.0.0", "lemmas", "MIT; data: ODbL", 3, 5, 0.5)
     places["languages"] = folder / "languages"
     build(words(), base).prior.with_part(LanguagesPart((found,))).save(places["languages"])

@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     evidence.add_argument(
         "--evidence", metavar="KINDS",
         help=f"comma list of {', '.join(KINDS)}: source words of these kinds can be written in the translation, even "
-        "where no dictionary has them (patterns: those of --patterns; copies: every other unknown word)",
+        "where no dictionary has them (patterns: those of --patterns; copies: every other unknown word, which is, over "
+        "--pieces, one that the training text of --lexical-translation lacks)",
     )  # fmt: skip
     evidence.add_argument(
         "--evidence-map", metavar="FILE",

@@ -6,11 +6,12 @@ a dictionary of pieces does not say which words are unknown.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.background import EvidenceBackground
@@ -25,7 +26,7 @@ from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_par
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
 
-KNOWN_WORDS = "known_words"  # of a description
+KNOWN_WORDS = "known_words"  # an array
 
 
 @register_part("evidence")
@@ -39,13 +40,18 @@ class EvidencePart(Part):
     knows_source = True
     called = "evidence was"
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The known words as UTF-8, one a line."""
+        if self.known_words is None:
+            return {}
+        return {KNOWN_WORDS: np.frombuffer("\n".join(sorted(self.known_words)).encode(), dtype=np.uint8)}
+
     def description(self) -> dict[str, Any]:
-        words = {} if self.known_words is None else {KNOWN_WORDS: sorted(self.known_words)}
-        return self.rules.description() | words
+        return self.rules.description()
 
     @property
     def identity(self) -> str:
-        return self.rules.identity + ("" if self.known_words is None else json.dumps(sorted(self.known_words)))
+        return self.rules.identity
 
     @classmethod
     def read(cls, saved: SavedPart) -> EvidencePart:
@@ -55,12 +61,11 @@ class EvidencePart(Part):
             raise ValueError("the evidence needs <unk> alone in its signature")
         if UNK not in prior.source_symbols:
             raise ValueError(f"the source words of the evidence lack {UNK}")
-        words = saved.description.get(KNOWN_WORDS)
-        if (words is None) != (pieces_of(prior) is None):
+        if (KNOWN_WORDS in saved.arrays) != (pieces_of(prior) is not None):
             raise ValueError("the evidence and the prior differ in whether their words are in pieces")
-        if words is not None and not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
-            raise ValueError("the evidence has known words of the source that are none")
-        return cls(rules, None if words is None else frozenset(words))
+        if KNOWN_WORDS not in saved.arrays:
+            return cls(rules)
+        return cls(rules, frozenset(saved.array(KNOWN_WORDS, np.uint8).tobytes().decode().split("\n")) - {""})
 
     def find(self, word: str, symbols: Collection[str]) -> Evidence | None:
         """What a source word is evidence of; symbols: the source dictionary.
