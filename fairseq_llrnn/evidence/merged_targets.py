@@ -13,7 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from fairseq_llrnn.evidence.slots import kept_offers
+from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.word_spans import WordSpans
 
 
@@ -41,3 +45,11 @@ def merged(sentence: np.ndarray, slots: Iterable[int], words: WordSpans) -> np.n
             found += sentence[slice(*spans[at])].tolist()
         at += max(many, 1)
     return np.array(found, dtype=sentence.dtype)
+
+
+def merged_target(table: EvidenceTable, source: Tensor, target: Tensor) -> Tensor:
+    """The target (T,) with the slots of its source (L,): (T',), T' ≤ T."""
+    [slots] = kept_offers(table, source.cpu().numpy()[None])
+    if not slots:
+        return target
+    return torch.from_numpy(merged(target.cpu().numpy(), [offer.word for offer, _ in slots], table.target_words))

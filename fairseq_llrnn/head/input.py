@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.slots import SlotRows
+from fairseq_llrnn.features.dictionary import PAD
 from fairseq_llrnn.head import text
 from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
@@ -64,14 +66,24 @@ class HeadInput(nn.Module):
 
     # ---- text and tokens ------------------------------------------------------------------------------------------
 
-    def encode(self, lines: Sequence[str]) -> Tensor:
+    def encode(self, lines: Sequence[str], source: Tensor | None = None) -> Tensor:
         """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, T), where the head is.
 
         Words outside the dictionary are `<unk>`; with an open vocabulary or evidence they get numbers of their own.
+
+        Args:
+            source: of `encode_source`, (B, L), for evidence over pieces: what spells a slot becomes its one token.
         """
         words = self.prior.session.target
         opens = self.strings is not None or self.slot_rows is not None
-        return text.encode(lines, words, words.index if opens else None).to(self.output.weight.device)
+        tokens = text.encode(lines, words, words.index if opens else None)
+        if source is not None and self.slot_rows is not None and len(tokens):
+            table = evidence_table(self.prior)
+            rows = [merged_target(table, *pair) for pair in zip(source, tokens, strict=True)]
+            pad = words.known_index[PAD]
+            tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+            tokens = tokens[:, tokens.ne(pad).any(0)]
+        return tokens.to(self.output.weight.device)
 
     def encode_source(self, lines: Sequence[str]) -> Tensor:
         """As `encode`, sentences of the source language: (B, L). Words outside its dictionary may be evidence."""

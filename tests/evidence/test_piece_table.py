@@ -23,6 +23,7 @@ from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.evidence.synthetic_words import in_pieces
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
@@ -156,6 +157,18 @@ def test_weights_are_those_of_the_formula(prior: Prior) -> None:
     total = bound.log_mass(state).logsumexp(1).exp().item()
     lost = before[3] * (1 - math.exp(-6.907755))  # of <unk>, beside a string that no dictionary has
     assert total == pytest.approx(before[np.isfinite(before)].sum() + 2 * each - lost, rel=1e-5)
+
+
+def test_a_head_reads_targets_with_slots(prior: Prior) -> None:
+    head = LogLinearHead(prior, 3, source_size=2).eval()
+    begins = prior.settings["pieces"] == "sentencepiece"
+    lines = ["▁4 0 ▁a", "▁a"] if begins else ["4@@ 0 a", "a"]
+    source = head.encode_source(lines)
+    targets = head.encode(lines, source)
+    assert head.decode(targets) == (["▁40 ▁a", "▁a"] if begins else ["40 a", "a"])
+    assert targets.shape == (2, 3) and head.encode(lines).shape == (2, 4)
+    hidden, states = torch.randn(2, 3, 3), torch.randn(*source.shape, 2)
+    assert head.loss(hidden, targets, source=source, source_states=states).isfinite()
 
 
 # ---- the prior ------------------------------------------------------------------------------------------------------

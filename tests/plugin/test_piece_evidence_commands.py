@@ -146,6 +146,14 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(pieces: Pieces, tmp
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
 
 
+def test_an_ensemble_and_sampling(pieces: Pieces) -> None:
+    both = pieces.generate("--path", f"{pieces.checkpoint}:{pieces.checkpoint}", "--score-reference")
+    assert scores(both) == pytest.approx(scores(pieces.generate("--score-reference")), abs=1e-3)
+    drawn = pieces.generate("--sampling", "--beam", 1, "--post-process", POST_PROCESS[pieces.convention])
+    for number, text in lines(drawn, "H").items():
+        assert "▁" not in text and "@@" not in text and number < len(pieces.text("src"))
+
+
 def test_explanations_name_whole_strings(pieces: Pieces) -> None:
     source = in_pieces("el tahc 4711 Karim", pieces.convention)
     explained = pieces.shell.run(

@@ -8,21 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset
-from torch import Tensor
 
-from fairseq_llrnn.evidence.merged_targets import merged
-from fairseq_llrnn.evidence.slots import kept_offers
+from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.table import EvidenceTable
-
-
-def merged_target(table: EvidenceTable, source: Tensor, target: Tensor) -> Tensor:
-    """The target (T,) with the slots of its source (L,): (T',), T' ≤ T."""
-    [slots] = kept_offers(table, source.cpu().numpy()[None])
-    if not slots:
-        return target
-    return torch.from_numpy(merged(target.cpu().numpy(), [offer.word for offer, _ in slots], table.target_words))
 
 
 class MergedTargets(BaseWrapperDataset):

@@ -18,6 +18,7 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.table import MAX_SLOTS
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
@@ -31,7 +32,7 @@ from fairseq_llrnn.plugin.compat.open_dictionary import (
 from fairseq_llrnn.plugin.data.evidence_data import UnknownAliases
 from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
-from fairseq_llrnn.plugin.data.merged_targets import MergedTargets, merged_target
+from fairseq_llrnn.plugin.data.merged_targets import MergedTargets
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.experts import open_panel
