@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,18 +28,25 @@ def read_text_bitext(source: Path | str, target: Path | str) -> TextBitext:
     Raises:
         DataError: a file that cannot be read, or texts of different lengths.
     """
-    sides, words = zip(*(_sentences(path) for path in (source, target)), strict=True)
+    found = bitext_of(*((line.split() for _, line in iter_lines(path)) for path in (source, target)))
+    sides = found.bitext.source, found.bitext.target
     if len(sides[0]) != len(sides[1]):
         raise DataError(
             f"{target}: expected as many lines as in {source}, {len(sides[0]):,}, found {len(sides[1]):,}; give a text "
             "and its translation, line by line"
         )
-    return TextBitext(Bitext(*sides), *words)
+    return found
 
 
-def _sentences(path: Path | str) -> tuple[Sentences, tuple[str, ...]]:
+def bitext_of(source: Iterable[Sequence[str]], target: Iterable[Sequence[str]]) -> TextBitext:
+    """The same of sentences and their translations, in words."""
+    (sources, source_words), (targets, target_words) = _numbered(source), _numbered(target)
+    return TextBitext(Bitext(sources, targets), source_words, target_words)
+
+
+def _numbered(lines: Iterable[Sequence[str]]) -> tuple[Sentences, tuple[str, ...]]:
     places: dict[str, int] = {}
     rows = [np.zeros(0, dtype=np.int64)]
-    for _, line in iter_lines(path):
-        rows.append(np.array([places.setdefault(word, len(places)) for word in line.split()], dtype=np.int64))
+    for line in lines:
+        rows.append(np.array([places.setdefault(word, len(places)) for word in line], dtype=np.int64))
     return Sentences(np.concatenate(rows), np.cumsum([len(row) for row in rows])), tuple(places)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # (fairseq_llrnn/extras).
 COMMANDS = (
     *("text", "prior", "show", "explain", "score", "classify", "rescore", "report"),
-    *("phrases extract", "phrases score"),
+    *("phrases extract", "phrases score", "rare-words annotate", "rare-words restore"),
     *("user-dir", "completion"),
 )
 

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Rare words in translation: annotated unknown words (Luong et al. 2015) beside a lexical background and slots. The same
+# network in all rows; docs/results/rare-words.md has the results.
+#
+#   bash examples/translation/rare_words.sh MULTI30K [WORK-DIRECTORY]
+#
+# MULTI30K holds {train,val,test2016}.tok.{en,fr}.gz. In the environment: PAIRS=10000 training pairs, WORDS=1500 that a
+# limited vocabulary keeps, SEED=1, ROWS="NAME=UPDATES …" (default: all, with updates of about 90 seconds each).
+# Run it again and it goes on where it stopped.
+set -euo pipefail
+corpus=$(realpath "$1")
+work=$(realpath -m "${2:-runs/rare-words}")
+. "$(dirname "$0")/../stages.sh"
+kept=${WORDS:-1500}
+mkdir -p "$work/text"
+
+say "1/3 texts: ${PAIRS:-10000} pairs; the $kept most frequent words of each language are kept"
+for split in train valid=val test=test2016; do
+    for side in en fr; do
+        text=$work/text/${split%=*}.$side
+        lines=${PAIRS:-10000}
+        [ "$split" = train ] || lines=100000
+        [ -e "$text" ] || gzip -dc "$corpus/${split#*=}.tok.$side.gz" | awk -v n="$lines" 'NR <= n' >"$text"
+    done
+done
+for scheme in copyable positional positional-all; do
+    [ -e "$work/$scheme" ] || llrnn rare-words annotate --scheme $scheme --words "$kept" -s en -t fr \
+        --trainpref "$work/text/train" --validpref "$work/text/valid" --testpref "$work/text/test" --destdir "$work/$scheme"
+done
+preprocess() { # preprocess NAME TEXTS OPTIONS…: binary data, or raw, in NAME
+    [ -e "$work/data/$1/dict.fr.txt" ] || run "$work/$1.log" fairseq-preprocess -s en -t fr --trainpref "$2/train" \
+        --validpref "$2/valid" --destdir "$work/data/$1" "${@:3}"
+}
+preprocess words "$work/text" --testpref "$work/text/test"
+limited=(--nwordssrc $((kept + 4)) --nwordstgt $((kept + 4)) --padding-factor 1)
+preprocess unk "$work/text" --testpref "$work/text/test" "${limited[@]}"
+preprocess slots "$work/text" --testpref "$work/text/test" "${limited[@]}" --dataset-impl raw # which keeps rare words
+for scheme in copyable positional positional-all; do preprocess $scheme "$work/$scheme"; done
+
+say "2/3 priors"
+for data in unk copyable positional positional-all; do
+    [ -e "$work/data/$data/prior" ] ||
+        llrnn prior --softmax --dict "$work/data/$data/dict.fr.txt" --out "$work/data/$data/prior"
+done
+features=(--count-text "$work/text/train.fr" --shapes --suffixes --background unigram)
+# of the source words that are not kept, what the alignment translates them by
+awk -F '\t' 'NR == FNR { kept[$1]; next } !($1 in kept)' "$work/positional/source-words.txt" \
+    "$work/positional/translations.tsv" >"$work/rare.tsv"
+[ -e "$work/data/slots/prior" ] || llrnn prior --dict "$work/data/slots/dict.fr.txt" "${features[@]}" --top-words all \
+    --lexical-translation "$work/data/unk" --evidence mapped,copies --evidence-map "$work/rare.tsv" \
+    --out "$work/data/slots/prior"
+[ -e "$work/data/words/prior" ] || llrnn prior --dict "$work/data/words/dict.fr.txt" "${features[@]}" --top-words "$kept" \
+    --lexical-translation "$work/data/words" --evidence numbers,names,copies --out "$work/data/words/prior"
+
+say "3/3 training and translation"
+TIMEFORMAT='%U seconds of processor time'
+row() { # row NAME UPDATES
+    local name=$1 place=$work/$1 impl=mmap options text=$work/text/test.en
+    [ ! -e "$work/$name.fr" ] || return 0
+    place=$work/models/$name
+    mkdir -p "$place"
+    [ "$name" != slots ] || impl=raw
+    options=("$work/data/$name" --user-dir fairseq_llrnn --task llrnn_translation --prior "$work/data/$name/prior" --cpu)
+    echo "$name, $2 updates, and translation:"
+    time run "$place/train.log" fairseq-train "${options[@]}" --dataset-impl $impl --save-dir "$place" --arch llrnn_lstm \
+        --encoder-embed-dim 128 --encoder-hidden-size 64 --encoder-bidirectional --decoder-embed-dim 128 \
+        --decoder-hidden-size 128 --dropout 0.2 --criterion log_linear --optimizer adam --lr 0.004 --lr-scheduler \
+        inverse_sqrt --warmup-updates 100 --clip-norm 1 --max-tokens 1500 --max-update "$2" --seed "${SEED:-1}" \
+        --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple --log-interval 50
+    options+=(--path "$place/checkpoint_best.pt" --beam 5 --max-len-b 80 --required-batch-size-multiple 1)
+    case $name in
+    unk)
+        time run "$place/test.log" fairseq-generate "${options[@]}" --gen-subset test --print-alignment soft --max-tokens 3000
+        python scripts/replace_unknown.py --generated "$place/test.log" --source "$text" --out "$work/$name.fr" \
+            --unknown-to "$work/data/unk/dict.en.txt"
+        hypotheses "$place/test.log" >"$work/no-copies.fr"
+        ;;
+    slots | words)
+        time run "$place/test.log" fairseq-interactive "${options[@]}" --input "$text" --buffer-size 2000 --max-tokens 3000
+        hypotheses "$place/test.log" >"$work/$name.fr"
+        ;;
+    *)
+        time run "$place/test.log" fairseq-interactive "${options[@]}" --input "$work/$name/test.en" --buffer-size 2000 \
+            --max-tokens 3000
+        hypotheses "$place/test.log" | llrnn rare-words restore --data "$work/$name" --source "$text" --out "$work/$name.fr"
+        ;;
+    esac
+}
+for pair in ${ROWS:-unk=1000 copyable=1000 positional=1000 positional-all=900 slots=700 words=900}; do
+    row "${pair%=*}" "${pair#*=}"
+done
+
+systems=()
+for name in no-copies unk copyable positional positional-all slots words; do
+    [ ! -e "$work/$name.fr" ] || systems+=("$name=$work/$name.fr")
+done
+llrnn report --source "$work/text/test.en" --reference "$work/text/test.fr" --system "${systems[@]}" --tokenize none \
+    --train "$work/text/train.fr" --out "$work/report.html"

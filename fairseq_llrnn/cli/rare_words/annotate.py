@@ -1,0 +1,164 @@
+"""`llrnn rare-words annotate`: texts in which rare words are unknown words that say where they come from."""
+
+import argparse
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.alignment.aligners import ALIGNERS, Links, choose_aligner
+from fairseq_llrnn.alignment.bitext_files import TextBitext, bitext_of
+from fairseq_llrnn.alignment.rare_words import SCHEMES, annotated_source, annotated_target, frequent_words
+from fairseq_llrnn.alignment.translation_table import LexicalTable
+from fairseq_llrnn.alignment.word_links import forward_links
+from fairseq_llrnn.cli.rare_words import SOURCE_WORDS, TRANSLATIONS
+from fairseq_llrnn.cli.tables import many, percent
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.files.atomic_write import whole_folder
+from fairseq_llrnn.files.text_lines import iter_lines
+
+NAME = "rare-words annotate"
+HELP = "write a bitext whose rare words are unknown ones that point to the source, for any model to be trained on"
+EXAMPLES = (
+    "llrnn rare-words annotate --scheme positional --words 1000 -s en -t fr --trainpref train --validpref valid "
+    "--testpref test --destdir annotated",
+)
+Lines = list[list[str]]  # sentences in words
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    given = parser.add_argument_group("the texts, named as for fairseq-preprocess")
+    given.add_argument("-s", "--source-lang", required=True, metavar="SRC", help="source language")
+    given.add_argument("-t", "--target-lang", required=True, metavar="TGT", help="target language")
+    given.add_argument("--trainpref", required=True, metavar="FP", help="training text: FP.SRC and FP.TGT, in tokens")
+    given.add_argument("--validpref", metavar="FP", help="the same for validation (several with commas)")
+    given.add_argument("--testpref", metavar="FP", help="the same for tests, of which only the source is read")
+    what = parser.add_argument_group("annotations (Luong et al. 2015)")
+    what.add_argument(
+        "--scheme", required=True, choices=SCHEMES,
+        help="copyable: unknown words are numbered, <unk1>, and their translations have the same numbers; positional: "
+        "unknown target words say how far their source word is away, <unkpos-1>; positional-all: every target word "
+        "does, in a word of its own behind it, <pos-1>",
+    )  # fmt: skip
+    what.add_argument(
+        "--words", type=int, required=True, metavar="N", help="how many words of each language stay, the most frequent"
+    )
+    what.add_argument(
+        "--aligner", choices=ALIGNERS, default="auto",
+        help="who aligns the words of training and validation: eflomal, ibm1, or auto: eflomal if it is there "
+        "(default: auto)",
+    )  # fmt: skip
+    result = parser.add_argument_group("the result")
+    result.add_argument(
+        "--destdir", required=True, metavar="DIR",
+        help=f"where train, valid and test go, with {SOURCE_WORDS} and {TRANSLATIONS}, which `llrnn rare-words "
+        "restore` reads. The latter has the most probable translation of every source word, and can be an "
+        "--evidence-map",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    out = Path(os.path.abspath(args.destdir))
+    _check(args, out)
+    aligner = choose_aligner(args.aligner)
+    logging.getLogger("eflomal").setLevel(logging.WARNING)
+    languages = args.source_lang, args.target_lang
+    names = _names("train", args.trainpref) | _names("valid", args.validpref)
+    pairs = {name: _read_pair(prefix, languages) for name, prefix in names.items()}
+    tests = {name: _read(f"{prefix}.{languages[0]}") for name, prefix in _names("test", args.testpref).items()}
+    known = frequent_words(pairs["train"][0], args.words), frequent_words(pairs["train"][1], args.words)
+    read = bitext_of(*([line for pair in pairs.values() for line in pair[side]] for side in (0, 1)))
+    links = forward_links(read.bitext, len(read.source_words), len(read.target_words), aligner)
+    sources = iter(_sources(read, links))
+    try:
+        with whole_folder(out) as folder:
+            for name, (source, target) in pairs.items():
+                _write(folder / f"{name}.{languages[0]}", (annotated_source(s, known[0], args.scheme) for s in source))
+                annotated = (
+                    annotated_target(t, known[1], s, known[0], next(sources), args.scheme)
+                    for s, t in zip(source, target, strict=True)
+                )
+                _write(folder / f"{name}.{languages[1]}", annotated)
+            for name, source in tests.items():
+                _write(folder / f"{name}.{languages[0]}", (annotated_source(s, known[0], args.scheme) for s in source))
+            _write(folder / SOURCE_WORDS, ([word] for word in sorted(known[0])))
+            translations = _translations(read, links, len(pairs["train"][0]))
+            _write(folder / TRANSLATIONS, (["\t".join(row)] for row in translations.items()))
+    except OSError as error:
+        raise DataError(
+            f"{args.destdir}: cannot be written: {error.strerror or error}; give another place, or make room on the "
+            "disk"
+        ) from error
+    for language, side, words in zip(languages, (0, 1), known, strict=True):
+        lines = pairs["train"][side]
+        unknown, total = sum(word not in words for line in lines for word in line), sum(map(len, lines))
+        share = percent(unknown / max(1, total))
+        print(f"{language}: {many(len(words), 'word')} kept, {share} of the training text unknown")
+    return 0
+
+
+def _check(args: argparse.Namespace, out: Path) -> None:
+    if args.words < 1:
+        raise OptionError(f"--words {args.words}: expected a number of at least 1")
+    if args.source_lang == args.target_lang:
+        raise OptionError(f"--target-lang {args.target_lang}: expected another language than --source-lang")
+    if not out.parent.is_dir():
+        raise OptionError(
+            f"--destdir {args.destdir}: expected a place in a folder, but there is no such folder; make it first"
+        )
+    if os.path.lexists(out) and not (out / SOURCE_WORDS).is_file():
+        raise OptionError(
+            f"--destdir {args.destdir}: expected a new folder, or one that this command made, found something else, "
+            "which would be lost; give another"
+        )
+
+
+def _names(split: str, prefixes: str | None) -> dict[str, str]:
+    """`valid`, `valid1`, … and the prefixes of their files, as fairseq-preprocess has them."""
+    found = prefixes.split(",") if prefixes else []
+    return {f"{split}{number or ''}": prefix for number, prefix in enumerate(found)}
+
+
+def _read_pair(prefix: str, languages: Sequence[str]) -> tuple[Lines, Lines]:
+    source, target = (_read(f"{prefix}.{language}") for language in languages)
+    if len(source) != len(target):
+        raise DataError(
+            f"{prefix}.{languages[1]}: expected as many lines as in {prefix}.{languages[0]}, {len(source):,}, found "
+            f"{len(target):,}; give a text and its translation, line by line"
+        )
+    return source, target
+
+
+def _read(path: str) -> Lines:
+    return [line.split() for _, line in iter_lines(path)]
+
+
+def _sources(read: TextBitext, links: Links) -> list[dict[int, int]]:
+    """Of every sentence pair: the place of the source word, by the place of the target word."""
+    source, target = read.bitext.source, read.bitext.target
+    found: list[dict[int, int]] = [{} for _ in range(len(source))]
+    sentence = np.searchsorted(source.offsets, links.source, side="right") - 1
+    i, j = links.source - source.offsets[sentence], links.target - target.offsets[sentence]
+    for n, a, b in zip(sentence.tolist(), i.tolist(), j.tolist(), strict=True):
+        found[n][b] = a
+    return found
+
+
+def _translations(read: TextBitext, links: Links, num_train: int) -> dict[str, str]:
+    """The target word that each source word is linked to most often in the training text."""
+    own = links.source < read.bitext.source.offsets[num_train]
+    source, target = read.bitext.source.tokens[links.source[own]], read.bitext.target.tokens[links.target[own]]
+    keys, counts = np.unique(source * len(read.target_words) + target, return_counts=True)
+    size = len(read.target_words)
+    table = LexicalTable.from_pairs(keys // size, keys % size, counts.astype(np.float64), len(read.source_words), 1)
+    found = {word: table.row(number) for number, word in enumerate(read.source_words)}
+    pairs = {word: read.target_words[row[0][0]] for word, row in sorted(found.items()) if row}
+    return {s: t for s, t in pairs.items() if s not in SPECIALS and t not in SPECIALS}
+
+
+def _write(path: Path, lines: Iterable[Sequence[str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(" ".join(line) + "\n" for line in lines)

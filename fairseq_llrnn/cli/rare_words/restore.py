@@ -1,0 +1,73 @@
+"""`llrnn rare-words restore`: translations of an annotated model, with real words for annotated unknown ones."""
+
+import argparse
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TextIO
+
+from fairseq_llrnn.alignment.rare_words import restored
+from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.rare_words import SOURCE_WORDS, TRANSLATIONS
+from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.text_lines import iter_lines
+
+NAME = "rare-words restore"
+HELP = "replace annotated unknown words of translations by translations of their source words, or copy these"
+EXAMPLES = ("llrnn rare-words restore --data annotated --source test.en < test.fr > restored.fr",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = f"{HELP}; the translations come on stdin, a sentence a line"
+    given = parser.add_argument_group("what is restored")
+    given.add_argument(
+        "--data", required=True, metavar="DIR", help="the folder that `llrnn rare-words annotate` wrote"
+    )
+    given.add_argument(
+        "--source", required=True, metavar="FILE",
+        help="what was translated, a sentence a line, as it was before it was annotated",
+    )  # fmt: skip
+    result = parser.add_argument_group("the result")
+    result.add_argument("--out", metavar="FILE", help="where the translations go (default: stdout)")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.out is not None:
+        check_place(args.out, f"--out {args.out}")
+    folder = Path(args.data)
+    if not (folder / SOURCE_WORDS).is_file():
+        raise OptionError(
+            f"--data {args.data}: expected a folder that `llrnn rare-words annotate` wrote, found no {SOURCE_WORDS} "
+            "there; give its --destdir"
+        )
+    known = frozenset(line for _, line in iter_lines(folder / SOURCE_WORDS))
+    translations = read_evidence_map(folder / TRANSLATIONS)
+    sources = [line.split() for _, line in iter_lines(args.source)]
+    outputs = [line.split() for line in stdin_lines()]
+    if len(outputs) != len(sources):
+        raise DataError(
+            f"stdin: expected as many lines as in {args.source}, {len(sources):,}, found {len(outputs):,}; give the "
+            "translations of this text, line by line"
+        )
+    without = 0
+    place: AbstractContextManager[TextIO] = nullcontext(sys.stdout) if args.out is None else whole_file(Path(args.out))
+    try:
+        with place as file:
+            for output, source in zip(outputs, sources, strict=True):
+                words = restored(output, source, known, translations)
+                without += words.count(UNK)
+                file.write(" ".join(words) + "\n")
+    except OSError as error:
+        if args.out is None:
+            raise
+        raise DataError(
+            f"{args.out}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
+        ) from error
+    if without:
+        note(f"{many(without, 'unknown word')} of the translations point to no word of the source, and stay {UNK}")
+    return 0
