@@ -91,6 +91,8 @@ def test_examples_run(name: str, folder: Path) -> None:
         paste(llrnn.load("prior").EXAMPLES[0], folder)
     if name == "phrases score" and not (folder / "phrase-table.gz").exists():
         paste(llrnn.load("phrases extract").EXAMPLES[0], folder)
+    if name == "rare-words restore" and not (folder / "annotated").exists():
+        paste(llrnn.load("rare-words annotate").EXAMPLES[0], folder)
     for example in llrnn.load(name).EXAMPLES:
         assert "Traceback" not in paste(example, folder).err
 
