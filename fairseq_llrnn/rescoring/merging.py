@@ -62,4 +62,4 @@ def merge_scores(
 
 
 def _is_file(name: str) -> bool:
-    return name in ("list", "source") or (name.startswith("--") and name.endswith("path"))
+    return name in ("list", "source", "--phrase-table") or (name.startswith("--") and name.endswith("path"))

@@ -165,10 +165,14 @@ class Weighing:
     weights: np.ndarray
 
     @classmethod
-    def untuned(cls, has_totals: bool, models: Iterable[str]) -> "Weighing":
-        """The list's totals (if it has any) and the models' scores weigh 1, the number of words 0."""
-        names = (*([LIST] if has_totals else []), *models, WORDS)
-        return cls(names, np.array([float(name != WORDS) for name in names]))
+    def untuned(cls, has_totals: bool, models: Iterable[str], columns: Sequence[str] = ()) -> "Weighing":
+        """The list's totals (if it has any) and the models' scores weigh 1, the number of words 0.
+
+        Args:
+            columns: those of a phrase table, which together weigh 1.
+        """
+        names = (*([LIST] if has_totals else []), *models, *columns, WORDS)
+        return cls(names, np.array([1 / len(columns) if n in columns else float(n != WORDS) for n in names]))
 
     def of_the_list(self) -> "Weighing":
         """The list as it is: ranked by its own totals; in its own order, if it has none."""

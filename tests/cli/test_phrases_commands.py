@@ -1,6 +1,7 @@
 """`llrnn phrases extract` and `score`: tables from texts, the model's column, one clear line for what is wrong."""
 
 import gzip
+import json
 import math
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from translation_world import TranslationWorld
 
 from fairseq_llrnn.alignment.phrase_table import PhrasePair, read_phrase_table
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
+from fairseq_llrnn.rescoring import rescoring
+from fairseq_llrnn.rescoring.phrases import PhraseTable
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +84,90 @@ def test_the_models_column(llrnn: Llrnn, translation: TranslationWorld, model: P
         assert (after.source, after.target, after.links, after.counts) == (
             before.source, before.target, before.links, before.counts
         )  # fmt: skip
+
+
+# ---- as features of llrnn rescore ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lists(llrnn: Llrnn, translation: TranslationWorld, tmp_path: Path) -> tuple[Path, Path, Path]:
+    """A phrase table, the source of twenty sentences, and hypotheses: the translation, and it with a word exchanged."""
+    table, source, nbest = (tmp_path / name for name in ("table.gz", "source", "nbest"))
+    extract(llrnn, translation, table)
+    lines = translation.source("test")[:20]
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with nbest.open("w", encoding="utf-8") as file:
+        for n, line in enumerate(lines):
+            right = [word[::-1] for word in line.split()]
+            wrong = [*right[:-1], "xyz"]
+            file.write(f"{n} ||| {' '.join(wrong)} ||| -1\n{n} ||| {' '.join(right)} ||| -1\n")
+    return table, source, nbest
+
+
+def test_a_table_ranks_a_list(
+    llrnn: Llrnn, model: Path, lists: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    table, source, nbest = lists
+    references = tmp_path / "references"
+    references.write_text(
+        "".join(" ".join(w[::-1] for w in line.split()) + "\n" for line in source.read_text().splitlines()),
+        encoding="utf-8",
+    )
+    out, reranked = tmp_path / "best", tmp_path / "reranked"
+    given = ["rescore", "--path", model, "--source", source, "--nbest", nbest, "--phrase-table", table]
+    done = llrnn(*given, "--out", out, "--nbest-out", reranked)
+    assert (done.code, done.err) == (0, "")
+    rows = {line.split()[0]: line.split()[1:] for line in done.out.splitlines() if line}
+    assert [rows[f"phrases{n}"][0] for n in (1, 2, 3, 4)] == ["0.2500"] * 4
+    assert rows["phrases1"][1].endswith("%") and len(rows["phrases2"]) == 1
+    line = reranked.read_text(encoding="utf-8").splitlines()[0]
+    read = PhraseTable.read(table, source.read_text(encoding="utf-8").splitlines())
+    expected = read.scores([source.read_text(encoding="utf-8").splitlines()[0]], [line.split(" ||| ")[1]], 4)[0]
+    for n, value in enumerate(expected, 1):
+        assert float(line.partition(f"llrnn_phrases{n}= ")[2].split()[0]) == pytest.approx(value, abs=1e-5)
+    tuned = llrnn(
+        *given, "--tune", source, nbest, references, "--reference", references, "--tokenize", "none", "--out", out
+    )
+    assert tuned.code == 0, tuned.err
+    assert out.read_text(encoding="utf-8") == references.read_text(encoding="utf-8")
+    weights = json.loads(out.with_name("best.weights.json").read_text())["weights"]
+    assert list(weights) == ["list", "model", *(f"phrases{n}" for n in (1, 2, 3, 4)), "words"]
+
+
+def test_shards_of_a_list_with_a_table(
+    llrnn: Llrnn, model: Path, lists: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rescoring, "CHUNK", 10)
+    table, source, nbest = lists
+    given = ["rescore", "--path", model, "--source", source, "--nbest", nbest, "--phrase-table", table]
+    whole = llrnn(*given, "--out", tmp_path / "whole")
+    parts = [tmp_path / f"part{n}" for n in (1, 2)]
+    for n, part in enumerate(parts, 1):
+        assert llrnn(*given, "--shard", f"{n}/2", "--out", part).code == 0
+    merged = llrnn(*given, "--merge", *parts, "--out", tmp_path / "merged")
+    assert (merged.code, merged.out) == (0, whole.out), merged.err
+    other = tmp_path / "other"
+    other.write_text("a ||| b ||| 1 1 1 1\n", encoding="utf-8")
+    done = llrnn(*given[:-1], other, "--merge", *parts, "--out", tmp_path / "merged")
+    assert "found those of something else (--phrase-table)" in done.error
+
+
+def test_tables_that_cannot_be_used(
+    llrnn: Llrnn, checkpoint: Path, lists: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    _, source, nbest = lists
+    bad, out = tmp_path / "bad", tmp_path / "best"
+    bad.write_text("a ||| b ||| 1 1\na ||| b ||| 1\n", encoding="utf-8")
+    given = ["rescore", "--path", checkpoint, "--nbest", nbest, "--phrase-table"]
+    said = llrnn(*given, bad, "--source", source, "--out", out).error
+    assert said.startswith(f"{bad}, line 2: expected as many scores as in the first line, 2, found 1; fix the line")
+    assert llrnn(*given, bad, "--out", out).error == (
+        f"--phrase-table {bad}: it needs the source, which {nbest} lacks; give --source FILE"
+    )
+    assert "found one that is read and would be lost" in llrnn(*given, bad, "--source", source, "--out", bad).error
+    said = llrnn(*given, tmp_path / "absent", "--source", source, "--out", out).error
+    assert said.startswith(f"{tmp_path}/absent: cannot be read: No such file")
+    assert not out.exists() and not out.with_name("best.scores").exists()
 
 
 def test_bad_options(llrnn: Llrnn, translation: TranslationWorld, checkpoint: Path, tmp_path: Path) -> None:

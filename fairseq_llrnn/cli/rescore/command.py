@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.output import has_place, output_error
 from fairseq_llrnn.cli.places import check_place
-from fairseq_llrnn.cli.rescore.models import add_models, check_models, chosen, digests, files_of, load_models
+from fairseq_llrnn.cli.rescore.models import (
+    add_models,
+    check_models,
+    chosen,
+    digests,
+    files_of,
+    load_models,
+    phrase_columns,
+)
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
 from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.tables import many, note
@@ -59,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     weights = parser.add_argument_group(
         "weights",
         "Hypotheses are ranked by a weighted sum of the list's own total, the models' log-probabilities and the number "
-        "of words. Without --tune or --weights the number of words weighs 0, everything else 1.",
+        "of words. Without --tune or --weights the number of words weighs 0, everything else 1, the scores of a phrase "
+        "table together.",
     )
     weights.add_argument(
         "--tune", nargs=3, metavar=("SOURCE", "NBEST", "REFERENCE"),
@@ -131,7 +140,7 @@ def _check(args: argparse.Namespace) -> None:
     for path in results:
         if path != STDIO:
             check_place(path, path)
-    for path in (*texts, *chosen(args).values(), args.weights, *(args.merge or [])):
+    for path in (*texts, *chosen(args).values(), args.phrase_table, args.weights, *(args.merge or [])):
         if path not in (None, STDIO) and os.path.realpath(path) in places:
             raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
 
@@ -161,7 +170,7 @@ def _merge(args: argparse.Namespace, job: "Job", path: Path) -> "ScoreFile":
 
     files = {"list": job.lists.file, "source": job.source}
     given = {name: file_digest(file) for name, file in files.items() if file is not None}
-    scores = merge_scores(job, args.merge, given | digests(args), list(chosen(args)), path)
+    scores = merge_scores(job, args.merge, given | digests(args), [*chosen(args), *phrase_columns(args)], path)
     note_scores(job, scores)
     return scores
 
@@ -176,7 +185,7 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
         _score_shard(args, job)
         return
     dev = _open(args, args.tune, scratch / "dev") if args.tune else None
-    weighing = Weighing.untuned(job.lists.scored, chosen(args))
+    weighing = Weighing.untuned(job.lists.scored, chosen(args), phrase_columns(args))
     if args.weights:
         weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
     need_fairseq()

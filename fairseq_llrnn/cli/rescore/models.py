@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairseq_llrnn.alignment.phrase_table import num_scores
 from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError
@@ -20,6 +21,7 @@ MODELS = {
     "reverse": ("reverse-", "translation model, target to source"),
     "lm": ("lm-", "language model"),
 }
+PHRASE_TABLE = "--phrase-table"
 
 
 def add_models(group: "argparse._ArgumentGroup") -> None:
@@ -27,6 +29,19 @@ def add_models(group: "argparse._ArgumentGroup") -> None:
         group.add_argument(f"--{prefix}path", required=not prefix, metavar="FILE", help=f"checkpoint of a {what}")
     for prefix, _ in MODELS.values():
         add_places(group, prefix, f" of --{prefix}path", translates=prefix != MODELS["lm"][0])
+    group.add_argument(
+        PHRASE_TABLE, metavar="FILE",
+        help="a phrase table in the format of Moses (`llrnn phrases`; .gz too): each of its scores is a feature, the "
+        "sum of its logarithms over the phrases of the source whose translations cover a hypothesis best",
+    )  # fmt: skip
+
+
+def phrase_columns(args: argparse.Namespace) -> list[str]:
+    """Names of the scores of the phrase table. Raises DataError for one that is none."""
+    if args.phrase_table is None:
+        return []
+    refuse_special(args.phrase_table, may_be_pipe=False)  # it is read several times
+    return [f"phrases{n}" for n in range(1, num_scores(args.phrase_table) + 1)]
 
 
 def check_models(args: argparse.Namespace) -> None:
@@ -76,20 +91,41 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
                 )
         languages = languages or scorer.languages
         models[name] = Model(scorer, backwards=name == "reverse")
-    return models
+    return models | _load_phrases(args, jobs)
+
+
+def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str, Model]":
+    """A model for each column of the phrase table."""
+    from fairseq_llrnn.rescoring.phrases import PhraseColumn, PhraseTable
+    from fairseq_llrnn.rescoring.rescoring import Model
+
+    names = phrase_columns(args)
+    if not names:
+        return {}
+    for job in jobs:
+        if job.source is None and not job.lists.has_sources:
+            raise OptionError(
+                f"{PHRASE_TABLE} {args.phrase_table}: it needs the source, which {job.lists.name} lacks; give --source "
+                "FILE"
+            )
+    table = PhraseTable.read(args.phrase_table, (nbest.source or "" for job in jobs for nbest in job))
+    return {name: Model(PhraseColumn(table, column, len(names))) for column, name in enumerate(names)}
 
 
 def digests(args: argparse.Namespace) -> dict[str, str]:
     """Of the checkpoints, by the options that name them. Raises DataError for one that cannot be read."""
     found = {}
-    for name, path in chosen(args).items():
-        option = f"--{MODELS[name][0]}path"
+    paths = [(f"--{MODELS[name][0]}path", path) for name, path in chosen(args).items()]
+    if args.phrase_table is not None:
+        paths.append((PHRASE_TABLE, args.phrase_table))
+    for option, path in paths:
         refuse_special(path, may_be_pipe=False)
         try:
             found[option] = file_digest(Path(path))
         except OSError as error:
+            what = "table" if option == PHRASE_TABLE else "checkpoint"
             raise DataError(
-                f"{option} {path}: cannot be read: {error.strerror or error}; give the checkpoint that the shards were "
+                f"{option} {path}: cannot be read: {error.strerror or error}; give the {what} that the shards were "
                 "given"
             ) from error
     return found
@@ -99,7 +135,7 @@ def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[st
     """What the models' scores depend on, by names that a person understands."""
     from fairseq_llrnn.experts.loading import files_of_experts
 
-    files = {}
+    files = {} if args.phrase_table is None else {PHRASE_TABLE: Path(args.phrase_table)}
     for name, path in chosen(args).items():
         option = f"--{MODELS[name][0]}path"
         files[option] = Path(path)
