@@ -27,7 +27,8 @@ def roll_rows(x: Tensor, shifts: Tensor) -> Tensor:
     return x[torch.arange(x.size(0), device=x.device).unsqueeze(1), index]
 
 
-def _table(num_words: int, size: int, pad: int) -> nn.Embedding:
+def word_table(num_words: int, size: int, pad: int) -> nn.Embedding:
+    """A row per word, small uniform numbers; zeros for padding."""
     table = nn.Embedding(num_words, size, padding_idx=pad)
     nn.init.uniform_(table.weight, -0.1, 0.1)
     nn.init.zeros_(table.weight[pad])
@@ -67,7 +68,7 @@ class RecurrentEncoder(nn.Module):
         self.dropout_out = dropout_out
         self.variational = variational
         self.output_size = hidden_size * (2 if bidirectional else 1)
-        self.embedding = _table(num_words, embed_size, pad) if embedding is None else embedding
+        self.embedding = word_table(num_words, embed_size, pad) if embedding is None else embedding
         # One module per direction and layer: over padded batches each is a fused kernel, which packed sequences are not
         # on a CPU.
         directions = 2 if bidirectional else 1

@@ -2,8 +2,8 @@
 
     compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
-    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_encoder_decoder, llrnn_transformer, llrnn_bag, llrnn_classifier;
-               decoders that they share
+    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_encoder_decoder, llrnn_rctm, llrnn_transformer, llrnn_bag,
+               llrnn_classifier; decoders that they share
     search/    searches over candidates and slots, within a limit of length
     tasks/     llrnn_language_modeling, llrnn_translation, llrnn_classification, and the criterion log_linear
     scoring/   log-probabilities of sentences and texts, why each word has its own, labels of texts
@@ -24,6 +24,7 @@ from fairseq_llrnn.plugin.models import (
     llrnn_lbl,
     llrnn_lm,
     llrnn_lstm,
+    llrnn_rctm,
     llrnn_transformer,
     translation_presets,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "llrnn_lbl",
     "llrnn_lm",
     "llrnn_lstm",
+    "llrnn_rctm",
     "llrnn_transformer",
     "translation",
     "translation_presets",

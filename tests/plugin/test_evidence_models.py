@@ -13,6 +13,8 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
     "without attention": ("lexical", ["llrnn_lstm", "--attention", "none", "--cell", "gru", "--reverse-source"]),
     "Cho": ("static", ["llrnn_lstm", "--context-every-step", "--encoder-bidirectional", "--label-smoothing", "0.1"]),
     "encoder-decoder": ("lexical", ["llrnn_encoder_decoder"]),
+    "RCTM I": ("lexical", ["llrnn_rctm"]),
+    "RCTM II": ("static", ["llrnn_rctm", "--source-model", "cgm"]),
     "transformer": ("lexical", ["llrnn_transformer", "--adaptor-penalty", "0.01"]),
     "over features": ("static", ["llrnn_transformer", "--feature-input", "--tie-features"]),
 }

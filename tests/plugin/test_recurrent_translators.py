@@ -1,4 +1,4 @@
-"""llrnn_encoder_decoder and named architectures through the commands: training, resuming, searching, rescoring."""
+"""llrnn_encoder_decoder, llrnn_rctm and named architectures: train, resume, search, rescore, explain, by command."""
 
 from pathlib import Path
 
@@ -7,9 +7,11 @@ from shell import Shell
 from tiny_world import EVERY_SENTENCE
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped
 
-MODELS = {
-    "encoder-decoder": ("lexical", ["--arch", "llrnn_encoder_decoder", "--maxout-units", "12", "--dropout", "0.1"]),
-    "rnnsearch": ("prior", ["--arch", "llrnn_rnnsearch"]),
+MODELS: dict[str, tuple[str, str, list[str]]] = {
+    "encoder-decoder": ("lexical", "llrnn_encoder_decoder", ["--dropout", "0.1"]),
+    "RCTM I": ("lexical", "llrnn_rctm", ["--dropout", "0.1"]),
+    "RCTM II": ("prior", "llrnn_rctm", ["--source-model", "cgm", "--cell", "gru"]),
+    "rnnsearch": ("prior", "llrnn_rnnsearch", []),
 }
 
 
@@ -17,8 +19,8 @@ MODELS = {
 def test_train_stop_resume_search_score_and_explain(
     name: str, shell: Shell, translation: TranslationWorld, tmp_path: Path
 ) -> None:
-    prior, options = MODELS[name]
-    checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, options, prior)
+    prior, arch, options = MODELS[name]
+    checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, options, prior, arch)
     common = [*translation.task_args(prior), "--path", checkpoint, "--gen-subset", "test", "--max-len-b", 12]
     found = shell.run("fairseq-generate", *common, "--beam", 3, "--nbest", 3, "--num-workers", 0, *EVERY_SENTENCE)
     (tmp_path / "nbest").write_text(found.out, encoding="utf-8")

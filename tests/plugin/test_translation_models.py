@@ -31,6 +31,9 @@ VARIANTS: dict[str, list[str]] = {
         "12",
         "--tie-features",
     ],
+    "RCTM I": ["llrnn_rctm"],
+    "RCTM II": ["llrnn_rctm", "--source-model", "cgm", "--cgm-layers", "1"],
+    "deep RCTM": ["llrnn_rctm", "--source-model", "cgm", "--cell", "lstm", "--decoder-layers", "2"],
     "transformer": ["llrnn_transformer"],
     "transformer over features": ["llrnn_transformer", "--feature-input", "--tie-features"],
     "pre-norm transformer": ["llrnn_transformer", "--decoder-normalize-before", "--decoder-output-dim", "12"],
@@ -63,13 +66,15 @@ def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(translation: 
 def test_the_criterion_is_the_sum_over_words_and_trains_everything(translation: TranslationWorld, name: str) -> None:
     setting = make(translation, VARIANTS[name], PRIORS.get(name, "prior"))
     sample = pairs(setting.task, LINES)
-    loss, size, _ = setting.criterion(setting.model, sample)
+    loss, size, log = setting.criterion(setting.model, sample)
     with torch.no_grad():
         output = setting.model(**sample["net_input"])
         whole = setting.model.get_normalized_probs(output, log_probs=True)
     target = sample["target"]
     expected = -whole.gather(2, target.unsqueeze(2)).squeeze(2)[target.ne(setting.task.target_dictionary.pad())].sum()
-    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(log["nll_loss"], expected, rtol=1e-5, atol=1e-4)
+    of_length = log.get("mean_of_length", torch.tensor(0.0))
+    torch.testing.assert_close(loss - of_length, expected, rtol=1e-5, atol=1e-4)
     assert size == sample["ntokens"]
     loss.backward()
     idle = {name for name, p in setting.model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0}
@@ -128,6 +133,8 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "zeros that are read": (
         ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features", "--start-at-background"], "leave out one of them",
     ),
+    "layers of no n-grams": (["llrnn_rctm", "--cgm-layers", "2"], "expected --source-model cgm, found csm"),
+    "no layers of n-grams": (["llrnn_rctm", "--source-model", "cgm", "--cgm-layers", "0"], "expected a number from 1"),
     "no units": (["llrnn_encoder_decoder", "--maxout-units", "0"], "--maxout-units 0: expected a number of at least 1"),
     "no width": (["llrnn_encoder_decoder", "--decoder-output-dim", "-1"], "--decoder-output-dim -1: expected a number"),
     "tying beside a thin output": (

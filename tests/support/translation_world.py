@@ -19,6 +19,7 @@ SIZES = {
     "llrnn_seq2seq": LSTM_SIZES,
     "llrnn_rnnsearch": LSTM_SIZES,
     "llrnn_lstm": [*LSTM_SIZES, "--decoder-layers", "2"],
+    "llrnn_rctm": ["--encoder-embed-dim", "9", "--decoder-embed-dim", "12", "--decoder-hidden-size", "16"],
     "llrnn_encoder_decoder": [
         *LSTM_SIZES, "--maxout-units", "14", "--decoder-output-dim", "10",
     ],
@@ -90,13 +91,14 @@ def make_translation_world(place: Path, world: World, shell: Shell) -> Translati
 
 
 def assert_resumed_is_never_stopped(
-    shell: Shell, translation: TranslationWorld, place: Path, options: Sequence[str], prior: str = "prior"
-) -> Path:
-    """Three epochs of llrnn_lstm at once, and with a stop after the first, end in the same weights: its checkpoint."""
+    shell: Shell, translation: TranslationWorld, place: Path, options: Sequence[str], prior: str = "prior",
+    arch: str = "llrnn_lstm",
+) -> Path:  # fmt: skip
+    """Three epochs of a model at once, and with a stop after the first, end in the same weights: its checkpoint."""
     checkpoints = []
     for name, stops in (("whole", (3,)), ("parts", (1, 3))):
         for stop in stops:
-            arguments = translation.train_args(prior=prior, save_dir=place / name)
+            arguments = translation.train_args(arch, prior, save_dir=place / name)
             shell.run("fairseq-train", *arguments, *options, "--max-epoch", stop)
         checkpoints.append(place / name / "checkpoint_last.pt")
     whole, parts = (read_checkpoint(path)["model"] for path in checkpoints)

@@ -1,0 +1,115 @@
+"""llrnn_rctm: the recurrent continuous translation models of Kalchbrenner & Blunsom 2013 under a log-linear layer."""
+
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models import register_model
+from fairseq.tasks import FairseqTask
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.convolutional_source import ConvolutionalSource
+from fairseq_llrnn.plugin.models.character_options import CNN, NONE
+from fairseq_llrnn.plugin.models.computation_options import computation_target
+from fairseq_llrnn.plugin.models.convolutional_decoder import ConvolutionalDecoder, ConvolutionalEncoder
+from fairseq_llrnn.plugin.models.options import (
+    CELL,
+    LEXICAL_WARMUP,
+    RecurrentDecoderConfig,
+    build_head,
+    build_network,
+    check_decoder,
+    dropouts,
+    prior_of,
+    warm_up_lexicon,
+)
+from fairseq_llrnn.plugin.models.ranges import check_sizes
+from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel
+from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+
+CSM, CGM = "csm", "cgm"
+LAYERS = 2  # of a CGM, where --cgm-layers is not given
+
+
+@dataclass
+class LLRNNRCTMConfig(RecurrentDecoderConfig):
+    """Options of llrnn_rctm."""
+
+    encoder_embed_dim: int = field(
+        default=256, metadata={"help": "width of the source embeddings, and of what is made of them"}
+    )
+    source_model: ChoiceEnum([CSM, CGM]) = field(  # type: ignore[valid-type]
+        default=CSM,
+        metadata={
+            "help": "what is read of the source beside each word; csm: a vector of the whole sentence (RCTM I); cgm: "
+            "vectors of its n-grams, unfolded to one for each place in the target, whose length a Poisson distribution "
+            "says (RCTM II)"
+        },
+    )
+    cgm_layers: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "layers of --source-model cgm and of its inverted counterpart: 1 for pairs of words, 2 for n = 4, "
+            f"3 for n = 7 (default: {LAYERS})"
+        },
+    )
+    cell: ChoiceEnum(sorted(CELLS)) = field(default="rnn", metadata=CELL)  # type: ignore[valid-type]
+    decoder_layers: int = field(default=1, metadata={"help": "number of recurrent layers"})
+    lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
+    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
+        default=NONE, metadata=SOURCE_CHARACTERS
+    )
+
+
+@register_model("llrnn_rctm", dataclass=LLRNNRCTMConfig)
+class LLRNNRCTMModel(RecurrentTranslationModel):
+    """A recurrent language model that reads what convolutions made of the source."""
+
+    encoder: ConvolutionalEncoder
+    decoder: ConvolutionalDecoder
+
+    @classmethod
+    def build_model(cls, args: Namespace | LLRNNRCTMConfig, task: FairseqTask) -> "LLRNNRCTMModel":
+        """Build from the options and the task's prior.
+
+        Raises:
+            OptionError: a task without a prior, or options that exclude each other.
+        """
+        prior = prior_of(task, "llrnn_rctm", "llrnn_translation")
+        check_decoder(args, prior)
+        check_sizes(args, "encoder_embed_dim")
+        source, target = task.source_dictionary, task.target_dictionary
+        dropped = dropouts(args)
+        reader = ConvolutionalSource(
+            len(source),
+            source.pad(),
+            args.encoder_embed_dim,
+            _layers(args),
+            dropped["dropout_in"],
+            dropped["variational"],
+            source_embedding(args, task, args.encoder_embed_dim),
+        )
+        network = build_network(args, reader.output_size)
+        computation = computation_target(args, network, target)
+        head = build_head(args, prior, task.panel, reader.output_size)
+        warm_up_lexicon(args, head)
+        longest = task.cfg.max_target_positions
+        decoder = ConvolutionalDecoder(target, network, head, longest, args.bf16_products, computation)
+        return cls(ConvolutionalEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products), decoder)
+
+
+def _layers(args: Namespace | LLRNNRCTMConfig) -> int | None:
+    """Of the n-gram model; None for a model of the whole sentence."""
+    given = getattr(args, "cgm_layers", None)
+    if args.source_model == CGM:
+        if given is not None and not 1 <= given <= 6:
+            raise OptionError(f"--cgm-layers {given}: expected a number from 1 (n = 2) to 6 (n = 22), e.g. {LAYERS}")
+        return LAYERS if given is None else given
+    if given is not None:
+        raise OptionError(
+            f"--cgm-layers {given}: expected --source-model cgm, found {args.source_model}, which has as many layers "
+            "as a sentence needs; leave one of them out"
+        )
+    return None
