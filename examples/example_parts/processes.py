@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import fairseq_cli.generate
 import fairseq_cli.preprocess
 import fairseq_cli.train
+import fairseq_cli.validate
 import torch
 import torch._dynamo  # every optimizer would import it, which takes a second
 
@@ -21,8 +23,10 @@ from fairseq_llrnn.cli import main
 from fairseq_llrnn.errors import DataError, OptionError
 
 COMMANDS = {
+    "fairseq-generate": fairseq_cli.generate.cli_main,
     "fairseq-preprocess": fairseq_cli.preprocess.cli_main,
     "fairseq-train": fairseq_cli.train.cli_main,
+    "fairseq-validate": fairseq_cli.validate.cli_main,
     "llrnn": main.main,
 }
 LOGGED = "%(asctime)s | %(levelname)s | %(name)s | %(message)s"  # as fairseq

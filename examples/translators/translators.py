@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""The first neural translators, each with a softmax and with our output layer, in the same processor time.
+
+    translators.py prepare --data PATH-TO-multi30k-en-fr --out OUT   texts, data, priors: half a minute
+    translators.py row rctm-softmax --out OUT                        train, perplexity, translate: two or three minutes
+    translators.py rescore rctm-ours --of rnnsearch-softmax --out OUT    its 10-best lists
+    translators.py table --out OUT                                   of all rows that are there
+
+What is done is skipped; a training that was stopped begins again. Rows are in translator_rows.py; docs/results has what
+came out.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import sys
+from itertools import islice
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import translator_rows as rows
+from example_parts.command_line import exit_status
+from example_parts.processes import alone, run
+from translator_table import lines_of, rescored_lines, table
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.text_lines import iter_lines
+
+LEXICON = "lexicon.tsv.gz"
+HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
+
+
+def prepare(out: Path, data: Path, lexicon: Path) -> None:
+    """Texts, data and priors."""
+    (out / "text").mkdir(parents=True, exist_ok=True)
+    for split, name in rows.SPLITS.items():
+        for language in ("en", "fr"):
+            source, target = data / f"{name}.tok.{language}.gz", out / "text" / f"{split}.{language}"
+            if not source.is_file():
+                raise OptionError(
+                    f"{source}: expected a file of Multi30k, found none; --data names the folder that holds it"
+                )
+            if not target.exists():
+                with whole_file(target) as file:
+                    most = rows.PAIRS if split == "train" else None
+                    file.writelines(f"{line}\n" for _, line in islice(iter_lines(source), most))
+    if not (out / LEXICON).exists():
+        shutil.copyfile(lexicon, out / LEXICON)
+    os.chdir(out)
+    log = Path("prepare.log")
+    if not Path("data").exists():
+        shutil.rmtree("data.part", ignore_errors=True)
+        texts = ["--trainpref", "text/train", "--validpref", "text/valid", "--testpref", "text/test"]
+        run("fairseq-preprocess", ["-s", "en", "-t", "fr", *texts, "--destdir", "data.part"], log)
+        os.replace("data.part", "data")
+    for name, options in rows.PRIORS.items():
+        if not Path("data", name).exists():
+            run("llrnn", ["prior", *options.split(), "--out", f"data/{name}"], log)
+            print(f"data/{name}: a prior", flush=True)
+
+
+def make_row(name: str, updates: int | None) -> None:
+    """Train, measure perplexity, translate."""
+    network, output = rows.find(name)
+    place = Path("rows", name)
+    with alone(place):
+        facts_file, log = place / "facts.json", place / "log"
+        facts = json.loads(facts_file.read_text(encoding="utf-8")) if facts_file.exists() else {}
+        if "train_seconds" not in facts:
+            (place / "checkpoint_last.pt").unlink(missing_ok=True)
+            facts["updates"] = updates or network.updates[output]
+            facts["train_seconds"] = run("fairseq-train", rows.train(name, str(place), facts["updates"]), log)
+            _keep(facts_file, facts)
+            print(f"{name}: {facts['updates']} updates in {facts['train_seconds']:.0f} s", flush=True)
+        common = [*rows.task(output), "--path", str(place / "checkpoint_last.pt"), "--max-tokens", "4000", "--cpu"]
+        common += ["--required-batch-size-multiple", "1", "--num-workers", "0"]
+        for subset in ("valid", "test"):
+            if f"{subset}_ppl" not in facts:
+                part = place / f"{subset}.validated"
+                part.unlink(missing_ok=True)
+                run("fairseq-validate", [*common, "--valid-subset", subset, "--log-format", "json"], part)
+                facts[f"{subset}_ppl"] = _perplexity(part, subset)
+                _keep(facts_file, facts)
+        if not (place / "test.fr").exists():
+            found = place / "test.out"
+            found.unlink(missing_ok=True)
+            searching = [*common, *rows.SEARCH.split(), "--nbest", "5"]
+            facts["translate_seconds"] = run("fairseq-generate", searching, log, stdout=found)
+            _keep(facts_file, facts)
+            _write_best(found, place / "test.fr", len(lines_of(Path("text/test.fr"))))
+        print(f"{name}: test perplexity {facts['test_ppl']}", flush=True)
+
+
+def _keep(place: Path, facts: dict[str, float]) -> None:
+    with whole_file(place) as file:
+        json.dump(facts, file, indent=1)
+
+
+def _perplexity(log: Path, subset: str) -> float:
+    for line in reversed(log.read_text(encoding="utf-8").splitlines()):
+        if f'"{subset}_ppl"' in line:
+            return float(json.loads(line[line.index("{") :])[f"{subset}_ppl"])
+    raise DataError(f"{log}: expected a perplexity of fairseq-validate, found none; delete the row's folder")
+
+
+def _write_best(found: Path, place: Path, count: int) -> None:
+    best: dict[int, str] = {}
+    for _, line in iter_lines(found):
+        if match := HYPOTHESIS.fullmatch(line):
+            best.setdefault(int(match[1]), match[2])
+    if len(best) != count:
+        raise DataError(f"{found}: expected translations of {count:,} sentences, found {len(best):,}; delete it")
+    with whole_file(place) as file:
+        file.writelines(f"{best[number]}\n" for number in range(count))
+
+
+def rescore(name: str, of: str) -> None:
+    """`llrnn rescore` of a row's 5-best lists, with the weights 1 and 1."""
+    _, output = rows.find(name)
+    rows.find(of)
+    found = Path("rows", of, "test.out")
+    for needed in (found, Path("rows", name, "checkpoint_last.pt")):
+        if not needed.exists():
+            raise OptionError(f"{needed}: expected a file of `row`, found none; make that row first")
+    out = Path("rows", name, f"rescored-{of}.fr")
+    if not out.exists():
+        options = ["--path", f"rows/{name}/checkpoint_last.pt", "--source", "text/test.en", "--nbest", str(found)]
+        options += ["--reference", "text/test.fr", "--out", str(out)]
+        run("llrnn", ["rescore", *options], Path("rows", name, f"rescored-{of}.log"))
+    print("\n".join(rescored_lines(out, Path("rows", of, "test.fr"))))
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="The first neural translators, with two outputs each.")
+    stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
+    for stage, what in (
+        ("prepare", "texts, data, priors"),
+        ("row", "train a row of the table, and measure it"),
+        ("rescore", "a row's 5-best lists with the model of another row"),
+        ("table", "of all rows that are there"),
+    ):
+        made = stages.add_parser(stage, help=what, description=what)
+        made.add_argument("--out", type=Path, default=Path("runs/translators"), help="(default: runs/translators)")
+        if stage == "prepare":
+            made.add_argument("--data", type=Path, required=True, help="the folder of train.tok.en.gz")
+            made.add_argument(
+                "--lexicon", type=Path, help="French (default: ../ud-french-gsd-1.4/lexicon.tsv.gz of --data)"
+            )
+        if stage in ("row", "rescore"):
+            made.add_argument("name", metavar="ROW", help=", ".join(rows.ROWS))
+        if stage == "row":
+            made.add_argument("--max-update", type=int, metavar="N", help="updates (default: the row's)")
+        if stage == "rescore":
+            made.add_argument("--of", required=True, metavar="ROW", help="whose lists")
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = parsed()
+    out = args.out.resolve()
+    if args.stage == "prepare":
+        prepare(out, args.data.resolve(), (args.lexicon or args.data.parent / "ud-french-gsd-1.4" / LEXICON).resolve())
+        return 0
+    if not (out / "data").is_dir():
+        raise OptionError(f"{out}: expected a folder of `translators.py prepare`, found none; see --out")
+    os.chdir(out)
+    if args.stage == "row":
+        make_row(args.name, args.max_update)
+    elif args.stage == "rescore":
+        rescore(args.name, args.of)
+    else:
+        print("\n".join(table(Path("rows"), Path("text"))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status("translators", main))
