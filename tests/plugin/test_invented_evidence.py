@@ -1,5 +1,7 @@
 """Invented unknown words in training: alike on both sides, drawn from seed, epoch and number, only where sure."""
 
+import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,9 +9,15 @@ import pytest
 import torch
 from translation_world import TranslationWorld
 
+from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.rules import EvidenceRules
+from fairseq_llrnn.evidence.slots import kept_offers
 from fairseq_llrnn.evidence.synthetic_words import LEAST_PROBABILITY, POOL, certain_translations, invented_words
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.prior.evidence import add_evidence
+from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
@@ -106,3 +114,60 @@ def test_the_draws_depend_on_seed_epoch_and_number(prior: Prior) -> None:
     assert drawn(1, 1) == drawn(1, 1)
     assert drawn(1, 1) != drawn(1, 2) and drawn(1, 1) != drawn(2, 1)
     assert 10 < sum(row[0] != a for row in drawn(1, 1)) < 40
+
+
+# ---- over pieces ----------------------------------------------------------------------------------------------------
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture(params=["sentencepiece", "bpe"])
+def piece_prior(request: pytest.FixtureRequest, tmp_path: Path) -> Prior:
+    """Eighty words of one piece, each its own translation; letters and digits spell all others."""
+    style = CONVENTIONS[request.param]
+    words = [f"{a}{b}o" for a in LETTERS[:10] for b in LETTERS[:8]]
+    singles = [*LETTERS, *LETTERS.upper(), *"0123456789."]
+    shuffled = [word for round_ in range(8) for word in random.Random(round_).sample(words, 80)]
+    lines = [" ".join(map(style.whole, shuffled[i : i + 4])) for i in range(0, len(shuffled), 4)]
+    path = tmp_path / "text"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    symbols = (*SPECIALS, *map(style.whole, words), *singles, *map(style.mark, singles))
+    options = PriorOptions(
+        pieces=request.param, top_words="all", text=path, evidence=EvidenceOptions(RULES.kinds),
+        translations=TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1"),
+    )  # fmt: skip
+    return Prior.build(symbols, options)
+
+
+def test_over_pieces_an_invented_word_is_several_of_them_and_one_slot(piece_prior: Prior) -> None:
+    from fairseq_llrnn.plugin.data.invented_evidence import MOST, InventedEvidence
+
+    table = evidence_table(piece_prior)
+    sentence = list(range(4, 12))
+    pairs = [([*sentence, 2], [*sentence[::-1], 2])] * 40
+    data = InventedEvidence(Pairs(pairs), piece_prior, 0.999, seed=3)  # type: ignore[arg-type]
+    changed = 0
+    for i in range(40):
+        source, target = data[i]["source"], data[i]["target"]
+        strings = [token for token in target.tolist() if token >= len(piece_prior.symbols)]
+        assert len(target) == 9 and len(strings) <= MOST
+        [slots] = kept_offers(table, source.numpy()[None])
+        assert {offer.word for offer, _ in slots} == set(strings) and all(offer.unknown for offer, _ in slots)
+        assert all(token < len(piece_prior.symbols) for token in source.tolist()), "all pieces are known"
+        assert [t for t in target.tolist() if t not in strings] == [t for t in [*sentence[::-1], 2] if t in source]
+        assert merged_target(table, source, target).equal(target)
+        changed += len(strings)
+    assert changed >= 40
+
+
+def test_over_pieces_parts_of_words_keep_their_places(piece_prior: Prior) -> None:
+    """A piece that is only a part of a word has no invented word put into its place."""
+    from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
+
+    style = CONVENTIONS[str(piece_prior.settings["pieces"])]
+    more = piece_prior.symbols.index("s" if style.mark_begins else style.mark("s"))
+    words = [w for word in range(4, 12) for w in ([word, more] if style.mark_begins else [more, word])]
+    pairs = [([*words, 2], [*range(4, 12), 2])] * 10 + [([*range(4, 12), 2], [*words, 2])] * 10
+    data = InventedEvidence(Pairs(pairs), piece_prior, 0.999, seed=3)  # type: ignore[arg-type]
+    for i, (source, target) in enumerate(pairs):
+        assert data[i]["source"].tolist() == source and data[i]["target"].tolist() == target

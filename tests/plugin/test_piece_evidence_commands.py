@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 from evidence_world import KNOWN, MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld
+from example_modules import SCRIPTS, load
 from piece_evidence_world import POST_PROCESS, in_pieces, make_piece_evidence_world, words_of
 from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
 
 ITEMS = {*KNOWN, *UNKNOWN, *" ".join(MAPPED.values()).split()}
@@ -172,3 +174,18 @@ def test_validation_with_bleu(pieces: Pieces) -> None:
         "--eval-bleu-detok", "space", "--eval-bleu-remove-bpe", POST_PROCESS[pieces.convention],
     )  # fmt: skip
     assert "valid_bleu" in trained.json_lines("valid")[-1]
+
+
+def test_the_two_ways_to_write_a_string(pieces: Pieces, tmp_path: Path) -> None:
+    """scripts/two_ways_to_write.py: slots are the more probable way after training."""
+    (script,) = load(SCRIPTS, "two_ways_to_write")
+    place, checkpoint = pieces.world.place, str(pieces.checkpoint)
+    said = script.measure(checkpoint, str(place / "test.src"), str(place / "test.tgt")).splitlines()
+    found = {line[:36].strip(): float(line[36:]) for line in said}
+    assert 5 < found["sentences"] <= len(pieces.text("src")) and 0 <= found["share of the way in pieces, mean"] <= 1
+    assert found["nats with slots"] < found["nats in pieces"]
+    with pytest.raises(DataError, match="expected as many lines as in"):
+        script.measure(checkpoint, str(place / "test.src"), str(place / "valid.tgt"))
+    (tmp_path / "plain").write_text(in_pieces("le chat", pieces.convention) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match="expected strings of several pieces that the source offers, found none"):
+        script.measure(checkpoint, str(tmp_path / "plain"), str(tmp_path / "plain"))
