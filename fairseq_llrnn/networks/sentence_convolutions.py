@@ -73,12 +73,14 @@ class SentenceModel(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """(B, L, Q), of which the first lengths[i] ≥ 1 columns count, -> (B, Q)."""
-        result, rows, width = x.new_zeros(x.size(0), x.size(2)), torch.arange(len(x), device=x.device), 2
+        # whatever the lengths, all weights have a gradient: torch's DistributedDataParallel waits for it
+        result = x.new_zeros(x.size(0), x.size(2)) + 0 * (self.layers.weight[0] + self.last.weight[0])
+        rows, width = torch.arange(len(x), device=x.device), 2
         while len(rows):
             for columns in sorted(set(lengths[lengths < width].tolist())):
                 chosen = lengths == columns
                 made = x[chosen, 0] if columns == 1 else self.last.fold(x[chosen, :columns], columns)[:, 0]
-                result = result.index_copy(0, rows[chosen], made)
+                result = result.index_copy(0, rows[chosen], made.to(result.dtype))
             rest = lengths >= width
             rows, x, lengths = rows[rest], x[rest], lengths[rest]
             if len(rows):

@@ -82,6 +82,14 @@ def test_sentences_of_any_length_equal_the_loop(longest: int) -> None:
     assert_same(list(found), expected, [x, model.layers.weight, model.last.weight])
 
 
+def test_weights_that_a_batch_does_not_need_have_gradients_of_zero() -> None:
+    """Four words become three, and these one: nothing is left over."""
+    model = SentenceModel(SIZE, 8)
+    model(torch.randn(2, 4, SIZE), torch.tensor([4, 4])).sum().backward()
+    assert model.last.weight.grad is not None and not model.last.weight.grad.any()
+    assert model.layers.weight.grad is not None and model.layers.weight.grad.any()
+
+
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_ngrams_equal_the_loop(layers: int) -> None:
     lengths = [1, 3, 4, 5, 9, 12]

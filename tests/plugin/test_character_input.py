@@ -31,6 +31,8 @@ TRANSLATORS: dict[str, list[str]] = {
     "recurrent": ["llrnn_lstm", *SMALL],
     "recurrent, tied": ["llrnn_lstm", *ADDED, "--decoder-embed-dim", "16", "--tie-features"],
     "with the summary": ["llrnn_lstm", *SMALL, "--context-every-step"],
+    "maxout units": ["llrnn_encoder_decoder", *SMALL],
+    "convolutions": ["llrnn_rctm", *SMALL, "--source-characters", "cnn"],
     "transformer": ["llrnn_transformer", *SMALL],
     "transformer, added": ["llrnn_transformer", *ADDED, "--feature-input"],
 }

@@ -49,15 +49,16 @@ def trained(shell: Shell, translation: TranslationWorld, source_prior: Path) -> 
     return found
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", [*ARCHITECTURES, "llrnn_encoder_decoder", "llrnn_rctm"])
 def test_the_encoder_reads_the_sum_of_a_words_features(
     translation: TranslationWorld, source_prior: Path, arch: str
 ) -> None:
-    setting = build([*translation.train_args(arch), *ARCHITECTURES[arch], "--source-prior", str(source_prior)])
+    options = [*ARCHITECTURES.get(arch, ()), "--source-prior", str(source_prior)]
+    setting = build([*translation.train_args(arch), *options])
     randomise(setting.model, scale=0.3)
     setting.model.eval().double()
     encoder = setting.model.encoder
-    read = encoder.network.embedding if arch == "llrnn_lstm" else encoder.embed_tokens
+    read = encoder.embed_tokens if arch == "llrnn_transformer" else encoder.network.embedding
     assert isinstance(read, SourceEmbedding)
     prior, weight = Prior.load(source_prior), read.features.weight
     tokens = torch.tensor([list(range(len(prior.symbols))), [prior.index("<pad>")] * len(prior.symbols)])

@@ -33,6 +33,7 @@ VARIANTS: dict[str, list[str]] = {
     ],
     "RCTM I": ["llrnn_rctm"],
     "RCTM II": ["llrnn_rctm", "--source-model", "cgm", "--cgm-layers", "1"],
+    "RCTM over a tree": ["llrnn_rctm", "--output-tree", "huffman"],
     "deep RCTM": ["llrnn_rctm", "--source-model", "cgm", "--cell", "lstm", "--decoder-layers", "2"],
     "transformer": ["llrnn_transformer"],
     "transformer over features": ["llrnn_transformer", "--feature-input", "--tie-features"],
@@ -53,6 +54,9 @@ def make(translation: TranslationWorld, variant: list[str], prior: str = "prior"
     randomise(setting.model, scale=0.3)
     setting.model.eval()
     return setting
+
+
+WITHOUT_TABLE = {"llrnn_rctm": ["--source-characters", "cnn"]}  # vectors that are products themselves
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -158,11 +162,11 @@ def test_tying_needs_the_same_features(translation: TranslationWorld) -> None:
         make(translation, ["llrnn_transformer", "--tie-features", "--feature-input"], prior="separate")
 
 
-@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer", "llrnn_encoder_decoder", "llrnn_rctm"])
 def test_bfloat16_products_are_close(translation: TranslationWorld, arch: str) -> None:
     losses: list[Any] = []
     for options in ([], ["--bf16-products"]):
-        setting = make(translation, [arch, *options])
+        setting = make(translation, [arch, *options, *WITHOUT_TABLE.get(arch, ())])
         setting.model.train()
         torch.manual_seed(0)
         loss, _, _ = setting.criterion(setting.model, pairs(setting.task, LINES))
