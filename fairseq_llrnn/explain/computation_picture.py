@@ -1,17 +1,12 @@
-"""The picture of how much a network computed as it read each token (Jernite 2018, figure 2.5).
-
-Matplotlib is asked for here alone: extra `plots`.
-"""
+"""The picture of how much a network computed as it read each token (Jernite 2018, figure 2.5)."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.files.atomic_write import whole_binary
+from fairseq_llrnn.explain.pictures import new_figure, plain, save
 
 LINE = 60  # tokens beside each other
 INCHES, HEIGHT = 0.22, 1.3  # of a token, of a line
@@ -25,16 +20,6 @@ class ReadSentence:
     shares: Sequence[float]
 
 
-def need_matplotlib() -> None:
-    """Raises OptionError where it is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError:
-        raise OptionError(
-            "--computation: expected the library matplotlib, found none; install it: pip install matplotlib"
-        ) from None
-
-
 def lines_of(sentences: Sequence[ReadSentence]) -> list[ReadSentence]:
     """The sentences, cut into lines that fit the picture."""
     return [
@@ -46,19 +31,13 @@ def lines_of(sentences: Sequence[ReadSentence]) -> list[ReadSentence]:
 
 def draw_computation(sentences: Sequence[ReadSentence], path: Path) -> None:
     """Write a PNG with a bar for each token. Raises OSError."""
-    need_matplotlib()
-    # fairseq turns the root logger up, and matplotlib has much to say about fonts
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)
-    from matplotlib.figure import Figure
-
     lines = lines_of(sentences)
     longest = max(len(line.tokens) for line in lines)
-    figure = Figure(figsize=(INCHES * longest + 1.0, HEIGHT * len(lines) + 0.3))
+    figure = new_figure(INCHES * longest + 1.0, HEIGHT * len(lines) + 0.3)
     for number, line in enumerate(lines, start=1):
         axes = figure.add_subplot(len(lines), 1, number)
         axes.bar(range(len(line.shares)), line.shares, color="#4c72b0", width=0.85)
-        # a $ would begin a formula
-        labels = [token.replace("$", r"\$") for token in line.tokens]
+        labels = [plain(token) for token in line.tokens]
         axes.set_xticks(range(len(labels)), labels, fontsize=9, rotation=0 if max(map(len, labels)) < 3 else 60)
         axes.set_xlim(-0.6, longest - 0.4)
         axes.set_ylim(0.0, 1.0)
@@ -66,5 +45,4 @@ def draw_computation(sentences: Sequence[ReadSentence], path: Path) -> None:
         axes.set_ylabel("m", fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
-    with whole_binary(path) as file:
-        figure.savefig(file, format="png", dpi=110)
+    save(figure, path, dpi=110)

@@ -1,31 +1,16 @@
-"""The picture of an output tree (Jernite 2018, Figure 3.8): its heaviest nodes with their most frequent words.
-
-Matplotlib is asked for here alone: extra `plots`.
-"""
+"""The picture of an output tree (Jernite 2018, Figure 3.8): its heaviest nodes with their most frequent words."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.explain.pictures import new_figure, plain, save
 from fairseq_llrnn.explain.tree_words import NodeWords
-from fairseq_llrnn.files.atomic_write import whole_binary
 
 CHILDREN = (6, 4, 3)  # that are drawn of a node, by its depth; deeper nodes are not
 WORDS, LETTERS = 4, 14  # of a node, of a word
 INCHES, HEIGHT = 2.6, 0.3  # of a level, of a node
-
-
-def need_matplotlib() -> None:
-    """Raises OptionError where it is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError:
-        raise OptionError(
-            "--picture: expected the library matplotlib, found none; install it: pip install matplotlib"
-        ) from None
 
 
 def drawn(nodes: Sequence[NodeWords]) -> list[tuple[NodeWords, float]]:
@@ -57,16 +42,11 @@ def drawn(nodes: Sequence[NodeWords]) -> list[tuple[NodeWords, float]]:
 
 def draw_tree(nodes: Sequence[NodeWords], path: Path) -> None:
     """Write a PNG: the root at the left, and lines to those children that are drawn. Raises OSError."""
-    need_matplotlib()
-    # fairseq turns the root logger up, and matplotlib has much to say about fonts
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)
-    from matplotlib.figure import Figure
-
     places = drawn(nodes)
     at = {node.node: (float(node.depth), height) for node, height in places}
     levels = 1 + max(node.depth for node, _ in places)
     rows = 1 - min(height for _, height in places)
-    figure = Figure(figsize=(INCHES * levels, HEIGHT * rows + 0.6))
+    figure = new_figure(INCHES * levels, HEIGHT * rows + 0.6)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(-0.05, levels)
     axes.set_ylim(-rows, 1.0)
@@ -79,11 +59,9 @@ def draw_tree(nodes: Sequence[NodeWords], path: Path) -> None:
             node.depth, height, _label(node), fontsize=7, va="center", zorder=2,
             bbox={"boxstyle": "round,pad=0.25", "facecolor": "#eef2f8", "edgecolor": "#4c72b0", "linewidth": 0.6},
         )  # fmt: skip
-    with whole_binary(path) as file:
-        figure.savefig(file, format="png", dpi=130)
+    save(figure, path, dpi=130)
 
 
 def _label(node: NodeWords) -> str:
     words = (word if len(word) <= LETTERS else word[: LETTERS - 1] + "…" for word in node.words[:WORDS])
-    # a $ would begin a formula
-    return ", ".join(word.replace("$", r"\$") for word in words)
+    return ", ".join(plain(word) for word in words)

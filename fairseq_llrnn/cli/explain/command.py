@@ -14,7 +14,8 @@ from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.explain.computation_picture import ReadSentence, draw_computation, need_matplotlib
+from fairseq_llrnn.explain.computation_picture import ReadSentence, draw_computation
+from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.prior.parts import AutomatonPart, EvidencePart
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _check_picture(path: str) -> None:
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise OptionError(f"--computation {path}: expected a folder {folder}, found none; make it first")
-    need_matplotlib()
+    need_matplotlib("--computation")
 
 
 def _computed(args: argparse.Namespace, words: Sequence[str], explained: Sequence["Explanation"]) -> ReadSentence:

@@ -12,7 +12,8 @@ from fairseq_llrnn.cli.show.finding import find_word
 from fairseq_llrnn.cli.tables import WIDTH, cut, many, percent, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.explain.tree_picture import draw_tree, need_matplotlib
+from fairseq_llrnn.explain.pictures import need_matplotlib
+from fairseq_llrnn.explain.tree_picture import draw_tree
 from fairseq_llrnn.explain.tree_words import NodeWords, check_tree, words_of_nodes
 from fairseq_llrnn.head.tree import class_fingerprint
 from fairseq_llrnn.prior.prior import Prior
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(f"--prior {args.prior}: expected one prior, found {args.folder} as well; leave one out")
     if args.picture is not None:
         check_place(args.picture, f"--picture {args.picture}")
-        need_matplotlib()
+        need_matplotlib("--picture")
     tree, prior = _read(args.tree, args.folder or args.prior)
     check_tree(tree, prior, args.tree)
     nodes = words_of_nodes(tree, prior, WORDS)
