@@ -10,10 +10,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_log_linear import VisitProbabilities
 from fairseq_llrnn.trees.learner import TreeLearner
@@ -43,18 +41,11 @@ class LearnedTreeLayer(TreeLayer):
     def after(self, updates: int, updates_per_epoch: int) -> int | None:
         """Change the tree if that is due after so many updates: how many signatures move. Again, it does nothing.
 
-        Raises:
-            OptionError: there are several processes, each of which has counted a part.
+        Processes that train together all have to call it, and get the same tree.
         """
         schedule = Schedule(self.times, updates_per_epoch, updates_per_epoch * self.epochs)
         if updates == self._changed_after or not schedule.is_due(updates):
             return None
-        if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
-            raise OptionError(
-                "--output-tree learned: expected one process, found "
-                f"{torch.distributed.get_world_size()}, each of which counts by itself; learn the tree in one, save it "
-                "(docs/guides/output-trees.md), and give all of them the file"
-            )
         self._changed_after = updates
         found = self.learner.reassign()
         self.move(found.tree)

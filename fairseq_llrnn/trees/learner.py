@@ -9,6 +9,10 @@ numbers for each class and level:
     Σ_s depth(s) · M · 4 bytes without a limit of depth.
 
 With S = 250,000, M = 65, D = 3 that is 130 MB.
+
+Of several processes that train together (torch.distributed), each counts its own examples, until the tree changes: then
+the first takes the sums of all, and the others begin anew. So a checkpoint, which the first writes, lacks what the
+others have counted since the last change.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.trees.fixed_depth import complete_tree, reassigned
@@ -134,7 +138,11 @@ class TreeLearner(nn.Module):
         self.counts.index_add_(0, rows, torch.ones_like(rows))
 
     def reassign(self) -> Reassignment:
-        """Give each class the child that its statistics prefer, from the root down."""
+        """Give each class the child that its statistics prefer, from the root down. All processes have to call it."""
+        rank = _rank()
+        if rank is not None:
+            distributed.all_reduce(self.sums)
+            distributed.all_reduce(self.counts)
         sums, counts, begin = (x.cpu().numpy() for x in (self.sums, self.counts, self._begin))
         old, origin, column = self.tree, None, None
         if self.depth is None:
@@ -144,6 +152,8 @@ class TreeLearner(nn.Module):
             shape = old.leaves, self.depth - 1
             tree = reassigned(old, self.arity, self.depth, sums.reshape(*shape, self.arity), counts.reshape(shape))
         self._carry_over(tree, origin, column)
+        if rank:
+            self._forget()
         above = tree.parent[tree.internal :]
         came_from = above if origin is None else origin[above]
         return Reassignment(tree, origin, int((came_from != old.parent[old.internal :]).sum()))
@@ -172,6 +182,10 @@ class TreeLearner(nn.Module):
             places = torch.from_numpy(column[nodes[there]]).to(sums.device)
             kept = kept.gather(1, places.clamp_min(0)).masked_fill(places == NONE, 0.0)
         self.sums[into], self.counts[into] = kept, counts[rows]
+
+    def _forget(self) -> None:
+        self.sums.zero_()
+        self.counts.zero_()
 
     def _set_rows(self, depths: np.ndarray) -> None:
         device = self._begin.device if "_begin" in self._buffers else None
@@ -211,3 +225,11 @@ class TreeLearner(nn.Module):
                     f"for the tree that it holds, found {found}, or others; use a checkpoint that fairseq saved"
                 )
         super()._load_from_state_dict(state_dict, prefix, *rest)
+        if _rank():
+            self._forget()
+
+
+def _rank() -> int | None:
+    """Number of this process among those that train together; None where it is alone."""
+    joined = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_rank() if joined and distributed.get_world_size() > 1 else None

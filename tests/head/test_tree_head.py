@@ -310,15 +310,6 @@ def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> 
     torch.testing.assert_close(fixed.loss(hidden, TARGETS), head.loss(hidden, TARGETS))
 
 
-def test_several_processes_cannot_learn_one_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    head = make_head(tree=TreeOptions("learned", arity=2, reassign=1))
-    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
-    assert head.learned.after(2, 3) is None
-    with pytest.raises(OptionError, match="--output-tree learned: expected one process, found 2, each of which counts"):
-        head.learned.after(3, 3)
-
-
 def test_a_network_spells_words_that_a_tree_leads_to() -> None:
     counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
     opened = OpenOptions(types=1, neural=True)

@@ -15,6 +15,7 @@ from translation_world import TranslationWorld
 
 SMALL = ["--max-tokens", "60", "--dropout", "0.1"]
 CHARACTERS = ["--input-characters", "cnn", "--character-filters", "1:3,3:5", "--character-mode", "add"]
+LEARNED = "learned tree"
 BACKENDS = ("legacy_ddp", "pytorch_ddp")
 
 
@@ -41,6 +42,8 @@ def language_models(shell: Shell, world: World, trained: Path, place: Path) -> d
         lines[background] = [*world.train_args(), *SMALL, "--prior", prior]
     lines["sampled"] = [*world.train_args(), *SMALL, "--sampled-classes", 10]
     lines["characters"] = [*world.train_args(), *SMALL, *CHARACTERS]
+    tree = ["--output-tree", "learned", "--tree-arity", 3, "--tree-reassign", 1000000]  # changes after every update
+    lines[LEARNED] = [*world.train_args(), *SMALL, *tree]
     lines["temperature"] = [*lines["ngram:3"], "--learn-background-temperature", "--adaptor-penalty", 0.01]
     return lines
 
@@ -60,7 +63,11 @@ def test_every_kind(
     shell: Shell, world: World, translation: TranslationWorld, evidence: EvidenceWorld, trained: Path,
     expert_file: Path, tmp_path: Path,
 ) -> None:  # fmt: skip
-    """Up to float error: a parameter that several terms use is summed in another order."""
+    """Up to float error: a parameter that several terms use is summed in another order.
+
+    After so few updates, ties say which places a learned tree gives, and float error breaks them: only all processes
+    have to break them alike.
+    """
     lines = language_models(shell, world, trained, tmp_path) | translations(translation, evidence, expert_file)
     file = tmp_path / "lines.json"
     file.write_text(json.dumps({name: [str(a) for a in line] for name, line in lines.items()}), encoding="utf-8")
@@ -68,6 +75,9 @@ def test_every_kind(
     found = [json.loads(line) for line in done.out.splitlines() if line.startswith('{"name"')]
     assert [(one["name"], one["backend"]) for one in found] == list(itertools.product(lines, BACKENDS))
     for one in found:
+        assert one["between"] == 0, (one["name"], one["backend"])
+        if one["name"] == LEARNED:
+            continue
         assert one["apart"] <= 1e-6, (one["name"], one["backend"])
         assert one["said"] == pytest.approx(one["alone"], rel=1e-3), (one["name"], one["backend"])
 

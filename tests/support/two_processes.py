@@ -5,7 +5,7 @@
 The file maps names to command lines of fairseq-train. Each is trained for two updates: with a batch of every update in
 each process, joined by fairseq's own class and by torch's, and in this process alone with all of their batches in every
 update. Weights, and what validation says, have to be the same. A line of JSON says so of each and of either class: the
-largest difference of the weights, and both validations.
+largest difference of the weights between processes, that from the one alone, and both validations.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from fairseq.data.iterators import GroupedIterator
@@ -60,6 +61,18 @@ def trained(arguments: list[str], size: int, halves: int, backend: str) -> tuple
     return setting.model.state_dict(), said
 
 
+def difference_between_processes(weights: Weights) -> float:
+    """The largest of any process from the first; all have to call it. What each counts by itself is left out."""
+    largest = torch.zeros(())
+    for name, own in weights.items():
+        if ".learner." not in name:
+            of_first = own.clone()
+            distributed.broadcast(of_first, 0)
+            largest = torch.maximum(largest, (own - of_first).abs().max().float())
+    distributed.all_reduce(largest, distributed.ReduceOp.MAX)
+    return largest.item()
+
+
 def seed_each_half(trainer: Trainer) -> None:
     """Every process draws from a seed of the update; who trains alone has to draw so for each of its batches."""
     step = trainer.task.train_step
@@ -83,10 +96,13 @@ def main() -> None:
     size, first = distributed.get_world_size(), distributed.get_rank() == 0
     for name, arguments in lines.items():
         together = {backend: trained(arguments, size, 1, backend) for backend in BACKENDS}
-        alone, expected = trained(arguments, 1, size, BACKENDS[0]) if first else ({}, {})
+        between = {backend: difference_between_processes(weights) for backend, (weights, _) in together.items()}
+        with mock.patch("fairseq_llrnn.trees.learner._rank", lambda: None):  # for it, there are no others
+            alone, expected = trained(arguments, 1, size, BACKENDS[0]) if first else ({}, {})
         for backend, (weights, said) in together.items() if first else ():
             apart = max((found - alone[key]).abs().max().item() for key, found in weights.items())
-            print(json.dumps({"name": name, "backend": backend, "apart": apart, "said": said, "alone": expected}))
+            found = {"name": name, "backend": backend, "between": between[backend], "apart": apart}
+            print(json.dumps(found | {"said": said, "alone": expected}))
         sys.stdout.flush()
     distributed.barrier()
     os._exit(0)  # torch's own end of a group takes a second

@@ -185,3 +185,31 @@ def test_trees_change_evenly_in_the_first_part_of_training() -> None:
     assert due == list(range(20, 1001, 20))
     assert Schedule.spread(50, 10, float("inf"), 0.5).is_due(10**9)
     assert sum(Schedule.spread(50, 99, 99, 1.0).is_due(update) for update in range(100)) == 50
+
+
+@pytest.mark.parametrize(("leaves", "arity", "depth"), SIZES)
+def test_processes_learn_the_tree_of_one_that_has_seen_all(
+    leaves: int, arity: int, depth: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two changes; the others' sums are added in place of torch's exchange."""
+    alone, ranks = learner_of(leaves, arity, depth), [learner_of(leaves, arity, depth) for _ in range(2)]
+    for change in range(2):
+        for rank, learner in enumerate(ranks):
+            seen = visits(learner, 40, 10 * change + rank)
+            alone.observe(*seen)
+            learner.observe(*seen)
+        expected = alone.reassign()
+        parts = [[learner.sums.clone(), learner.counts.clone()] for learner in ranks]
+        for rank, learner in enumerate(ranks):
+            others = iter(parts[1 - rank])
+            with monkeypatch.context() as patch:
+                patch.setattr("fairseq_llrnn.trees.learner._rank", lambda rank=rank: rank)
+                patch.setattr(torch.distributed, "all_reduce", lambda own, others=others: own.add_(next(others)))
+                found = learner.reassign()
+            assert np.array_equal(found.tree.parent, expected.tree.parent) and found.moved == expected.moved
+        torch.testing.assert_close(ranks[0].sums, alone.sums)
+        assert torch.equal(ranks[0].counts, alone.counts) and not ranks[1].counts.any() and not ranks[1].sums.any()
+    saved = alone.state_dict()
+    monkeypatch.setattr("fairseq_llrnn.trees.learner._rank", lambda: 1)
+    ranks[1].load_state_dict(saved)
+    assert not ranks[1].counts.any(), "the first process has them"
