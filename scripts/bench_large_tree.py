@@ -221,8 +221,8 @@ def picture(curves: dict[str, dict[int, dict[str, float]]], path: Path) -> None:
         axis.set(xscale="log", yscale="log", xlabel="words", title=task)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("ms for 2,048 positions")
-    axes[0].legend()
-    figure.tight_layout()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="lower center", ncols=len(labels), frameon=False)
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
     figure.savefig(path, dpi=110)
 
 
