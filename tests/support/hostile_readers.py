@@ -28,6 +28,7 @@ from fairseq_llrnn.evaluation.texts import read_texts
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.readers.conllu import read_conllu
+from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
 from fairseq_llrnn.features.readers.segmentations import read_segmentations
 from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
 from fairseq_llrnn.features.readers.unimorph import read_unimorph
@@ -234,6 +235,9 @@ def readers() -> list[Reader]:
         Reader("treebank", "a.conllu", (CONLLU.encode(), gzip.compress(CONLLU.encode(), mtime=0)), _conllu),
         text("lexicon", "lexicon.tsv", lambda path: read_tsv_lexicon(path, lowercase=True), LEXICON),
         text("UniMorph", "unimorph", lambda path: read_unimorph(path, lowercase=True), UNIMORPH),
+        text("lemmas of a treebank", "a.conllu", lambda path: _lemmas(path, "conllu"), CONLLU),
+        text("lemmas of a lexicon", "lexicon.tsv", lambda path: _lemmas(path, "lexicon"), LEXICON),
+        text("lemmas of UniMorph", "unimorph", lambda path: _lemmas(path, "unimorph"), UNIMORPH),
         text("values", "values.tsv", lambda path: read_values(path, lowercase=True), VALUES),
         text("segmentations", "segments", lambda path: read_segmentations(path, lowercase=True), SEGMENTS),
         text("texts with labels", "train.tsv", lambda path: list(read_labelled(path)), LABELLED, COLUMNS),
@@ -264,6 +268,10 @@ def spelling() -> WordList:
     """A dictionary of characters."""
     symbols = ("<s>", "<pad>", "</s>", "<unk>", *"abcdehlmnostuv,.")
     return WordList(symbols, np.ones(len(symbols), dtype=np.int64))
+
+
+def _lemmas(path: Path, kind: str) -> object:
+    return list(iter_lemmas(path, kind, lowercase=True))
 
 
 def _conllu(path: Path) -> object:

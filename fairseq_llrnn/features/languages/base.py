@@ -21,7 +21,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -76,6 +76,10 @@ class LanguageSource(ABC):
     def licence(self, code: str) -> str:
         """Of the program; of its data: `MIT; data: OpenCorpora (CC BY-SA 3.0)`. Semicolons part what fits a line."""
 
+    def listed(self, code: str) -> Iterator[tuple[str, str]]:
+        """Pairs of a form and its lemma, all that it lists of a language, spelled as it spells them; most list none."""
+        yield from ()
+
     def missing(self, code: str) -> list[str]:
         """The names by which pip knows what is not installed."""
         return [package.distribution for package in self.packages(code) if not package.is_installed]
@@ -104,6 +108,10 @@ class FrequencySource(LanguageSource):
     @abstractmethod
     def frequencies(self, words: Sequence[str], code: str) -> np.ndarray:
         """(n,) between 0 and 1, of the words' tokens in its texts; 0 for a word that it lacks."""
+
+    @abstractmethod
+    def known(self, code: str) -> Mapping[str, float]:
+        """All words that it lists, with their frequencies."""
 
     @abstractmethod
     def least(self, code: str) -> float:

@@ -49,7 +49,11 @@ class Wordfreq(FrequencySource):
 
         return np.array([frequency(word) for word in words], dtype=np.float64)
 
-    def least(self, code: str) -> float:
+    def known(self, code: str) -> Mapping[str, float]:
         import wordfreq
 
-        return min(wordfreq.get_frequency_dict(self.codes[code]).values())
+        found: Mapping[str, float] = wordfreq.get_frequency_dict(self.codes[code])
+        return found
+
+    def least(self, code: str) -> float:
+        return min(self.known(code).values())

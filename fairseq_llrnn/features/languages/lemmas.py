@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from fairseq_llrnn.features.languages.base import FeatureSource, Package, Spelling, register_source
@@ -44,3 +44,14 @@ class Simplemma(FeatureSource):
             if lemma:
                 lexicon.add(word, [f"{GROUP}:{spelling.of_text(lemma)}"])
         return lexicon
+
+    def listed(self, code: str) -> Iterator[tuple[str, str]]:
+        from simplemma.strategies.dictionaries import DefaultDictionaryFactory
+
+        for form, lemma in DefaultDictionaryFactory().get_dictionary(self.codes[code]).items():
+            yield _text(form), _text(lemma)
+
+
+def _text(word: str | bytes) -> str:
+    """Some versions keep their words as bytes."""
+    return word if isinstance(word, str) else word.decode("utf-8")

@@ -3,6 +3,7 @@
 A fourth column, which says how newer files cut the form, is not read. Blank lines part the paradigms of older ones.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
@@ -23,8 +24,28 @@ def read_unimorph(path: Path | str, *, lowercase: bool, language: str | None = N
 
     Raises DataError, with file and line, for a row of another shape, and for a file without rows.
     """
-    lexicon = Lexicon()
-    rows, own = 0, dict[str, None]()
+    lexicon, own = Lexicon(), dict[str, None]()
+    for _, form, tags in iter_unimorph_rows(path):
+        if len(form.split()) > 1:
+            lexicon.notes[PHRASES] += 1
+            continue
+        names = tags_features(tags)
+        own.update(dict.fromkeys(name for name in names if name.startswith(f"{OWN_GROUP}:")))
+        lexicon.add(lower(form, language) if lowercase else form, names)
+    if own:
+        kept = ", ".join(list(own)[:OWN_SHOWN]) + (", …" if len(own) > OWN_SHOWN else "")
+        lexicon.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(
+            own
+        )
+    return lexicon
+
+
+def iter_unimorph_rows(path: Path | str) -> Iterator[tuple[str, str, str]]:
+    """Lemma, form and tags of each row, in order, as written; rows of a missing form are left out.
+
+    Raises DataError as `read_unimorph` does.
+    """
+    rows = 0
     for number, line in iter_lines(path):
         if not line or line.isspace():
             continue
@@ -34,7 +55,7 @@ def read_unimorph(path: Path | str, *, lowercase: bool, language: str | None = N
                 f"{place(path, number)}: expected at least {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by "
                 f"tabs, found {len(cells)}: {shown(line)}; fix the row"
             )
-        _, form, tags = cells[: len(COLUMNS)]
+        lemma, form, tags = cells[: len(COLUMNS)]
         for column, cell in ((2, form), (3, tags)):
             if not cell:
                 raise DataError(
@@ -42,19 +63,7 @@ def read_unimorph(path: Path | str, *, lowercase: bool, language: str | None = N
                     "row"
                 )
         rows += 1
-        if form in MISSING and not tags.upper().startswith("PUNCT"):
-            continue
-        if len(form.split()) > 1:
-            lexicon.notes[PHRASES] += 1
-            continue
-        names = tags_features(tags)
-        own.update(dict.fromkeys(name for name in names if name.startswith(f"{OWN_GROUP}:")))
-        lexicon.add(lower(form, language) if lowercase else form, names)
+        if form not in MISSING or tags.upper().startswith("PUNCT"):
+            yield lemma, form, tags
     if not rows:
         raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
-    if own:
-        kept = ", ".join(list(own)[:OWN_SHOWN]) + (", …" if len(own) > OWN_SHOWN else "")
-        lexicon.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(
-            own
-        )
-    return lexicon

@@ -1,0 +1,73 @@
+"""Lemmas of words, from treebanks, lexicons and packages, and guessed where none of these has a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.casing import lower
+from fairseq_llrnn.features.languages.base import sources_of
+from fairseq_llrnn.features.lemma_rules import LemmaRules
+from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
+
+
+@dataclass(frozen=True)
+class LemmaSources:
+    """Where pairs of form and lemma come from."""
+
+    files: Sequence[tuple[str, str]] = ()  # kind (of readers/lemma_rows.py) and path
+    language: str | None = None  # a code of features/languages/names.py, whose packages list words
+    lowercase: bool = True
+    rules: str | None = None  # the language by whose rules words are lower-cased (casing.py)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """All that are listed, some more than once.
+
+        Raises:
+            DataError: as the readers do.
+        """
+        for kind, path in self.files:
+            yield from iter_lemmas(path, kind, lowercase=self.lowercase, language=self.rules)
+        for source in sources_of(self.language) if self.language else ():
+            if source.missing(str(self.language)):
+                continue
+            for form, lemma in source.listed(str(self.language)):
+                yield (lower(form, self.rules), lower(lemma, self.rules)) if self.lowercase else (form, lemma)
+
+
+@dataclass(frozen=True)
+class Lemmas:
+    """The lemmas that words can be of."""
+
+    listed: Mapping[str, tuple[str, ...]]  # by form, in alphabetical order
+    rules: LemmaRules
+    _guesses: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def read(cls, sources: LemmaSources, option: str) -> Lemmas:
+        """All that the sources list.
+
+        Raises:
+            OptionError: they list nothing; `option` is what needs them. DataError: as the readers do.
+        """
+        found: dict[str, set[str]] = {}
+        for form, lemma in sources.pairs():
+            found.setdefault(form, set()).add(lemma)
+        if not found:
+            raise OptionError(
+                f"{option}: expected a source of lemmas, found none; give --conllu, --lexicon or --unimorph, or "
+                "--language with a package that lists lemmas"
+            )
+        listed = {form: tuple(sorted(lemmas)) for form, lemmas in found.items()}
+        return cls(listed, LemmaRules.learn((form, lemma) for form, lemmas in listed.items() for lemma in lemmas))
+
+    def of(self, word: str) -> tuple[str, ...]:
+        """Its lemmas, or the guessed one; none for what is no word of letters, or like no known one."""
+        found = self.listed.get(word)
+        if found is None:
+            found = self._guesses.get(word)
+        if found is None:
+            guess = self.rules.guess(word)
+            found = self._guesses[word] = () if guess is None else (guess,)
+        return found
