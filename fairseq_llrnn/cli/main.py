@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # The module of each is its name with "_" for "-" and "." for a blank. Those of extras are found by their files
 # (fairseq_llrnn/extras).
 COMMANDS = (
-    *("text", "prior", "show", "explain", "score", "classify", "rescore", "report"),
+    *("text", "dictionary", "prior", "show", "explain", "score", "classify", "rescore", "report"),
     *("phrases extract", "phrases score", "rare-words annotate", "rare-words restore"),
     *("user-dir", "completion"),
 )

@@ -1,0 +1,120 @@
+"""`llrnn dictionary`: the words of a text, and forms of them that it lacks, as a dictionary for fairseq-preprocess."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.tables import note
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.casing import language_of, lower
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.languages import FrequencySource, language_code, sources_of
+from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
+from fairseq_llrnn.features.more_forms import more_forms
+from fairseq_llrnn.features.text_words import count_words
+from fairseq_llrnn.files.atomic_write import whole_file
+
+NAME = "dictionary"
+HELP = "make a dictionary of a text's words and of forms of them that the text lacks"
+EXAMPLES = (
+    "llrnn dictionary --text train.fr --lexicon lexicon.tsv --out dict.fr.txt",
+    "llrnn dictionary --text train.fr --lexicon lexicon.tsv --most 50000 --out dict.fr.txt",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    given = parser.add_argument_group("the text")
+    given.add_argument("--text", nargs="+", required=True, metavar="FILE", help="tokenised text, that of the training")
+    sources = parser.add_argument_group("where forms come from")
+    sources.add_argument("--conllu", nargs="+", default=[], metavar="FILE", help="treebanks (CoNLL-U, .gz too)")
+    sources.add_argument(
+        "--lexicon", nargs="+", default=[], metavar="FILE", help="lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"
+    )
+    sources.add_argument(
+        "--unimorph", nargs="+", default=[], metavar="FILE", help="lexicons of UniMorph: lemma, form, tags (.gz too)"
+    )
+    sources.add_argument(
+        "--language", metavar="CODE",
+        help="forms that packages know of this language; where one lists frequencies of words (wordfreq), forms that "
+        "it lacks are left out, and its words that nobody lists belong to the lemma that their ending says",
+    )  # fmt: skip
+    sources.add_argument(
+        "--keep-case", action="store_true", help="the text has capitals: do not lower-case forms and lemmas"
+    )
+    sources.add_argument(
+        "--lower", metavar="LANG",
+        help="the text was lower-cased by the rules of this language: tr or az (İ becomes i, I becomes ı), lt; so are "
+        "forms then (all other languages need no LANG)",
+    )  # fmt: skip
+    result = parser.add_argument_group("the dictionary")
+    result.add_argument(
+        "--most", type=int, metavar="N",
+        help="forms that the text lacks: the N most frequent ones (where no frequencies are known, the first ones of "
+        "the alphabet; default: all)",
+    )  # fmt: skip
+    result.add_argument(
+        "--out", required=True, metavar="FILE", help="where it goes; fairseq-preprocess reads it as --tgtdict"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.most is not None and args.most < 0:
+        raise OptionError(f"--most {args.most}: expected a number of forms of at least 0")
+    if args.lower is not None and args.keep_case:
+        raise OptionError(f"--lower {args.lower}: found --keep-case beside it; leave one of them out")
+    check_place(args.out, f"--out {args.out}")
+    code = None if args.language is None else language_code(args.language)
+    sources = _sources(args, code)
+    shown, _ = count_words(args.text)
+    for special in SPECIALS:
+        shown.pop(special, None)
+    if not shown:
+        raise DataError(f"{', '.join(args.text)}: expected words, found none; give a tokenised text")
+    lemmas = Lemmas.read(sources, "llrnn dictionary")
+    frequencies = None if code is None else _frequencies(code, sources)
+    found = more_forms(shown, lemmas, frequencies)
+    forms = found.all(args.most, frequencies)
+    try:
+        with whole_file(Path(args.out)) as file:
+            file.writelines(f"{word} {shown[word]}\n" for word in sorted(shown, key=lambda w: (-shown[w], w)))
+            file.writelines(f"{form} 0\n" for form in forms)
+    except OSError as error:
+        raise DataError(f"{args.out}: cannot be written: {error.strerror or error}; give another place") from error
+    listed = len(set(found.listed) & set(forms))
+    for name, count in (
+        ("words of the text", len(shown)),
+        ("forms that it lacks", len(forms)),
+        ("… listed with their lemmas", listed),
+        ("… with a lemma by their ending", len(forms) - listed),
+    ):
+        print(f"{name:<30}  {count:>10,}")
+    print(f"dictionary written to {args.out}")
+    if found.unheard:
+        note(f"{found.unheard:,} listed forms are left out: no list of frequencies has them")
+    return 0
+
+
+def _sources(args: argparse.Namespace, code: str | None) -> LemmaSources:
+    files = [(kind, path) for kind in ("conllu", "lexicon", "unimorph") for path in getattr(args, kind)]
+    if not files and code is None:
+        raise OptionError(
+            "llrnn dictionary: expected a source of forms, found none; give --conllu, --lexicon, --unimorph or "
+            "--language"
+        )
+    return LemmaSources(files, code, not args.keep_case, language_of(args.lower))
+
+
+def _frequencies(code: str, sources: LemmaSources) -> Mapping[str, float] | None:
+    """Of the words of other texts; None where no installed package knows them."""
+    for source in sources_of(code):
+        if isinstance(source, FrequencySource) and not source.missing(code):
+            known = source.known(code)
+            if not sources.lowercase:
+                return known
+            lowered: dict[str, float] = {}
+            for word, frequency in known.items():
+                form = lower(word, sources.rules)
+                lowered[form] = max(frequency, lowered.get(form, 0.0))
+            return lowered
+    return None

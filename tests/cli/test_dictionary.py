@@ -1,0 +1,84 @@
+"""`llrnn dictionary`: the words of a text first, then forms that it lacks; what it refuses."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from small_corpus import Llrnn
+
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.features.languages.frequencies import Wordfreq
+from fairseq_llrnn.features.languages.lemmas import Simplemma
+
+LEXICON = "".join(
+    f"{form}\t{lemma}\tNOUN\t_\n"
+    for form, lemma in (
+        *(("chat", "chat"), ("chats", "chat"), ("Chattes", "chat"), ("table", "table"), ("tables", "table")),
+        *(("mer", "mer"), ("mers", "mer"), ("porte", "porte"), ("portes", "porte"), ("tout à fait", "chat")),
+    )
+)
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> list[object]:
+    """Command line of a small text."""
+    (tmp_path / "train.fr").write_text("le chat le portes <unk>\nle table\n", encoding="utf-8")
+    (tmp_path / "lexicon.tsv").write_text(LEXICON, encoding="utf-8")
+    return [
+        "dictionary", "--text", tmp_path / "train.fr", "--lexicon", tmp_path / "lexicon.tsv", "--out",
+        tmp_path / "dict.fr.txt",
+    ]  # fmt: skip
+
+
+def words(tmp_path: Path) -> dict[str, int]:
+    found = load_dictionary(tmp_path / "dict.fr.txt")
+    return dict(zip(found.symbols[4:], found.counts[4:].tolist(), strict=True))
+
+
+def test_words_and_forms(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
+    done = llrnn(*given)
+    assert done.code == 0 and done.err == ""
+    shown = {"le": 3, "chat": 1, "portes": 1, "table": 1}
+    assert list(words(tmp_path).items()) == [*shown.items(), ("chats", 0), ("chattes", 0), ("porte", 0), ("tables", 0)]
+    assert [line.split()[-1] for line in done.out.splitlines()] == ["4", "4", "4", "0", str(tmp_path / "dict.fr.txt")]
+
+
+def test_options(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
+    assert llrnn(*given, "--most", 1).code == 0
+    assert list(words(tmp_path))[4:] == ["chats"]
+    assert llrnn(*given, "--keep-case").code == 0
+    assert "Chattes" in words(tmp_path)
+
+
+def test_frequencies(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def known(self: Wordfreq, code: str) -> Mapping[str, float]:
+        return {"tables": 0.1, "Chats": 0.2, "cartables": 0.3}
+
+    monkeypatch.setattr(Wordfreq, "known", known)
+    for source in (Wordfreq, Simplemma):
+        monkeypatch.setattr(source, "missing", lambda self, code: [])
+    monkeypatch.setattr(Simplemma, "listed", lambda self, code: iter([("tableau", "table")]))
+    done = llrnn(*given, "--language", "fr")
+    assert list(words(tmp_path))[4:] == ["chats", "tables"]
+    assert done.err == "note: 3 listed forms are left out: no list of frequencies has them\n"
+    assert llrnn(*given, "--language", "French", "--keep-case").code == 0
+    assert list(words(tmp_path))[4:] == ["tables"]
+    monkeypatch.setattr(Wordfreq, "missing", lambda self, code: ["wordfreq"])
+    assert llrnn(*given, "--language", "fr").code == 0
+    assert list(words(tmp_path))[4:] == ["chats", "chattes", "porte", "tableau", "tables"]
+
+
+def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
+    assert llrnn(*given, "--most", -1).error == "--most -1: expected a number of forms of at least 0"
+    assert llrnn(*given, "--lower", "tr", "--keep-case").error == (
+        "--lower tr: found --keep-case beside it; leave one of them out"
+    )
+    assert llrnn(*given[:3], "--out", tmp_path / "d").error == (
+        "llrnn dictionary: expected a source of forms, found none; give --conllu, --lexicon, --unimorph or --language"
+    )
+    (tmp_path / "empty").write_text("\n")
+    assert llrnn(*given, "--text", tmp_path / "empty").error == (
+        f"{tmp_path}/empty: expected words, found none; give a tokenised text"
+    )
+    assert "no such folder" in llrnn(*given, "--out", tmp_path / "none" / "dict.txt").error
+    assert not (tmp_path / "dict.fr.txt").exists()
