@@ -17,6 +17,9 @@ Training is leave-one-out: of the links that t(x | s) was estimated from, one is
 x is in the target (`given(source, leave_out)`). What a text was estimated from is known of no other text: a word that
 occurs once would be predicted with certainty in training, never in use, and the network would learn to rely on it.
 
+The table may be one of lemmas: t'(x | s) = m Σ_ℓ t(ℓ | s) share(x | ℓ), so that forms are reached which no bitext shows
+(form_shares.py). A lemma is the id of one of its forms.
+
 At the beginning of training, t may also be hidden from a share of the sentences (`hidden_share`), whose background is
 then b₀: a network that has most of the answer from t need not learn where in the source to look.
 
@@ -38,6 +41,7 @@ from torch.nn import functional
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, expanded
+from fairseq_llrnn.backgrounds.form_shares import FormShares
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 
@@ -48,8 +52,9 @@ class LexicalBackground(StaticBackground):
     is_content_word: Tensor  # (U,) bool
     rank_of: Tensor  # (V,) the place of a word in ranked_members
     row_starts: Tensor  # (U + 1,) where the translations of a source word begin
-    row_ranks: Tensor  # (entries of the table,) ranks of target words
-    row_links: Tensor  # (entries of the table,) expected links of s and x, in proportion to t(x | s)
+    row_units: Tensor  # (entries of the table,) what the translations are: ranks of words, or lemmas
+    unit_of: Tensor  # (V,) the unit of every word
+    row_links: Tensor  # (entries of the table,) expected links of s and unit, in proportion to t(unit | s)
     word_mass: Tensor  # scalar, m
     kept_ranks: Tensor  # (≤ 2,) ranks of the words that keep their mass
     kept_weights: Tensor  # (≤ 2,) b₀ of them
@@ -65,6 +70,7 @@ class LexicalBackground(StaticBackground):
         is_content_word: Tensor,
         weight: float,
         learned: bool,
+        forms: FormShares | None = None,
     ) -> None:
         """class_of, log_weights: (V,) as in StaticBackground.
 
@@ -73,10 +79,13 @@ class LexicalBackground(StaticBackground):
             words: (V,) bool, the target words that the table may hold; all others keep their mass.
             is_content_word: (U,) bool, the source tokens that count in the mean.
             weight: λ, or where it starts if it is `learned`.
+            forms: how a lemma is shared among its forms; None: the table is one of words.
         """
         super().__init__(class_of, num_classes, log_weights)
         rank_of = torch.empty_like(class_of)
         rank_of[self.ranked_members] = torch.arange(len(class_of))
+        self.forms = forms
+        units = rank_of if forms is None else forms.head_of
         exact = log_weights.double()
         self.log_total = float(exact.logsumexp(0))  # 0, unless the weights are not normalised
         self._warmup_updates = 0
@@ -89,7 +98,8 @@ class LexicalBackground(StaticBackground):
             ("is_content_word", is_content_word),
             ("rank_of", rank_of),
             ("row_starts", torch.from_numpy(table.offsets.copy())),
-            ("row_ranks", rank_of[torch.from_numpy(table.targets.copy())]),
+            ("row_units", units[torch.from_numpy(table.targets.copy())]),
+            ("unit_of", units),
             ("row_links", _links(table).to(log_weights.dtype)),
             ("word_mass", word_mass.to(log_weights.dtype)),
             ("kept_ranks", rank_of[kept]),
@@ -139,23 +149,28 @@ class LexicalBackground(StaticBackground):
         step = torch.arange(int(flat.sum()), device=source.device)
         where = step + (starts.flatten() - flat.cumsum(0) + flat).repeat_interleave(flat)
         of_words = sentence.repeat_interleave(many.sum(1))  # shape: (all translations,), which sentence each is of
-        said = of_words * len(self.class_of) + self.row_ranks[where]
+        said = of_words * len(self.class_of) + self.row_units[where]
         links = self.row_links[where]
         if leave_out is not None:
-            of_targets = sentence.unsqueeze(1) * len(self.class_of) + self.rank_of[leave_out]
+            of_targets = sentence.unsqueeze(1) * len(self.class_of) + self.unit_of[leave_out]
             links = torch.where(torch.isin(said, of_targets), (links - 1).clamp_min(0), links)
         # of every token, the links that are left; a token without any is one of which nothing is known
         token = torch.arange(flat.numel(), device=source.device).repeat_interleave(flat)
         totals = links.new_zeros(flat.numel()).index_add(0, token, links)
         known = (totals > 0).view_as(source).sum(1).to(dtype) / length
         shares = links / totals.clamp_min(torch.finfo(dtype).tiny)[token]
+        said, weights = self._words(said, self.word_mass * shares / length[of_words], leave_out)
         keys = torch.cat([said, (sentence.unsqueeze(1) * len(self.class_of) + self.kept_ranks).flatten()])
-        weights = torch.cat(
-            [self.word_mass * shares / length[of_words], (known.unsqueeze(1) * self.kept_weights).flatten()]
-        )
-        keys, order = keys.sort(stable=True)
-        keys, weights = _sum_runs(keys, weights[order])
-        return keys, weights, known
+        weights = torch.cat([weights, (known.unsqueeze(1) * self.kept_weights).flatten()])
+        return *_sum_equal(keys, weights), known
+
+    def _words(self, said: Tensor, weights: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Keys sentence · V + unit as keys sentence · V + rank, with their weights."""
+        if self.forms is None:
+            return said, weights
+        keys, weights = self.forms.spread(*_sum_equal(said, weights), leave_out)
+        size = len(self.class_of)
+        return keys // size * size + self.rank_of[keys % size], weights
 
     def log_mixture(self, known: Tensor) -> tuple[Tensor, Tensor]:
         """log(1 − λr) of sentences with the shares r of known words (B,), and log λ (a scalar); exact for any λ."""
@@ -350,6 +365,12 @@ class LexicalMixture(Background):
         """(B, V)"""
         weights = self._log_weights
         return (weights - self.class_log_mass[:, self.class_of]).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
+
+
+def _sum_equal(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys (E,) in any order, and their weights -> each key once, rising, and the sum of its weights."""
+    keys, order = keys.sort(stable=True)
+    return _sum_runs(keys, weights[order])
 
 
 def _sum_runs(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

@@ -33,6 +33,7 @@ from fairseq_llrnn.prior.guessing import Completed
 from fairseq_llrnn.prior.labels import LABELS, check_of_labels
 from fairseq_llrnn.prior.languages import gathered_for, part_of, with_codes
 from fairseq_llrnn.prior.leaves import EXAMPLES, STATIC, TRANSLATIONS, Leaves, is_order, kind_of, read_background
+from fairseq_llrnn.prior.lemmas import check_units, lemmas_of
 from fairseq_llrnn.prior.morphemes import check_options, morphemes_of, segmenter
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.options import MORFESSOR, EvidenceOptions, PriorOptions, as_paths
@@ -69,6 +70,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     if options.lower is not None and options.keep_case:
         raise OptionError(f"--lower {options.lower}: found --keep-case beside it; leave one of them out")
     check_options(options)
+    check_units(options)
     words = _words(dictionary)
     if options.labels:
         check_of_labels(options)
@@ -118,14 +120,16 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         opened = options.open_vocabulary
         features = united(lexicon, morphemes.features or {})
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.neural)
-    prior, more = _with_source(prior, words, options)
+    prior, more = _with_source(prior, words, options, lemmas_of(options, words, code))
     notes.update(more)
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, known_words)
     return Built(prior, words, counts, notes, completed, gathered)
 
 
-def _with_source(prior: Prior, words: WordList, options: PriorOptions) -> tuple[Prior, Counter[str]]:
+def _with_source(
+    prior: Prior, words: WordList, options: PriorOptions, lemmas: Sequence[Sequence[str]] | None
+) -> tuple[Prior, Counter[str]]:
     """Translations, and less background for words that need evidence.
 
     A static background is discounted before translations come, which may then hold no word that it forbids; any other
@@ -138,7 +142,7 @@ def _with_source(prior: Prior, words: WordList, options: PriorOptions) -> tuple[
         prior, more = discount(prior, words, unsupported)
         notes.update(more)
     if options.translations is not None:
-        prior, more = add_translations(prior, options.translations, options.workers)
+        prior, more = add_translations(prior, options.translations, options.workers, lemmas)
         notes.update(more)
     if unsupported and late:
         prior, more = discount(prior, words, unsupported)

@@ -34,6 +34,7 @@ from fairseq_llrnn.prior.prior import Prior
 
 Paths = str | Path | Sequence[str | Path]
 MORFESSOR = "morfessor"
+UNITS = ("word", "lemma")
 
 
 def as_paths(given: Paths) -> list[str]:
@@ -77,6 +78,8 @@ class TranslationOptions:
     learned: bool = False
     top: int = 10  # translations of a source word
     aligner: str = "auto"  # "eflomal", "ibm1" or "auto": eflomal where it is installed
+    units: str = UNITS[0]  # what is aligned and counted of the target: words, or their lemmas
+    form_power: float = 0.5  # of lemmas: how much counts of forms count for their shares, from 0 to 1
 
     def check(self) -> None:
         """Raise OptionError where a number is out of range, or the aligner is not there."""
@@ -87,6 +90,13 @@ class TranslationOptions:
             )
         if self.top < 1:
             raise OptionError(f"--lexical-top {self.top}: expected a number of translations of at least 1")
+        if self.units not in UNITS:
+            raise OptionError(f"--lexical-units {self.units}: expected {' or '.join(UNITS)}; correct the spelling")
+        if not 0.0 <= self.form_power <= 1.0:
+            raise OptionError(
+                f"--lexical-form-power {self.form_power}: expected a number from 0 (all forms of a lemma alike) to 1 "
+                "(as frequent as they are)"
+            )
         choose_aligner(self.aligner)
 
 

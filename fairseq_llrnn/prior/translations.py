@@ -11,9 +11,13 @@ unless the background's expression names `translations` itself.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from fairseq_llrnn.alignment.aligners import choose_aligner, translation_table
+from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
@@ -26,12 +30,13 @@ ALONE = 0.99  # λ of translations that a mixture weighs: nearly all of them is 
 
 
 def add_translations(
-    prior: Prior, options: TranslationOptions, workers: int | None = None
+    prior: Prior, options: TranslationOptions, workers: int | None = None, lemmas: Sequence[Sequence[str]] | None = None
 ) -> tuple[Prior, Counter[str]]:
     """The prior with lexical translations, and what a user should know about them.
 
     Args:
         options: the target side of their text is in the words of the prior. workers: threads that align it.
+        lemmas: of every word, where these are what is aligned.
 
     Raises:
         OptionError: a number out of range. DataError: as the alignment does.
@@ -39,8 +44,13 @@ def add_translations(
     options.check()
     text, aligner = options.text, choose_aligner(options.aligner)
     possible = is_word(prior.symbols) & prior.allowed
-    table, notes = translation_table(text.bitext, is_word(text.source_symbols), possible, options.top, aligner, workers)
-    part = LexicalPart(table, options.weight, options.learned, aligner)
+    bitext, forms = text.bitext, None
+    if lemmas is not None:
+        counts = np.bincount(bitext.target.tokens, minlength=len(possible))
+        forms = LemmaForms.from_lemmas(lemmas, counts, possible)
+        bitext = replace(bitext, target=replace(bitext.target, tokens=forms.head_of[bitext.target.tokens]))
+    table, notes = translation_table(bitext, is_word(text.source_symbols), possible, options.top, aligner, workers)
+    part = LexicalPart(table, options.weight, options.learned, aligner, forms, options.form_power)
     before = background_of(prior)
     if before is None:
         made = prior.with_part(part, text.source_symbols)

@@ -155,6 +155,57 @@ def test_auto_without_eflomal(built: Callable[..., Prior], monkeypatch: pytest.M
     assert lexical is not None and lexical.aligner == "ibm1"
 
 
+# ---- lemmas ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lemmas(data: Path) -> list[object]:
+    """Options of a prior whose dictionary has the form `maisons`, which the text lacks."""
+    with (data / "dict.fr.txt").open("a", encoding="utf-8") as file:
+        file.write("maisons 0\n")
+    lexicon = data / "lexicon.tsv"
+    lemma_of = {"maison": "maison", "maisons": "maison", "chat": "chat", "chats": "chat", "la": "le", "le": "le"}
+    lexicon.write_text("".join(f"{form}\t{lemma}\tX\t_\n" for form, lemma in lemma_of.items()), encoding="utf-8")
+    return ["--lexicon", lexicon, "--lexical-units", "lemma"]
+
+
+def test_lemmas_reach_forms_that_the_bitext_lacks(
+    built: Callable[..., Prior], data: Path, lemmas: list[object], llrnn: Llrnn
+) -> None:
+    prior = built(*lemmas)
+    part = prior.find(LexicalPart)
+    assert part.form_power == 0.5
+    assert translations(prior, "house")[0] == "maison"
+    row = {prior.symbols[x]: p for x, p in part.word_table.row(prior.source_symbols.index("house"))}
+    assert row["maisons"] == pytest.approx(row["maison"] * (0.5 / 5.5) ** 0.5, rel=1e-4)
+    assert "maisons" in llrnn("show", data / "prior", "--source", "house").out
+    shown = llrnn("show", data / "prior").out
+    assert "counts of forms to the power 0.5" in shown and "forms of lemmas" in shown
+    even = built(*lemmas, "--lexical-form-power", 0)
+    assert even.find(LexicalPart).form_power == 0.0
+    assert prior.fingerprint != even.fingerprint
+
+
+def test_lemmas_need_a_source(prior: Run, lemmas: list[object]) -> None:
+    assert prior("--lexical-units", "lemma").error == (
+        "--lexical-units lemma: expected a source of lemmas, found none; give --conllu, --lexicon or --unimorph, or "
+        "--language with a package that lists lemmas"
+    )
+    assert prior("--lexical-form-power", 0.5).error == (
+        "--lexical-form-power: it needs --lexical-units lemma; add that, or leave it out"
+    )
+    assert prior(*lemmas, "--lexical-form-power", 1.5).error == (
+        "--lexical-form-power 1.5: expected a number from 0 (all forms of a lemma alike) to 1 (as frequent as they are)"
+    )
+
+
+def test_pieces_have_no_lemmas(prior: Run, lemmas: list[object]) -> None:
+    assert prior(*lemmas, "--pieces", "bpe").error == (
+        "--lexical-units lemma: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "
+        "one of them out"
+    )
+
+
 # ---- what it refuses ------------------------------------------------------------------------------------------------
 
 

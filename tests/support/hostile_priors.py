@@ -46,7 +46,8 @@ class WrongProbabilitiesError(Exception):
 
 def make_priors(folder: Path) -> dict[str, Path]:
     """A small prior of every kind, by name; all of one dictionary."""
-    text, automaton = folder / "text", folder / "a.txt"
+    text, automaton, lexicon = folder / "text", folder / "a.txt", folder / "lexicon.tsv"
+    lexicon.write_text("chat\tchat\tNOUN\t_\nchats\tchat\tNOUN\t_\n", encoding="utf-8")
     text.write_text(TEXT, encoding="utf-8")
     automaton.write_text(FST, encoding="utf-8")
     parallel = ParallelText.read(text, text, SYMBOLS, SYMBOLS)
@@ -66,6 +67,9 @@ def make_priors(folder: Path) -> dict[str, Path]:
             base, background=f"ngram:2 times automaton:{automaton} at temperature 2", background_options=skip
         ),
         "lexical": replace(base, translations=translations),
+        "lexical between lemmas": replace(
+            base, lexicon=lexicon, translations=replace(translations, units="lemma", form_power=0.5)
+        ),
         "ngram and lexical": replace(base, background="ngram:2", translations=translations),
         "evidence": replace(base, evidence=evidence, source_dictionary=SYMBOLS),
         "evidence and lexical": replace(base, evidence=evidence, translations=translations),

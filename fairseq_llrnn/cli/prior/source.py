@@ -17,10 +17,10 @@ from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, FORMED, KINDS
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.prior.options import EvidenceOptions, TranslationOptions
+from fairseq_llrnn.prior.options import UNITS, EvidenceOptions, TranslationOptions
 
 NAMES = (
-    *("lexical_translation", "lexical_weight", "lexical_top", "aligner"),
+    *("lexical_translation", "lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner"),
     *("evidence", "evidence_map", "evidence_weight", "unsupported", "source_dict"),
 )
 
@@ -43,6 +43,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lexical.add_argument(
         "--lexical-top", type=int, metavar="K",
         help=f"translations of a source word that are kept (default: {TranslationOptions.top})",
+    )  # fmt: skip
+    lexical.add_argument(
+        "--lexical-units", choices=UNITS,
+        help="what the bitext is aligned and counted by: words of the target, or their lemmas, so that also forms are "
+        "reached that no bitext shows, and the network chooses among the forms by their features; lemmas are those of "
+        "--conllu, --lexicon, --unimorph and --language, and guessed for words that these lack (default: word)",
+    )  # fmt: skip
+    lexical.add_argument(
+        "--lexical-form-power", type=float, metavar="P",
+        help="of --lexical-units lemma: the share of a form of its lemma is as its count to this power; 0: all forms "
+        f"alike, 1: as frequent as they are (default: {TranslationOptions.form_power:g})",
     )  # fmt: skip
     lexical.add_argument(
         "--aligner", choices=ALIGNERS,
@@ -79,14 +90,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def translation_options(args: argparse.Namespace, words: WordList) -> TranslationOptions | None:
     """None where no translations are asked for."""
     if args.lexical_translation is None:
-        refuse_alone(args, ("lexical_weight", "lexical_top", "aligner"), "--lexical-translation")
+        own = ("lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner")
+        refuse_alone(args, own, "--lexical-translation")
         return None
+    if args.lexical_units != "lemma":
+        refuse_alone(args, ("lexical_form_power",), "--lexical-units lemma")
     learned = args.lexical_weight == "learned"
     given = {
         "weight": None if learned else args.lexical_weight,
         "learned": learned or None,
         "top": args.lexical_top,
         "aligner": args.aligner,
+        "units": args.lexical_units,
+        "form_power": args.lexical_form_power,
     }
     options = TranslationOptions(_NOTHING, **{name: value for name, value in given.items() if value is not None})
     options.check()  # before anything is read

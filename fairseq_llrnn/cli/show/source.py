@@ -18,7 +18,7 @@ def source_word(prior: Prior, word: str, index: int | None) -> dict[str, Any]:
     known: dict[str, Any] = {"source": word}
     lexical, evidence = prior.find(LexicalPart), prior.find(EvidencePart)
     if lexical is not None:
-        row = [] if index is None else lexical.table.row(index)
+        row = [] if index is None else lexical.word_table.row(index)
         known["translations"] = [{"word": prior.symbols[x], "probability": p} for x, p in row]
     if evidence is not None:
         pieces = pieces_of(prior)

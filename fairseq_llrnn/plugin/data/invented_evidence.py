@@ -37,6 +37,8 @@ class InventedEvidence(ChangedPairs):
             raise ValueError("the prior has no lexical translations")
         # shape: (U,)
         self.translation = certain_translations(lexical.table, prior.source_symbols, prior.symbols, prior.log_weights)
+        # a lemma stands for its forms: any of them gives way
+        self.unit_of = np.arange(len(prior.symbols)) if lexical.forms is None else lexical.forms.head_of  # shape: (V,)
         self.table = table
         # the ids of the invented strings on either side: over words one, over pieces several in the source
         self.sources: list[list[int]] = []
@@ -86,7 +88,9 @@ class InventedEvidence(ChangedPairs):
         becomes = np.where(known, self.translation[np.where(known, source, 0)], -1)  # shape: (L,)
         words, counts = np.unique(becomes[becomes >= 0], return_counts=True)
         once = words[counts == 1]
-        there, first, counts = np.unique(target, return_index=True, return_counts=True)
+        in_dictionary = target < len(self.unit_of)
+        units = np.where(in_dictionary, self.unit_of[np.where(in_dictionary, target, 0)], target)  # shape: (T,)
+        there, first, counts = np.unique(units, return_index=True, return_counts=True)
         single = (counts == 1) & self._are_words(target, self.table.target_words)[first]
         place_of = dict(zip(there[single].tolist(), first[single].tolist(), strict=True))
         pairs = [(i, place_of[x]) for i, x in enumerate(becomes.tolist()) if x in place_of and x in once]

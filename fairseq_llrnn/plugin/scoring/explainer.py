@@ -151,7 +151,7 @@ class TranslationExplainer(Explainer):
         known_source = known_words(read, self.task.source_dictionary)
         lexical = prior.find(LexicalPart)
         said = source_evidence(
-            None if lexical is None else lexical.table, decoder.head.background, known_source,
+            None if lexical is None else lexical.word_table, decoder.head.background, known_source,
             known_words(tokens, dictionary), attention, top, outside,
         )  # fmt: skip
         return [replace(e, source=s) for e, s in zip(explained, said, strict=True)]

@@ -1,0 +1,74 @@
+"""Translations between lemmas, through the real commands: training, a stop, search, explanation, invented evidence."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from shell import Shell
+from translation_world import TranslationWorld, assert_resumed_is_never_stopped
+
+from fairseq_llrnn.evidence.rules import EvidenceRules
+from fairseq_llrnn.evidence.synthetic_words import certain_translations
+from fairseq_llrnn.prior.evidence import add_evidence
+from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.prior import Prior
+
+
+@pytest.fixture(scope="module")
+def lemmas(shell: Shell, translation: TranslationWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prior in which all words that begin with the same two letters are forms of one lemma."""
+    place = tmp_path_factory.mktemp("lemmas")
+    words = [line.split()[0] for line in (translation.data / "dict.tgt.txt").read_text(encoding="utf-8").splitlines()]
+    rows = (f"{word}\t{word[:2]}\tX\t_\n" for word in words if "madeupword" not in word)
+    (place / "lexicon.tsv").write_text("".join(rows), encoding="utf-8")
+    shell.run(
+        "llrnn", "prior", "--dict", translation.data / "dict.tgt.txt", "--lexicon", place / "lexicon.tsv",
+        "--top-words", 20, "--lexical-translation", translation.data, "--lexical-weight", "learned", "--aligner",
+        "ibm1", "--lexical-units", "lemma", "--out", translation.data / "lemmas",
+    )  # fmt: skip
+    return translation.data / "lemmas"
+
+
+def test_training_goes_on_and_the_model_translates(
+    shell: Shell, translation: TranslationWorld, lemmas: Path, tmp_path: Path
+) -> None:
+    checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, [], lemmas.name)
+    generated = shell.run(
+        "fairseq-generate", *translation.task_args(lemmas.name), "--path", checkpoint, "--gen-subset", "test"
+    ).out
+    assert sum(line.startswith("H-") for line in generated.splitlines()) == len(translation.source("test"))
+    source, target = translation.source("test")[0], translation.world.text("test")[0]
+    said = shell.run("llrnn", "explain", "--path", checkpoint, "--json", "--source", source, target).out
+    assert any(word["evidence"] for word in json.loads(said)["words"])
+
+
+def test_the_prior_is_read_as_it_was_written(lemmas: Path, tmp_path: Path) -> None:
+    prior = Prior.load(lemmas)
+    part = prior.find(LexicalPart)
+    assert part is not None and part.forms is not None and part.form_power == 0.5
+    prior.save(tmp_path / "again")
+    again = Prior.load(tmp_path / "again")
+    assert again.fingerprint == prior.fingerprint and again.counts() == prior.counts()
+
+
+def test_any_form_of_a_certain_lemma_gives_way_to_an_invented_word(lemmas: Path) -> None:
+    from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
+
+    loaded = Prior.load(lemmas)
+    prior = add_evidence(loaded, EvidenceRules(("copies",), {}, {}), loaded.source_symbols)
+    part = prior.find(LexicalPart)
+    assert part is not None and part.forms is not None
+    best = certain_translations(part.table, prior.source_symbols, prior.symbols, prior.log_weights)
+    forms = part.forms
+    source, form = next(
+        (s, x)
+        for s in np.flatnonzero(best >= 0).tolist()
+        for x in forms.forms[forms.offsets[best[s]] : forms.offsets[best[s] + 1]].tolist()
+        if x != best[s]
+    )
+    pair = {"source": torch.tensor([source, 2]), "target": torch.tensor([form, 2])}
+    data = InventedEvidence([pair] * 20, prior, 0.999, seed=3)  # type: ignore[arg-type]
+    changed = [data[i] for i in range(20)]
+    assert all(pair["source"][0] != source and pair["target"][0] != form for pair in changed)
