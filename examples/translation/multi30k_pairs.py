@@ -32,6 +32,11 @@ class Pair:
         return shlex.join(options)
 
     @property
+    def all_sources(self) -> str:
+        """What `llrnn prior` and `llrnn dictionary` are told where packages are asked in any case."""
+        return replace(self, packages=True).knowledge
+
+    @property
     def lexicon(self) -> str | None:
         """The file that `llrnn report` measures agreement by."""
         return next((name for name in self.lexicons if ".tsv" in name), None)

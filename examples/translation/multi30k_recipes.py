@@ -5,8 +5,9 @@ Every path is relative to the folder OUT, in which multi30k.py runs all commands
     pair.json                            the target language, and the files with features of its words, beside it
     text/{train,val,test2016}.{en,fr}    tokens, lower-cased; raw/ has them as people write (fr, or another target)
     bpe.model, piecetext/                joint BPE (sentencepiece)
+    dictionary.fr.txt                    words of the text, and forms of them that it lacks
     copy/                                of scripts/make_copy_test.py
-    word/, word-unk/, piece/             of fairseq-preprocess, with the priors in them
+    word/, word-unk/, word-forms/, piece/  of fairseq-preprocess, with the priors in them
     models/NAME/                         checkpoints (or a link to a folder with them)
     results/NAME/                        average.pt, {valid,test,copy}.{out,fr,nbest}, reports of rescoring
 """
@@ -37,8 +38,12 @@ PIECES: dict[str, Any] = {
 DATA = {
     "word": ("text", ""),
     "word-unk": ("text", "--thresholdsrc 2 --thresholdtgt 2"),
+    "word-forms": ("text", "--tgtdict dictionary.{target}.txt"),
     "piece": ("piecetext", "--joined-dictionary"),
 }
+
+# The dictionary of word-forms: the words of the text, and forms of them that it lacks.
+DICTIONARY = "llrnn dictionary --text text/train.{target} {sources} --most 50000 --out dictionary.{target}.txt"
 
 # Prior -> what `llrnn prior` is told besides --out.
 FEATURES = (
@@ -50,6 +55,10 @@ EVIDENCE = "--top-words 4000 --evidence numbers,names,copies"
 PRIORS = {
     "word/prior": f"{LEXICAL} {EVIDENCE}",
     "word/features": f"{FEATURES} {EVIDENCE}",
+    # no lemma is a feature here: nearly all words would be signatures of their own
+    "word-forms/prior": "--dict {data}/dict.{target}.txt --count-text {text}/train.{target} {sources} --lemma-floor "
+    "1000000 --shapes --suffixes 50 --background unigram --lexical-translation {data} --aligner ibm1 --lexical-units "
+    f"lemma {EVIDENCE}",
     "piece/lexical": f"{LEXICAL} --top-words all --pieces sentencepiece",
     "piece/evidence": f"{LEXICAL} --top-words all --pieces sentencepiece --evidence numbers,names,copies",
 }
@@ -104,6 +113,10 @@ RECIPES = {
     "ll-word-untied": Recipe(
         "ll-word, but the decoder reads words through a table of its own", "word", LOG_LINEAR, "word/prior",
     ),
+    "ll-word-forms": Recipe(
+        "ll-word with a larger dictionary, which has forms that the training text lacks; translations are between "
+        "lemmas", "word-forms", f"{LOG_LINEAR} --feature-input --tie-features", "word-forms/prior",
+    ),
     "softmax-piece": Recipe("softmax over pieces", "piece", f"{SOFTMAX} --share-all-embeddings"),
     "ll-piece": Recipe(
         "log-linear over pieces: features of pieces, lexical background, which is hidden from ever fewer sentences in "
@@ -140,7 +153,7 @@ def find(name: str) -> Recipe:
 
 
 def preprocess(pair: Pair, data: str, destination: str) -> list[str]:
-    text, options = DATA[data]
+    text, options = DATA[data][0], DATA[data][1].format(target=pair.target)
     places = [f"--{which}pref {text}/{split}" for which, split in zip(("train", "valid", "test"), SPLITS, strict=True)]
     command = f"fairseq-preprocess -s en -t {pair.target} {' '.join(places)} {options} --destdir {destination}"
     return shlex.split(command)
@@ -156,8 +169,13 @@ def binarise(pair: Pair, data: str, text: str, destination: str) -> list[str]:
 
 def build_prior(pair: Pair, prior: str) -> list[str]:
     data = prior.partition("/")[0]
-    known = {"data": data, "text": DATA[data][0], "target": pair.target, "knowledge": pair.knowledge}
-    return ["llrnn", "prior", *shlex.split(PRIORS[prior].format(**known)), "--out", prior]
+    known = {"data": data, "text": DATA[data][0], "target": pair.target}
+    given = PRIORS[prior].format(**known, knowledge=pair.knowledge, sources=pair.all_sources)
+    return ["llrnn", "prior", *shlex.split(given), "--out", prior]
+
+
+def build_dictionary(pair: Pair) -> list[str]:
+    return shlex.split(DICTIONARY.format(target=pair.target, sources=pair.all_sources))
 
 
 def train(pair: Pair, recipe: Recipe, name: str, seed: int) -> list[str]:

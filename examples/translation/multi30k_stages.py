@@ -106,6 +106,10 @@ def prepare(out: Path, folders: Sequence[Path], pair: Pair, lexicons: Sequence[P
             shutil.copyfile(lexicon, out / lexicon.name)
     if not (out / "piecetext").exists():
         _cut_into_pieces(out, pair)
+    dictionary = recipes.build_dictionary(pair)
+    if not (out / dictionary[-1]).exists():
+        print(f"{dictionary[-1]}: llrnn dictionary", flush=True)
+        execute(out, dictionary, "prepare.log")
     for folder in recipes.DATA:
         if not (out / folder).exists():
             print(f"{folder}: fairseq-preprocess", flush=True)

@@ -8,6 +8,7 @@ import runpy
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,9 @@ def world(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mu
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(recipes.PIECES, "vocab_size", 300)
         for name, options in recipes.PRIORS.items():
-            patch.setitem(recipes.PRIORS, name, options.replace("4000", "60"))
+            without_packages = options.replace("--lemma-floor 1000000", "")
+            patch.setitem(recipes.PRIORS, name, without_packages.replace("4000", "60"))
+        patch.setattr(pairs.Pair, "all_sources", pairs.Pair.knowledge)
         for module in (stages, multi30k):
             patch.setattr(module, "execute", made.execute)
         assert made("prepare", "--data", made.place / "multi30k-en-fr") == 0
@@ -99,11 +102,12 @@ def world(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mu
 
 
 def test_prepared_once(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
-    for folder, words in (("word", True), ("word-unk", True), ("piece", False)):
+    for folder, words in (("word", True), ("word-unk", True), ("word-forms", True), ("piece", False)):
         assert (world.out / folder / "dict.fr.txt").exists() and (world.out / folder / "test.en-fr.en.bin").exists()
         assert any(line.startswith("▁") for line in world.lines(f"{folder}/dict.fr.txt")) != words
     rare, all_words = (len(world.lines(f"{folder}/dict.en.txt")) for folder in ("word-unk", "word"))
     assert rare < all_words
+    assert len(world.lines("word-forms/dict.fr.txt")) > len(world.lines("word/dict.fr.txt"))
     assert world.lines("piece/dict.fr.txt") == world.lines("piece/dict.en.txt")
     assert all((world.out / prior / "prior.json").exists() for prior in recipes.PRIORS)
     assert "".join(world.lines("piecetext/test2016.fr")).replace(" ", "").replace("▁", " ").strip().startswith(
@@ -266,6 +270,10 @@ def test_command_lines_of_another_target() -> None:
     line = shlex.join(recipes.build_prior(CZECH, "word/prior"))
     assert "--dict word/dict.cs.txt --count-text text/train.cs --conllu cs_cac-ud-dev.conllu.gz cs_cac-ud-test" in line
     assert " --language cs --shapes " in line and "--lexicon" not in line
+    line = shlex.join(recipes.build_dictionary(CZECH))
+    assert line.startswith("llrnn dictionary --text text/train.cs --conllu ") and " --language cs --most" in line
+    assert replace(FRENCH, packages=True).knowledge == "--lexicon lexicon.tsv.gz --language fr"
+    assert "--tgtdict dictionary.cs.txt" in shlex.join(recipes.preprocess(CZECH, "word-forms", "there"))
     assert recipes.preprocess(CZECH, "piece", "there")[:5] == ["fairseq-preprocess", "-s", "en", "-t", "cs"]
     assert "--target-lang cs" in shlex.join(recipes.generate(CZECH, recipes.find("ll-word"), "p", "test"))
     assert "--reference text/val.cs " in shlex.join(recipes.rescore(CZECH, "a", "b", "valid", "there"))
