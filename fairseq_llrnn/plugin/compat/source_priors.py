@@ -10,6 +10,7 @@ from typing import Any
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.head.source_embedding import OPTION
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
 from fairseq_llrnn.plugin.compat.moved_folders import (
     Search,
@@ -21,8 +22,6 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
     search,
     source_fingerprint_in,
 )
-
-OPTION = "--source-prior"
 
 
 def take_source_prior(

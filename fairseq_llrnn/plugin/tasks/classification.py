@@ -33,7 +33,7 @@ from fairseq_llrnn.plugin.data.labelled_texts import ALL, ONE, LabelledTexts, La
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.label_decoder import LabelModel
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts
-from fairseq_llrnn.plugin.tasks.source_prior import SourceSide, load_source_prior
+from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.prior.labels import LABELS
 
 logger = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
             )
         if named_experts(cfg, kwargs.get("from_checkpoint", False)) is not None:
             raise OptionError("--expert: not supported by llrnn_classification; leave it out")
-        task.source_prior = None if cfg.source_prior is None else load_source_prior(cfg.source_prior, task)
+        task.read_source_prior(cfg.source_prior)
         return task
 
     # ---- data -------------------------------------------------------------------------------------------------------

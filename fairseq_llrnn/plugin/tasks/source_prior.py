@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from fairseq.data import Dictionary
@@ -36,6 +37,15 @@ class SourceSide(TwoDictionaries):
     prior: Prior
     src_dict: Dictionary
     source_prior: Prior | None = None  # by which the encoder of the next model that is built reads
+
+    def read_source_prior(self, folder: str | None) -> None:
+        """Take the prior in this folder, if any, for the models that are built from here on.
+
+        Raises:
+            PriorError: none there, damaged, or made for another dictionary than the source has.
+        """
+        where = os.path.join(data_folder(self.cfg.data), f"dict.{self.cfg.source_lang}.txt")
+        self.source_prior = load_source_prior(folder, self.source_dictionary, where)
 
     def keep_unknown_source_words(self) -> None:
         """From here on typed and raw text keep the strings of source words that the dictionary lacks.
@@ -68,19 +78,23 @@ class SourceSide(TwoDictionaries):
             return
         folder = source_prior_of_model(path, state, self.cfg.data)
         if self.source_prior is None or self.source_prior.folder != folder:
-            self.source_prior = None if folder is None else load_source_prior(folder, self)
+            self.read_source_prior(folder)
 
 
-def load_source_prior(folder: str, task: SourceSide) -> Prior:
-    """Read it, and say what of it is not used.
+def load_source_prior(folder: str | None, dictionary: Dictionary, where: str | Path) -> Prior | None:
+    """Read it, and say what of it is not used; None without a folder.
+
+    Args:
+        dictionary: of the words that it has to be made for. where: its file.
 
     Raises:
-        PriorError: none there, damaged, or made for another dictionary than the task's source has.
+        PriorError: none there, damaged, or made for another dictionary.
     """
+    if folder is None:
+        return None
     prior = Prior.load(folder, load_general_model)
-    where = os.path.join(data_folder(task.cfg.data), f"dict.{task.cfg.source_lang}.txt")
     problem = f"{OPTION} {folder}: it was made for another dictionary than {where}"
-    check_symbols(task.source_dictionary.symbols, prior.symbols, problem, f"{REBUILD} --dict {where}")
+    check_symbols(dictionary.symbols, prior.symbols, problem, f"{REBUILD} --dict {where}")
     logger.info(
         f"{OPTION} {folder}: the encoder reads {prior.input.features.num_features:,} features; not used: "
         f"{', '.join(unused_parts(prior))}"

@@ -48,7 +48,7 @@ from fairseq_llrnn.plugin.tasks.base import (
     named_experts,
     named_split,
 )
-from fairseq_llrnn.plugin.tasks.source_prior import SourceSide, load_source_prior
+from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
@@ -128,7 +128,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         task.prior = load_task_prior(cfg, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file, dictionary_advice(cfg))
-        task.source_prior = None if cfg.source_prior is None else load_source_prior(cfg.source_prior, task)
+        task.read_source_prior(cfg.source_prior)
         opened = open_table(task.prior)
         if task.prior.find(EvidencePart) is not None:
             table = evidence_table(task.prior, cfg.max_slots, cfg.evidence_once)

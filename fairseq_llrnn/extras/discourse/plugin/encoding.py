@@ -15,9 +15,10 @@ from fairseq_llrnn.extras.discourse.plugin.model import FINGERPRINT, DiscourseEn
 from fairseq_llrnn.extras.discourse.plugin.task import DiscourseTask
 from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
 from fairseq_llrnn.head.fingerprint import in_hex
+from fairseq_llrnn.head.source_embedding import OPTION
 from fairseq_llrnn.plugin.compat.loading import build_model, name_of, read_checkpoint
 from fairseq_llrnn.plugin.compat.moved_folders import places_of, save_dir_of, say_found, search
-from fairseq_llrnn.plugin.compat.source_priors import OPTION, take_source_prior
+from fairseq_llrnn.plugin.compat.source_priors import take_source_prior
 from fairseq_llrnn.plugin.models.source_side import reads_characters
 
 AT_ONCE = 4096  # sentences that are sorted by length together

@@ -24,11 +24,8 @@ from fairseq_llrnn.extras.discourse.data import (
 from fairseq_llrnn.extras.discourse.plugin.dataset import DiscourseDataset
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.open_words import OpenWords
-from fairseq_llrnn.head.source_embedding import OPTION, unused_parts
-from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.tasks.own import OwnTask
-from fairseq_llrnn.prior.directory import check_symbols
-from fairseq_llrnn.prior.manifest import REBUILD
+from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
 from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)
@@ -98,7 +95,7 @@ class DiscourseTask(OwnTask):
         for string in load_strings(folder):
             words.open(string)
         dictionary = Dictionary.load(str(folder / DICTIONARY))
-        return cls(cfg, dictionary, words, _source_prior(cfg.source_prior, dictionary, folder))
+        return cls(cfg, dictionary, words, load_source_prior(cfg.source_prior, dictionary, folder / DICTIONARY))
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Raises DataError: no such split, a damaged one, or one without examples of an objective that is learned."""
@@ -135,21 +132,6 @@ class DiscourseTask(OwnTask):
     @property
     def target_dictionary(self) -> None:
         return None
-
-
-def _source_prior(folder: str | None, dictionary: Dictionary, data: Path) -> Prior | None:
-    """Raises PriorError: none there, damaged, or made for another dictionary."""
-    if folder is None:
-        return None
-    prior = Prior.load(folder, load_general_model)
-    where = data / DICTIONARY
-    problem = f"{OPTION} {folder}: it was made for another dictionary than {where}"
-    check_symbols(dictionary.symbols, prior.symbols, problem, f"{REBUILD} --dict {where}")
-    logger.info(
-        f"{OPTION} {folder}: sentences are read by {prior.input.features.num_features:,} features; not used: "
-        f"{', '.join(unused_parts(prior))}"
-    )
-    return prior
 
 
 def _needed(objective: str) -> str:
