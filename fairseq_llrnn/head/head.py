@@ -72,20 +72,23 @@ class LogLinearHead(HeadLayers):
         return Condition(background, known, self._readable(previous, known, background, None))
 
     def batch(
-        self, hidden: Tensor, condition: Condition | SplitCondition, source_states: Tensor | None = None
-    ) -> Batch | SplitBatch:
+        self, hidden: Tensor, condition: Condition | SplitCondition, source_states: Tensor | None = None,
+        spelling: Tensor | None = None,
+    ) -> Batch | SplitBatch:  # fmt: skip
         """Hidden states (B, T, H) of a conditioned batch, with the rows of all classes and the masses.
 
         Args:
             source_states: of the encoder, (B, L, E), where the prior has evidence.
+            spelling: what unknown words are spelled from, (B, T, speller_input), where that is not `hidden`.
         """
         if isinstance(condition, SplitCondition):
-            return SplitBatch(hidden, condition, source_states, self._static_rows(), self._batch)
-        return self._batch(hidden, condition, source_states)
+            return SplitBatch(hidden, condition, source_states, self._static_rows(), self._batch, spelling)
+        return self._batch(hidden, condition, source_states, None, spelling)
 
     def _batch(
-        self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None, shared: Rows | None = None
-    ) -> Batch:
+        self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None, shared: Rows | None = None,
+        spelling: Tensor | None = None,
+    ) -> Batch:  # fmt: skip
         """shared: of `_static_rows`, to use again."""
         background = condition.background.with_hidden(hidden.flatten(0, 1))
         rows = self._rows(background, source_states, None, shared)
@@ -99,7 +102,7 @@ class LogLinearHead(HeadLayers):
         if self.temperature is not None and isinstance(masses, Corrections):
             masses = self.temperature.applied(masses, hidden.flatten(0, 1))
         others = other_scores(self.opened, hidden, rows, rows.slots, exceptions)
-        return Batch(hidden, positions, masses, rows, others)
+        return Batch(hidden, positions, masses, rows, others, spelling)
 
     def class_scores(self, batch: Batch) -> Tensor:
         """aᵀφ of all classes: (B, T, S + J), at least float32."""

@@ -62,6 +62,7 @@ class HeadLayers(HeadInput):
         tree: Tree | TreeOptions | None = None,
         tree_rows: str = "free",
         speller: SpellerSizes | None = None,
+        speller_input: int | None = None,
         formula: str = "signature",
     ) -> None:
         """
@@ -79,6 +80,7 @@ class HeadLayers(HeadInput):
             tree_rows: those of its internal nodes: "free", or "composed" of the rows of what is below.
             speller: the sizes of the network that spells words, where the prior has an open vocabulary with one; None:
                 those of `SpellerSizes()`.
+            speller_input: the width of what it spells from, where that is not the hidden states (`batch`'s `spelling`).
             formula: "signature", or "plain", which computes every word: slow, to check.
 
         Raises:
@@ -101,7 +103,7 @@ class HeadLayers(HeadInput):
         self.opened: OpenMixture | None = None
         self.strings: OpenStrings | None = None
         table = open_table(prior)
-        self.speller = new_speller(table, hidden_size, speller)
+        self.speller = new_speller(table, speller_input or hidden_size, speller)
         if table is not None:
             self._refuse_plain("a prior that has an open vocabulary")
             self.opened = OpenMixture(table.vocabulary, int(self.output.class_of[self.unk]))

@@ -62,6 +62,12 @@ class Batch:
     masses: Tensor | Corrections  # log masses as `positions` has them, a learned temperature applied
     rows: Rows
     others: OtherScores  # (B, T, …)
+    spelling: Tensor | None = None  # what unknown words are spelled from, (B, T, X); None: from `hidden`
+
+    @property
+    def spelled_from(self) -> Tensor:
+        """(B, T, H') or (B, T, X)."""
+        return self.hidden if self.spelling is None else self.spelling
 
     @property
     def background(self) -> Background:

@@ -61,7 +61,8 @@ class SplitBatch:
     condition: SplitCondition
     source_states: Tensor | None  # (B, L, E)
     shared: Rows  # of the signatures and open classes, made once
-    make: Callable[[Tensor, Condition, Tensor | None, Rows], Batch]
+    make: Callable[[Tensor, Condition, Tensor | None, Rows, Tensor | None], Batch]
+    spelling: Tensor | None = None  # (B, T, X), of Batch
 
     def backgrounds(self) -> list[tuple[slice, Background]]:
         """Those of the parts, and which sentences each is of."""
@@ -70,7 +71,8 @@ class SplitBatch:
     def parts(self) -> Iterator[tuple[slice, Batch]]:
         """The parts, made as they are asked for."""
         for rows, condition in self.condition.parts():
-            yield rows, self.make(self.hidden[rows], condition, some(self.source_states, rows), self.shared)
+            sources, spelling = some(self.source_states, rows), some(self.spelling, rows)
+            yield rows, self.make(self.hidden[rows], condition, sources, self.shared, spelling)
 
     def per_position(self, ask: Callable[[Batch, slice], Tensor]) -> Tensor:
         """What each part answers, (B', T), together: (B, T)."""

@@ -32,7 +32,7 @@ def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch
         if batch.rows.speller_zero is not None:
             flat = flat + batch.rows.speller_zero.to(flat.dtype)
         opened = batch.others.opened[1].flatten(0, 1)
-        flat = strings.spelled(flat, opened, targets.flatten(), classes, batch.hidden.flatten(0, 1))
+        flat = strings.spelled(flat, opened, targets.flatten(), classes, batch.spelled_from.flatten(0, 1))
     return flat.view(targets.shape)
 
 

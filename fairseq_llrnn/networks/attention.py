@@ -52,9 +52,18 @@ class GlobalAttention(nn.Module):
         Returns:
             attentional states (B, T, H) and weights (B, T, L), zero on padding and summing to one.
         """
+        joined, weights = self.joined(hidden, source, padding)
+        return self.combined(joined), weights
+
+    def combined(self, joined: Tensor) -> Tensor:
+        """tanh(W [context; h]): (B, T, E + H) -> (B, T, H)."""
+        return torch.tanh(self.combine(joined))
+
+    def joined(self, hidden: Tensor, source: Tensor, padding: Tensor) -> tuple[Tensor, Tensor]:
+        """[context; h], (B, T, E + H), and weights; arguments as for `forward`."""
         scores = self.scores(hidden, source).masked_fill(padding.unsqueeze(1), float("-inf"))
         # the softmax in float32 or better, whatever the dtype of the products
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         weights = scores.softmax(-1).to(source.dtype)
         context = weights @ source  # shape: (B, T, E)
-        return torch.tanh(self.combine(torch.cat([context, hidden], dim=-1))), weights
+        return torch.cat([context, hidden], dim=-1), weights

@@ -13,6 +13,7 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.attention import GlobalAttention
 from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, dropout
+from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
 from fairseq_llrnn.plugin.models.source_decoder import SourceDecoder
 
@@ -26,6 +27,8 @@ class AttentionDecoder(SourceDecoder):
         context_every_step: the network reads the summary beside every word (Cho et al. 2014).
         max_positions: the longest target that fairseq may give.
         computation: how much a network of variable computation should compute.
+        spell_from_context: unknown words are spelled from [context; h], by a way of their own, and not from the
+            attentional state that predicts words (Luong & Manning 2016, §4.3: `separate path`).
     """
 
     def __init__(
@@ -39,10 +42,12 @@ class AttentionDecoder(SourceDecoder):
         max_positions: int,
         bf16_products: bool,
         computation: ComputationTarget | None = None,
+        spell_from_context: bool = False,
     ) -> None:
         super().__init__(dictionary, network, head, max_positions, bf16_products, computation)
         self.attention = attention
         self.context_every_step = context_every_step
+        self.spell_from_context = spell_from_context
         states = network.num_states
         self.state_shape = (states, len(network.layers), head.hidden_size)  # (G, R, H)
         if head.slot_rows is not None:
@@ -60,9 +65,13 @@ class AttentionDecoder(SourceDecoder):
             return None
         return encoder_out["summary"][0].unsqueeze(1).expand(-1, len(positions), -1)
 
-    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> tuple[Tensor, Tensor | None]:
+    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
         if self.attention is None:
-            return hidden, None
+            return HiddenStates(hidden)
         source, padding = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]
-        hidden, weights = self.attention(hidden, source, padding)
-        return dropout(hidden, self.network.dropout_out, self.training, self.network.variational), weights
+        joined, weights = self.attention.joined(hidden, source, padding)
+        spelling = self._dropped(joined) if self.spell_from_context else None
+        return HiddenStates(self._dropped(self.attention.combined(joined)), weights, spelling=spelling)
+
+    def _dropped(self, states: Tensor) -> Tensor:
+        return dropout(states, self.network.dropout_out, self.training, self.network.variational)

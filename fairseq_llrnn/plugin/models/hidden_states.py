@@ -1,6 +1,6 @@
 """What a decoder's network hands over: hidden states, and what else it has to say of each position.
 
-Sizes: B batch, T time, H hidden width, L source length.
+Sizes: B batch, T time, H hidden width, L source length, X width of what unknown words are spelled from.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class HiddenStates:
     hidden: Tensor  # (B, T, H) or (B, 1, H)
     attention: Tensor | None = None  # on the source, (B, T, L) or (B, 1, L)
     terms: Sequence[Term] = ()
+    spelling: Tensor | None = None  # what unknown words are spelled from, (B, T, X); None: from `hidden`
 
 
 def computation_terms(run: Run, num_layers: int, target: ComputationTarget | None, tokens: Tensor) -> list[Term]:

@@ -27,6 +27,13 @@ from fairseq_llrnn.plugin.models.options import (
 from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel, SourceEncoder
 from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+from fairseq_llrnn.plugin.models.speller_options import (
+    SEPARATE,
+    SHARED,
+    SPELLER_START,
+    refuse_start_without_speller,
+    spells_from_context,
+)
 
 
 @dataclass
@@ -46,6 +53,9 @@ class LLRNNLSTMConfig(RecurrentDecoderConfig):
     context_every_step: bool = field(
         default=False,
         metadata={"help": "let the decoder read the summary of the source beside every word (Cho et al. 2014)"},
+    )
+    speller_start: ChoiceEnum([SHARED, SEPARATE]) = field(  # type: ignore[valid-type]
+        default=SHARED, metadata=SPELLER_START
     )
     lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
     source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
@@ -83,7 +93,12 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, context_size)
         computation = computation_target(args, network, target)
-        head = build_head(args, prior, task.panel, reader.output_size)
+        spells_apart = spells_from_context(args)
+        joined = reader.output_size + args.decoder_hidden_size
+        head = build_head(
+            args, prior, task.panel, reader.output_size, speller_input=joined if spells_apart else None
+        )
+        refuse_start_without_speller(spells_apart, head)
         warm_up_lexicon(args, head)
         decoder = AttentionDecoder(
             target,
@@ -95,6 +110,7 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
             task.cfg.max_target_positions,
             args.bf16_products,
             computation,
+            spells_apart,
         )
         encoder = SourceEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)

@@ -77,7 +77,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             states = self.hidden(condition.readable, encoder_out, None)
         hidden = states.hidden.to(torch.bfloat16) if self._reduced else states.hidden
         # here, inside `forward`, so that torch's DistributedDataParallel sees the head's parameters used
-        batch = self.head.batch(hidden, condition, self._source_states(encoder_out))
+        batch = self.head.batch(hidden, condition, self._source_states(encoder_out), states.spelling)
         attention = None if states.attention is None else [states.attention]
         return batch.hidden, {"attn": attention, "batch": batch, "terms": states.terms}
 

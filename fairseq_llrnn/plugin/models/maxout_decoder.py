@@ -21,6 +21,7 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.maxout import Maxout
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, dropout
+from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
 from fairseq_llrnn.plugin.models.source_decoder import SourceDecoder
 
@@ -68,7 +69,7 @@ class MaxoutDecoder(SourceDecoder):
     def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor:
         return self.summary(encoder_out).unsqueeze(1).expand(-1, len(positions), -1)
 
-    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> tuple[Tensor, None]:
+    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
         units = self.maxout(torch.cat([hidden, read.to(hidden.dtype)], dim=-1))  # shape: (B, T, M)
         units = dropout(units, self.network.dropout_out, self.training, self.network.variational)
-        return self.thin(units), None
+        return HiddenStates(self.thin(units))

@@ -136,11 +136,13 @@ def build_head(
     experts: Panel | None,
     source_size: int | None = None,
     output: str = HIDDEN_SIZE,
+    speller_input: int | None = None,
 ) -> LogLinearHead:
     """The head of such a decoder, with embeddings.
 
     Args:
         source_size: the width of the encoder's states, if any. output: the option that says how wide its input is.
+        speller_input: the width of what unknown words are spelled from; None: that of the input.
     """
     head = LogLinearHead(
         prior,
@@ -152,6 +154,7 @@ def build_head(
         experts=experts,
         learn_temperature=getattr(args, "learn_background_temperature", False),
         speller=speller_sizes(args),
+        speller_input=speller_input,
         formula=args.output_formula,
         **tree_of(args, prior),
     )

@@ -9,6 +9,7 @@ target through fused kernels.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from fairseq.data import Dictionary
@@ -57,9 +58,9 @@ class SourceDecoder(LogLinearDecoder):
         """What is read beside the words before these positions of the target: (B, positions, X); None: nothing."""
         return None
 
-    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> tuple[Tensor, Tensor | None]:
-        """What the head sees: the network's states (B, T, H) and what it read (B, T, D + X) -> states, attention."""
-        return hidden, None
+    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
+        """What the head sees, without terms: from the network's states (B, T, H) and what it read (B, T, D + X)."""
+        return HiddenStates(hidden)
 
     def terms(self, previous: Tensor, encoder_out: EncoderOut) -> Sequence[Term]:
         """What else the criterion should know of each position (B, T)."""
@@ -87,8 +88,7 @@ class SourceDecoder(LogLinearDecoder):
         else:
             memory.set(NETWORK, run.state)
             hidden, read = hidden[:, -1:], read[:, -1:]
-        hidden, weights = self.read_out(hidden, read, encoder_out)
-        return HiddenStates(hidden, weights, terms)
+        return replace(self.read_out(hidden, read, encoder_out), terms=terms)
 
     def max_positions(self) -> int:
         return self.longest

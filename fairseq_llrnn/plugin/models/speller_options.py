@@ -6,8 +6,16 @@ from typing import Optional  # fairseq reads Optional[X] from its dataclasses, a
 
 from fairseq.dataclass import FairseqDataclass
 
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
+
+SHARED, SEPARATE = "shared", "separate"
+SPELLER_START = {
+    "help": "what the network that spells unknown words begins with: the attentional state that predicts words too "
+    "(shared), or context and decoder state by a way of their own (separate; Luong & Manning 2016)"
+}
 
 
 @dataclass
@@ -41,3 +49,27 @@ def speller_sizes(args: Namespace | FairseqDataclass) -> SpellerSizes | None:
     check_sizes(args, *(f"speller_{name}" for name in given if name != "dropout"))
     check_dropouts(args, "speller_dropout")
     return SpellerSizes(**given) if given else None
+
+
+def spells_from_context(args: Namespace | FairseqDataclass) -> bool:
+    """What --speller-start says, which old checkpoints lack.
+
+    Raises:
+        OptionError: `separate` without attention.
+    """
+    if getattr(args, "speller_start", SHARED) != SEPARATE:
+        return False
+    if args.attention == "none":
+        raise OptionError(
+            "--speller-start separate: expected attention on the source, found --attention none; leave out one of them"
+        )
+    return True
+
+
+def refuse_start_without_speller(spells_apart: bool, head: LogLinearHead) -> None:
+    """Raise OptionError for --speller-start separate with a prior that has no network to spell."""
+    if spells_apart and head.speller is None:
+        raise OptionError(
+            "--speller-start separate: expected a prior whose open vocabulary is spelled by a network, found another; "
+            "build it with `llrnn prior --open-vocabulary neural`, or leave the option out"
+        )

@@ -58,7 +58,7 @@ def spell_unknown(
         return
     dictionary = opened[0].decoder.dictionary
     unknown: list[tuple[Tensor, Tensor, np.ndarray]] = []  # hypotheses, their places, model and class there, (n, 2)
-    hidden: list[list[Tensor]] = []  # of each of them and each model, (n, H)
+    hidden: list[list[Tensor]] = []  # what spells each of them, by each model, (n, H or X)
     for row, of_sentence in enumerate(hypotheses):
         forced = None if prefix is None else prefix[row][prefix[row] != dictionary.pad()]
         states: list[Any] = []
@@ -120,7 +120,7 @@ def class_log_probs(models: list[BaseFairseqModel], states: list[Any], tokens: T
 
 @torch.no_grad()
 def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """log p(<unk>, open class | K) at the places (n,) of a hypothesis (T,), and the hidden states: (n, O), (n, H)."""
+    """log p(<unk>, open class | K) at places (n,) of a hypothesis (T,), and what spells there: (n, O), (n, H or X)."""
     decoder = model.decoder
     head, dictionary = decoder.head, decoder.dictionary
     known = tokens.masked_fill(tokens >= len(dictionary), dictionary.unk()).unsqueeze(0)
@@ -128,4 +128,4 @@ def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: T
     batch = decoder.extract_features(previous, encoder_out=encoder_out)[1]["batch"]
     scores = head.opened.scores(batch.hidden[0, places], batch.rows.open_classes)  # shape: (n, O)
     log_probs = head.target_log_probs(batch, known)[0, places].unsqueeze(1) + scores.log_softmax(-1)
-    return log_probs, batch.hidden[0, places]
+    return log_probs, batch.spelled_from[0, places]
