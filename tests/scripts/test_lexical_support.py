@@ -1,0 +1,73 @@
+"""scripts/lexical_support.py: shares and bits that are counted by hand, and what it refuses."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from example_modules import SCRIPTS, load
+
+from fairseq_llrnn.alignment.translation_table import LexicalTable
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.prior import Prior
+
+WORDS = (*SPECIALS, "chat", "chien", "voit")
+SOURCE = (*SPECIALS, "cat", "dog")
+
+
+@pytest.fixture
+def script() -> ModuleType:
+    (module,) = load(SCRIPTS, "lexical_support")
+    return module
+
+
+@pytest.fixture
+def prior(tmp_path: Path) -> Path:
+    counts = np.array([0, 0, 10, 0, 7, 2, 1])
+    made = Prior.build(WORDS, PriorOptions(counts=counts, top_words=2))
+    table = LexicalTable.from_pairs(np.array([4, 5]), np.array([4, 5]), np.array([0.8, 0.6]), len(SOURCE), 3)
+    made.with_part(LexicalPart(table, 0.5, False, "ibm1"), SOURCE).save(tmp_path / "prior")
+    return tmp_path / "prior"
+
+
+def run(script: ModuleType, prior: Path, monkeypatch: pytest.MonkeyPatch, **texts: str) -> int:
+    arguments = ["lexical_support.py", "--prior", str(prior)]
+    for name, text in texts.items():
+        path = prior.parent / name
+        path.write_text(text, encoding="utf-8")
+        arguments += [f"--{name}", str(path)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    status: int = script.main()
+    return status
+
+
+def test_it_counts(
+    script: ModuleType, prior: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = {"source": "cat dog zebra\n", "reference": "chat voit inconnu chien\n"}
+    assert run(script, prior, monkeypatch, **texts, train="chat " * 7 + "chien chien voit\n") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    loaded = Prior.load(prior)
+    root = np.exp(loaded.log_weights) / np.exp(loaded.log_weights).sum()
+    t = {x: dict(loaded.find(LexicalPart).table.row(s)).get(x, 0.0) for s, x in ((4, 4), (5, 5))}
+    expected = {
+        "1": -np.log2(0.5 * root[6]),
+        "2–5": -np.log2(0.5 * root[5] + 0.5 * t[5] / 3),
+        "6–20": -np.log2(0.5 * root[4] + 0.5 * t[4] / 3),
+    }
+    assert [row[:3] for row in rows] == [["1", "1", "100.0%"], ["2–5", "1", "0.0%"], ["6–20", "1", "0.0%"]]
+    assert {row[0]: float(row[3]) for row in rows} == pytest.approx(expected, abs=0.006)
+
+
+def test_what_it_refuses(
+    script: ModuleType, prior: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(script, prior, monkeypatch, source="cat\n", reference="chat\nchat\n", train="chat\n") == 2
+    assert "expected as many lines as in" in capsys.readouterr().err
+    plain = prior.parent / "plain"
+    Prior.load(prior).without(LexicalPart).save(plain)
+    assert run(script, plain, monkeypatch, source="cat\n", reference="chat\n", train="chat\n") == 2
+    assert "--prior: expected a prior with lexical translations, found none" in capsys.readouterr().err
