@@ -9,6 +9,11 @@
     background.py       their weight: b(C; x) = b₁(C; x) + ε/J
     quotas.py           groups of slots, how often each is to be said, and how often it was
     counted_slots.py    the background of hypotheses that know what they have said
+    terms_file.py       files of terms: a phrase of the source, a lemma of the target
+    terms.py            which phrases of a sentence ask for which term, and the forms of terms
+    term_table.py       groups of forms by number, and what a source token may carry
+    term_marks.py       source ids that carry terms
+    term_slots.py       the terms of a batch, and their slots beside evidence
     features.py         the features of a string outside the vocabulary
     synthetic_words.py  invented unknown words, for training
     overflow.py         evidence that finds no room in the slots

@@ -17,15 +17,18 @@ vocabulary (a slot's string inside it has its word's column).
 
 from __future__ import annotations
 
+import copy
+
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.source_conditioned import BySource
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.quotas import SaidSlots, quotas_of_slots
+from fairseq_llrnn.evidence.quotas import SaidSlots, quotas_of
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS as LOG_UNK_KEEPS
 from fairseq_llrnn.evidence.slots import EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.output.context_classes import ContextClasses
 
 
@@ -49,11 +52,16 @@ class EvidenceBackground(BySource):
         self.unk, self.source_unk = unk, source_unk
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
-        known = source.masked_fill(source >= self.table.source.known, self.source_unk)
+        own = plain(source)
+        known = own.masked_fill(own >= self.table.source.known, self.source_unk)
         if leave_out is not None:
             leave_out = leave_out.masked_fill(leave_out >= len(self.class_of), self.unk)
         base, slots = self.base.given(known, leave_out), slots_of(self.table, source)
         made = EvidenceMixture(base, EvidenceSlots(slots, self.unk, self.table.rules.weight))
-        if not (self.table.once and bool(slots.exist.any())):
-            return made
-        return CountedSlots(made, SaidSlots(slots, quotas_of_slots(slots)))
+        quotas = quotas_of(slots, self.table.once)
+        return made if quotas is None else CountedSlots(made, SaidSlots(slots, quotas))
+
+    def within(self, remaining: int) -> Background:
+        """Another one where terms must be said: without a source it says only that there may be a limit."""
+        limited = super().within(remaining)
+        return copy.copy(self) if limited is self and self.table.terms.required else limited

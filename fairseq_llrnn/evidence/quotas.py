@@ -38,16 +38,25 @@ class Quotas:
     must: Tensor  # (B, G) bool
     wanted: Tensor  # (B, G) bool
 
-    @property
-    def any(self) -> bool:
-        return bool((self.most > 0).any())
 
+def quotas_of(slots: Slots, once: bool) -> Quotas | None:
+    """The terms of a batch, and, if each string of the evidence is to be said `once`, a group for each; None: nothing.
 
-def quotas_of_slots(slots: Slots) -> Quotas:
-    """Each slot as often as its string stands in the source; wanted where no dictionary has the word."""
+    A string of the evidence is said as often as it stands in the source; wanted where no dictionary has the word.
+    """
     batch, many = slots.words.shape
-    alone = torch.eye(many, dtype=torch.bool, device=slots.times.device).expand(batch, -1, -1)
-    return Quotas(alone, slots.times, torch.zeros_like(slots.unknown), slots.unknown)
+    found = []
+    if slots.terms is not None:
+        none = torch.zeros_like(slots.terms.must)
+        found.append(Quotas(slots.terms.member, slots.terms.most, slots.terms.must, none))
+    if once:
+        alone = torch.eye(many, dtype=torch.bool, device=slots.times.device).expand(batch, -1, -1)
+        found.append(Quotas(alone, slots.times, torch.zeros_like(slots.unknown), slots.names_unknown))
+    if not any(bool((quotas.most > 0).any()) for quotas in found):
+        return None
+    each = zip(*((q.member.flatten(0, 1), q.most, q.must, q.wanted) for q in found), strict=True)
+    member, most, must, wanted = (torch.cat(parts, dim=1) for parts in each)
+    return Quotas(member.unflatten(0, (batch, many)), most, must, wanted)
 
 
 class SaidSlots(ContextClassSource):

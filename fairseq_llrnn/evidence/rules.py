@@ -2,6 +2,7 @@
 
 A source token has one kind at most, the first of those chosen that holds for it:
 
+    terms     none by itself: what a terms file asks for (evidence/term_table.py)
     mapped    the user's table says what it becomes
     patterns  one of the user's expressions matches the whole token
     numbers   12 · 1.234,5 · -3
@@ -31,8 +32,10 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.spelling import NUMBER
 from fairseq_llrnn.features.user_patterns import UserPatterns
 
-KINDS = ("mapped", "patterns", "numbers", "dates", "codes", "urls", "names", "copies")  # the preferred ones first
+# the preferred ones first
+KINDS = ("terms", "mapped", "patterns", "numbers", "dates", "codes", "urls", "names", "copies")
 FEATURES = {
+    "terms": "Evidence:Term",
     "mapped": "Evidence:Mapped",
     "patterns": "Evidence:Pattern",
     "numbers": "Evidence:Number",

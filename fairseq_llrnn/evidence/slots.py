@@ -8,6 +8,7 @@ is one slot with two places.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,8 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
+from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.term_slots import Groups, asked_terms, groups_of, sentence_slots
 from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
 from fairseq_llrnn.output.feature_weights import at_least_float32
 
@@ -30,14 +33,17 @@ class Slots:
 
     words: Tensor  # (B, J) target ids, NO_WORD where there is no slot
     unknown: Tensor  # (B, J) bool, read as <unk>
+    names_unknown: Tensor  # (B, J) bool, the string of a source word that no dictionary has
+    log_part: Tensor  # (B, J) which part of ε each adds, as a logarithm; −inf where there is no slot
     count: Tensor  # (B,) how many slots there are
-    times: Tensor  # (B, J) how many words of the source offer each
+    times: Tensor  # (B, J) how many words of the source offer each; 0 for forms of terms
     row: Tensor  # (B, J) numbers of feature rows, from 0 to R − 1
     row_starts: Tensor  # (R + 1,) where each feature row begins in …
     features: Tensor  # (entries,)
     values: Tensor  # (entries,) float32
     place_slot: Tensor  # (P,) number of the slot, sentence · J + slot
     place: Tensor  # (P,) its place, from 0 to L − 1
+    terms: Groups | None = None  # of which some slots are forms
 
     @property
     def exist(self) -> Tensor:
@@ -68,9 +74,8 @@ class EvidenceSlots(ContextClassSource):
         """unk: alone in its class. weight: ε."""
         self.slots, self.unk = slots, unk
         self.rows, self.width = slots.words.shape
-        each = torch.log(torch.tensor(weight)) - slots.count.clamp_min(1).log()
-        self._log_added = each.unsqueeze(1).masked_fill(~slots.exist, NEGATIVE_INFINITY)  # shape: (B, J)
-        self._unk_keeps = torch.where(slots.unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
+        self._log_added = math.log(weight) + slots.log_part  # shape: (B, J)
+        self._unk_keeps = torch.where(slots.names_unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
 
     def start(self, n: int) -> Tensor:
         return torch.arange(n, device=self.slots.words.device)
@@ -92,7 +97,7 @@ class EvidenceSlots(ContextClassSource):
 
 
 def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Offer, list[list[int]]]]]:
-    """The slots of each of the sentences (B, L), padded on any side, with the places of each word that offers them.
+    """The evidence of each of the sentences (B, L), padded on any side, with the places of each word that offers it.
 
     A sentence with more than `table.max_slots` keeps those of the first kinds in KINDS, and of these the first in the
     sentence; `table.left_out` is told how many it leaves out. What several words offer is of the first kind among them,
@@ -113,36 +118,37 @@ def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Of
 
 
 def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
-    """The slots of the sentences `source` (B, L), padded on any side: those of `kept_offers`."""
-    kept = kept_offers(table, source.cpu().numpy())
-    many = max(1, *map(len, kept))
-    words = [[offer.word for offer, _ in one] + [NO_WORD] * (many - len(one)) for one in kept]
-    unknown = [[offer.unknown for offer, _ in one] + [False] * (many - len(one)) for one in kept]
+    """The slots of the sentences `source` (B, L), padded on any side: `kept_offers`, and forms of terms."""
+    marked = source.cpu().numpy()
+    kept, asked = kept_offers(table, plain(marked)), asked_terms(table.terms, marked)
+    known = table.target.known
+    slots = [sentence_slots(offers, terms, known) for offers, terms in zip(kept, asked, strict=True)]
+    many = max(1, *map(len, slots))
     numbers: dict[int, int] = {}  # feature row of the table -> of the batch
-    row = [[numbers.setdefault(o.row, len(numbers)) for o, _ in one] + [0] * (many - len(one)) for one in kept]
+    row = [[numbers.setdefault(slot.row, len(numbers)) for slot in one] + [0] * (many - len(one)) for one in slots]
     rows = [table.rows[number] for number in numbers] or [((), ())]
-    pairs = [
-        (b * many + j, place)
-        for b, one in enumerate(kept)
-        for j, (_, words_at) in enumerate(one)
-        for places in words_at
-        for place in places
-    ]
+    pairs = [(b * many + j, at) for b, one in enumerate(slots) for j, slot in enumerate(one) for at in slot.places]
 
     def tensor(values: Any, dtype: torch.dtype = torch.long) -> Tensor:
         return torch.tensor(values, dtype=dtype, device=source.device)
 
+    def each(name: str, none: Any, dtype: torch.dtype = torch.long) -> Tensor:
+        return tensor([[getattr(slot, name) for slot in one] + [none] * (many - len(one)) for one in slots], dtype)
+
     return Slots(
-        words=tensor(words),
-        unknown=tensor(unknown, torch.bool),
-        count=tensor([len(one) for one in kept]),
-        times=tensor([[len(words_at) for _, words_at in one] + [0] * (many - len(one)) for one in kept]),
+        words=each("word", NO_WORD),
+        unknown=each("unknown", False, torch.bool),
+        names_unknown=each("names_unknown", False, torch.bool),
+        log_part=each("log_part", NEGATIVE_INFINITY, torch.float32),
+        count=tensor([len(one) for one in slots]),
+        times=each("times", 0),
         row=tensor(row),
         row_starts=tensor([0, *(len(features) for features, _ in rows)]).cumsum(0),
         features=tensor([feature for features, _ in rows for feature in features]),
         values=tensor([value for _, values in rows for value in values], torch.float32),
         place_slot=tensor([slot for slot, _ in pairs]),
         place=tensor([place for _, place in pairs]),
+        terms=groups_of(slots, asked, source.device) if any(asked) else None,
     )
 
 

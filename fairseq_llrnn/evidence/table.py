@@ -10,7 +10,7 @@ the next free id when it is first met, the same in the whole process; what stand
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from fairseq_llrnn.evidence.features import unknown_word_features
 from fairseq_llrnn.evidence.overflow import LeftOut
 from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
+from fairseq_llrnn.evidence.term_table import TermTable
 from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.features.signatures import Signatures
@@ -62,6 +63,7 @@ class EvidenceTable:
         self._offers: dict[int, tuple[Offer, ...]] = {}
         self._seen = np.zeros(0, dtype=np.uint8)  # by source id; 0: not asked yet, 1: offers nothing, 2: something
         self.left_out = LeftOut()
+        self.terms = TermTable(self.target.index, self._term_row)
 
     def __deepcopy__(self, memo: object) -> EvidenceTable:
         return self  # a copy of a model belongs to the same dictionaries
@@ -134,6 +136,22 @@ class EvidenceTable:
             features[UNKNOWN] = 1.0
         if not first:
             features[NEXT] = 1.0
+        return self._row_with(features)
+
+    def _term_row(self, string: str, more: Mapping[str, float]) -> int:
+        """That of a form of a term: its word's, or what its spelling shows and `more`; of several words, the union."""
+        features: dict[str, float] = {FEATURES["terms"]: 1.0}
+        for word in string.split():
+            target = self.target.known_index.get(word)
+            own = (
+                unknown_word_features(word, self._feature, self._shapes, self.rules.user_patterns)
+                if target is None
+                else self._output.features.row(int(self._output.class_of[target]))
+            )
+            features |= own
+        return self._row_with({**more, **features})
+
+    def _row_with(self, features: Mapping[str, float]) -> int:
         entries = sorted((self._feature[name], value) for name, value in features.items() if name in self._feature)
         row = (tuple(i for i, _ in entries), tuple(value for _, value in entries))
         if row not in self._row_index:

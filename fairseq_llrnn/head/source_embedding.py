@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.features.dictionary import PAD, UNK
 from fairseq_llrnn.head import text
 from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
@@ -50,6 +51,7 @@ class SourceEmbedding(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, L) -> (B, L, D)"""
+        tokens = plain(tokens)
         vectors: Tensor = self.features(tokens.masked_fill(tokens >= self.num_words, self.unk))
         if self.characters is not None:
             vectors = vectors + self.characters(tokens)

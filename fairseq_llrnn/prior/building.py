@@ -301,6 +301,11 @@ def _known_words(options: PriorOptions, rules: EvidenceRules, source: tuple[str,
     """Of the source, where both sides are in pieces; None where they are not."""
     if options.pieces is None:
         return None
+    if "terms" in rules.kinds:
+        raise OptionError(
+            f"--evidence terms: not supported with --pieces {options.pieces}, since forms of terms are words; preprocess "
+            "words, or leave one of them out"
+        )
     text = None if options.translations is None else options.translations.text.bitext.source
     return known_source_words(rules, CONVENTIONS[options.pieces], source, text)
 

@@ -25,7 +25,7 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.evidence.background import EvidenceBackground, EvidenceMixture
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.quotas import BITS, Quotas, SaidSlots, quotas_of_slots
+from fairseq_llrnn.evidence.quotas import BITS, Quotas, SaidSlots, quotas_of
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.output.log_linear import best_words, class_log_probs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
@@ -277,7 +277,8 @@ def test_quotas_count_the_places_of_each_string() -> None:
     assert isinstance(bound, CountedSlots)
     mixture = bound.base
     assert isinstance(mixture, EvidenceMixture)
-    quotas = quotas_of_slots(mixture.slots)
+    quotas = quotas_of(mixture.slots, True)
+    assert quotas is not None
     said = {table.target.symbols[w]: int(n) for w, n in zip(mixture.slots.words[0], quotas.most[0], strict=True)}
     assert said == {"12": 3, "Ann": 1} and quotas.most[1].sum() == 0
 

@@ -7,11 +7,15 @@ up, and is itself again in what fairseq prints: `fairseq-interactive`, `fairseq-
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
 from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 
@@ -28,13 +32,25 @@ class OpenDictionary(Dictionary):
         self.__dict__.update(dictionary.__dict__)
         self._words = words
         self._index = index
+        self.terms: Callable[[], Terms] | None = None  # what lines are searched for, where the prior has terms
 
     def __getitem__(self, index: int) -> str:
+        index = plain(int(index))
         return self._words.symbols[index] if index < len(self._words.symbols) else self.unk_word
 
     def index(self, sym: str) -> int:
         found = self._index(sym)
         return self.unk() if found is None else found
+
+    def encode_line(self, line: str, *args: Any, **options: Any) -> Tensor:
+        """As fairseq's; where the prior has terms, with their marks. What is behind a tab are terms of this line."""
+        if self.terms is None:
+            whole: Tensor = super().encode_line(line, *args, **options)
+            return whole
+        text, *cells = line.rstrip("\n").split("\t")
+        tokens: Tensor = super().encode_line(text, *args, **options)
+        made = self.terms().marked(tokens.tolist(), [cell for cell in cells if cell.strip()])
+        return torch.tensor(made, dtype=torch.long)
 
     def add_symbol(self, word: str, n: int = 1, overwrite: bool = False) -> int:
         """The id of a word. The dictionary never grows, as fairseq's does while it prints translations."""
@@ -42,8 +58,9 @@ class OpenDictionary(Dictionary):
 
 
 def known_words(tokens: Tensor, dictionary: Dictionary) -> Tensor:
-    """The tokens with <unk> for strings outside the dictionary: all that a table with a row per word can read."""
-    return tokens.masked_fill(tokens >= len(dictionary), dictionary.unk())
+    """The tokens with <unk> for strings outside the dictionary, without marks: all that a table of rows can read."""
+    own = plain(tokens)
+    return own.masked_fill(own >= len(dictionary), dictionary.unk())
 
 
 def open_source(dictionary: Dictionary, table: EvidenceTable) -> OpenDictionary:

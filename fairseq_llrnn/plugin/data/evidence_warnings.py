@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fairseq_llrnn.evidence.overflow import no_room
 from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.term_marks import plain
 
 AT_ONCE = 4096  # sentences: one operation for many, so that a look at a million of them takes seconds
 
@@ -28,7 +29,7 @@ def warn_of_lost_evidence(
     widest = max(map(len, table.rules.mapping.values()), default=1)  # strings that one word offers, at most
     unknown = strings = sentences = 0
     for first in range(0, len(sources), AT_ONCE):
-        rows = [sources[i].numpy() for i in range(first, min(first + AT_ONCE, len(sources)))]
+        rows = [plain(sources[i].numpy()) for i in range(first, min(first + AT_ONCE, len(sources)))]
         tokens = np.concatenate(rows)
         unknown += int((tokens == unk).sum())
         offering = np.concatenate([[0], table.some(tokens).cumsum()])

@@ -10,6 +10,7 @@ from fairseq.dataclass import FairseqDataclass
 from torch import Tensor, nn
 
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
+from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
@@ -41,4 +42,4 @@ def reads_characters(embedding: nn.Module) -> bool:
 
 def readable(tokens: Tensor, dictionary: Dictionary, embedding: nn.Module) -> Tensor:
     """Source tokens as an encoder's embedding can read them."""
-    return tokens if reads_characters(embedding) else known_words(tokens, dictionary)
+    return plain(tokens) if reads_characters(embedding) else known_words(tokens, dictionary)

@@ -32,6 +32,7 @@ from fairseq_llrnn.plugin.compat.open_dictionary import (
 from fairseq_llrnn.plugin.data.evidence_data import UnknownAliases
 from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
+from fairseq_llrnn.plugin.data.invented_terms import InventedTerms, TermMarks
 from fairseq_llrnn.plugin.data.merged_targets import MergedTargets
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
@@ -49,6 +50,7 @@ from fairseq_llrnn.plugin.tasks.base import (
     named_split,
 )
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
+from fairseq_llrnn.plugin.tasks.terms import TermConfig, check_term_options, has_terms, open_terms, word_forms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
@@ -57,7 +59,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class LLRNNTranslationConfig(PriorConfig, TranslationConfig):
+class LLRNNTranslationConfig(PriorConfig, TermConfig, TranslationConfig):
     """Options of fairseq's task, the prior, and what concerns its evidence."""
 
     source_prior: Optional[str] = field(
@@ -128,12 +130,15 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         task.prior = load_task_prior(cfg, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file, dictionary_advice(cfg))
+        check_term_options(cfg, task.prior)
         task.read_source_prior(cfg.source_prior)
         opened = open_table(task.prior)
         if task.prior.find(EvidencePart) is not None:
             table = evidence_table(task.prior, cfg.max_slots, cfg.evidence_once)
             task.src_dict = open_source(task.source_dictionary, table)
             task.tgt_dict = open_target(task.target_dictionary, table)
+            if has_terms(task.prior):
+                task.src_dict.terms = open_terms(cfg, task.prior, task.source_prior)
         elif opened is not None:
             task.tgt_dict = open_words(task.target_dictionary, opened)
         expert = named_experts(cfg, kwargs.get("from_checkpoint", False))
@@ -158,6 +163,8 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         table = open_table(self.prior)
         if training and table is not None:
             self.datasets[split] = RareWordAliases(self.datasets[split], self.prior, table, self.cfg.seed, True)
+        if has_terms(self.prior):
+            self._ask_for_terms(split, training)
         if (offers := self.evidence_of_pieces) is not None:
             self.datasets[split] = MergedTargets(self.datasets[split], offers)
 
@@ -171,6 +178,21 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
         table = self.evidence_of_pieces
         return target if table is None else merged_target(table, source, target)
+
+    def _ask_for_terms(self, split: str, training: bool) -> None:
+        """Training sees invented terms; other sets have those of the run."""
+        if training and self.cfg.terms is not None:
+            raise OptionError(
+                f"--terms {self.cfg.terms}: not supported in training, whose translations need not have these terms; "
+                "leave it out: training invents its own (--invented-terms)"
+            )
+        if training and self.cfg.invented_terms > 0:
+            forms = word_forms(self.prior, self.cfg.term_forms)
+            self.datasets[split] = InventedTerms(
+                self.datasets[split], self.prior, forms, self.cfg.invented_terms, self.cfg.seed
+            )
+        elif self.cfg.terms is not None and self.cfg.dataset_impl != "raw":  # whose lines were marked as they were read
+            self.datasets[split] = TermMarks(self.datasets[split], self.src_dict.terms())
 
     def _offer_unknown_words(self, split: str) -> None:
         """Read words of the sources of a training set as unknown, and put invented ones into its pairs."""

@@ -104,10 +104,9 @@ def pieces_of(prior: Prior) -> Convention | None:
 
 
 def kinds_text(source_words: Mapping[str, int]) -> str:
-    """`numbers 120, names 33, copies (unknown words)`."""
-    return ", ".join(
-        "copies (unknown words)" if kind == "copies" else f"{kind} {count:,}" for kind, count in source_words.items()
-    )
+    """`terms (of a file), numbers 120, names 33, copies (unknown words)`."""
+    uncounted = {"terms": "terms (of a file)", "copies": "copies (unknown words)"}
+    return ", ".join(uncounted.get(kind, f"{kind} {count:,}") for kind, count in source_words.items())
 
 
 def evidence_table(prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:

@@ -1,0 +1,106 @@
+"""The terms of a batch of sentences: which groups are asked for, how often, where, and what their slots weigh.
+
+Sizes: B sentences, L source length, J slots, G groups of the sentence that has most of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.evidence.table import Offer
+from fairseq_llrnn.evidence.term_marks import SHIFT
+from fairseq_llrnn.evidence.term_table import TermGroup, TermTable
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A group that a sentence asks for."""
+
+    group: TermGroup
+    most: int  # how often
+    places: tuple[int, ...]  # where its translation is to be looked for
+
+
+@dataclass(frozen=True)
+class SentenceSlot:
+    """A slot of one sentence: a string that its source offers, or a form of a term, or both."""
+
+    word: int
+    row: int
+    unknown: bool  # read as <unk>
+    names_unknown: bool  # the string of a source word that no dictionary has
+    places: tuple[int, ...]
+    log_part: float  # of the weight ε, as a logarithm
+    times: int = 0  # how many words of the source offer it, as evidence
+    groups: tuple[int, ...] = field(default=())  # of the sentence's terms; evidence has none
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The terms of a batch by slot."""
+
+    member: Tensor  # (B, J, G) bool
+    most: Tensor  # (B, G); 0 where there is no group
+    must: Tensor  # (B, G) bool
+
+
+def asked_terms(terms: TermTable, sources: np.ndarray) -> list[list[Asked]]:
+    """The groups that each of the sentences (B, L) asks for, those that must be said and have few forms first."""
+    found: list[dict[int, tuple[int, list[int]]]] = [{} for _ in range(len(sources))]
+    for sentence, place in zip(*(sources >> SHIFT).nonzero(), strict=True):
+        for use in terms.uses(int(sources[sentence, place])):
+            most, places = found[sentence].setdefault(use.group, (0, []))
+            found[sentence][use.group] = most + use.counts, [*places, int(place)] if use.is_place else places
+    rows = [[Asked(terms.groups[g], most, tuple(p)) for g, (most, p) in row.items() if most] for row in found]
+    return [sorted(row, key=lambda one: (not one.group.must, len(one.group.words))) for row in rows]
+
+
+def sentence_slots(
+    kept: Sequence[tuple[Offer, Sequence[Sequence[int]]]], asked: Sequence[Asked], known: int
+) -> list[SentenceSlot]:
+    """The slots of a sentence: its evidence shares ε, and so do the forms of each term.
+
+    Args:
+        kept: its evidence, with the places of each word that offers it. asked: its terms.
+        known: how many words the target dictionary has.
+    """
+    forms: dict[int, list[int]] = {}  # target id -> groups
+    for number, one in enumerate(asked):
+        for word in one.group.words:
+            forms.setdefault(word, []).append(number)
+    part = -math.log(max(1, len(kept)))
+    at: Mapping[int, tuple[int, ...]] = {offer.word: tuple(p for word in words for p in word) for offer, words in kept}
+    slots = [
+        SentenceSlot(o.word, o.row, o.unknown, o.unknown, at[o.word], part, len(words))
+        for o, words in kept
+        if o.word not in forms
+    ]
+    rows = {word: row for one in asked for word, row in zip(one.group.words, one.group.rows, strict=True)}
+    for word, groups in forms.items():
+        places = sorted({*at.get(word, ()), *(place for g in groups for place in asked[g].places)})
+        weight = math.fsum(1 / len(asked[g].group.words) for g in groups)
+        slots.append(
+            SentenceSlot(word, rows[word], word >= known, False, tuple(places), math.log(weight), 0, tuple(groups))
+        )
+    return slots
+
+
+def groups_of(
+    slots: Sequence[Sequence[SentenceSlot]], asked: Sequence[Sequence[Asked]], device: torch.device
+) -> Groups:
+    """The terms of a batch."""
+    many, width = max(1, *map(len, asked)), max(1, *map(len, slots))
+    member = np.zeros((len(slots), width, many), dtype=bool)
+    most, must = np.zeros((len(slots), many), dtype=np.int64), np.zeros((len(slots), many), dtype=bool)
+    for sentence, (of_slots, of_groups) in enumerate(zip(slots, asked, strict=True)):
+        for j, slot in enumerate(of_slots):
+            member[sentence, j, list(slot.groups)] = True
+        for g, one in enumerate(of_groups):
+            most[sentence, g], must[sentence, g] = one.most, one.group.must
+    return Groups(*(torch.from_numpy(array).to(device) for array in (member, most, must)))

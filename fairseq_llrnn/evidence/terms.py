@@ -1,0 +1,200 @@
+"""Terms in sentences: which phrases of a source ask for which term, and the marks that say so.
+
+A phrase matches by its tokens, or, token by token, by a lemma of the source if the source's words have lemmas. In
+lower-cased text it matches in any case. Where matches overlap, the longest counts, then the first in the sentence.
+The forms of a term are those that its row gives; else those that are known of the lemma (features/word_forms.py), of
+the part of speech that the row says; else, of a phrase, the combinations of its words' forms that agree; else the lemma
+alone, with a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
+from fairseq_llrnn.evidence.terms_file import TermEntry, add_entry, check_entry
+from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.features.word_forms import WordForms
+
+logger = logging.getLogger(__name__)
+
+ARROW = " => "
+CELL = f"`term`, or `source phrase{ARROW}term`"
+AGREEING = ("Case", "Number", "Gender")  # groups in which the words of a phrase agree
+MOST_COMBINATIONS = 20_000
+
+
+class Terms:
+    """Terms of a run, and those that single sentences ask for."""
+
+    def __init__(
+        self,
+        table: EvidenceTable,
+        forms: WordForms,
+        entries: Sequence[TermEntry] = (),
+        *,
+        must: bool = True,
+        source_lemmas: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        """
+        Args:
+            entries: of all sentences. must: whether each has to be said. source_lemmas: of words, by word.
+        """
+        self.table, self.forms, self.must = table, forms, must
+        self._lemmas = source_lemmas or {}
+        self._is_lower = all(word == word.lower() for word in table.source.known_index if not word.startswith("<"))
+        self._unknown: list[str] = []  # lemmas without forms
+        self._of_first: dict[str, list[tuple[TermEntry, int]]] = {}
+        for entry in entries:
+            self._add(entry)
+        table.terms.required |= must
+        if self._unknown:
+            some = ", ".join(self._unknown[:5]) + (", …" if len(self._unknown) > 5 else "")
+            logger.warning(
+                f"terms: {len(self._unknown):,} of {len(entries):,} targets have no known forms and are taken as they "
+                f"are ({some}); give forms with --term-forms, or in the fourth column"
+            )
+
+    def _add(self, entry: TermEntry) -> None:
+        group = self.table.terms.group(entry.target, self.forms_of(entry), self.must)
+        for key in self._keys(entry.source[0]):
+            self._of_first.setdefault(key, []).append((entry, group))
+
+    # ---- forms ------------------------------------------------------------------------------------------------------
+
+    def forms_of(self, entry: TermEntry) -> Mapping[str, Mapping[str, float]]:
+        """The strings of a term, with what is known of them."""
+        if entry.forms:
+            return {form: {} for form in entry.forms}
+        found = self.forms.of(entry.target)
+        words = entry.target.split()
+        if not found and len(words) > 1:
+            found = self._combined(words)
+        if entry.upos is not None:
+            wanted = f"POS:{entry.upos}"
+            of_kind = {form: f for form, f in found.items() if wanted in f}
+            found = of_kind or found
+        if not found:
+            self._unknown.append(entry.target)
+            return {entry.target: {}}
+        return found if entry.target in found else {**found, entry.target: {}}
+
+    def _combined(self, words: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Forms of a phrase: combinations of its words' forms that have a value of each group in common."""
+        each = [self.forms.of(word) or {word: {}} for word in words]
+        if sum(len(forms) > 1 for forms in each) == 0:
+            return {}
+        some_known = [forms for forms in each if len(forms) > 1]
+        if len(some_known) > 1 and not all(any(f for f in forms.values()) for forms in some_known):
+            return {}  # nobody knows how they agree
+        found: dict[str, dict[str, float]] = {}
+        for tried, choice in enumerate(product(*(forms.items() for forms in each))):
+            if tried >= MOST_COMBINATIONS or len(found) >= MOST_FORMS:
+                break
+            if _agree([features for _, features in choice]):
+                found[" ".join(form for form, _ in choice)] = {k: v for _, f in choice for k, v in f.items()}
+        return found
+
+    # ---- sentences --------------------------------------------------------------------------------------------------
+
+    def _keys(self, word: str) -> set[str]:
+        own = word.lower() if self._is_lower else word
+        return {own, *(f"\t{lemma}" for lemma in self._lemmas.get(own, ()))}
+
+    def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
+        """The source tokens of a sentence with the marks of its terms.
+
+        Args:
+            cells: of this sentence alone, as CELL says.
+
+        Raises:
+            DataError: a cell without a term; one whose phrase is not in the sentence; two that contradict each other.
+        """
+        words = [self.table.source.symbols[plain(token)] for token in tokens]
+        keys = [self._keys(word) for word in words]
+        own: dict[tuple[str, ...], TermEntry] = {}
+        anywhere: list[int] = []
+        for cell in cells:
+            entry = self._entry(cell)
+            if entry.source:
+                add_entry(own, entry)
+            else:
+                anywhere.append(self.table.terms.group(entry.target, self.forms_of(entry), self.must))
+        single = {
+            source: (entry, self.table.terms.group(entry.target, self.forms_of(entry), self.must))
+            for source, entry in own.items()
+        }
+        found = self._matches(keys, single.values())
+        missing = [entry for entry, group in single.values() if group not in {g for _, _, g in found}]
+        if missing:
+            raise DataError(
+                f"{missing[0].where}: expected the phrase {' '.join(missing[0].source)!r} in the sentence, found none "
+                f"there, or a longer term in its place; fix it, or give the term alone: {missing[0].target}"
+            )
+        uses: dict[int, list[Use]] = {}
+        for start, end, group in found:
+            for at in range(start, end):
+                uses.setdefault(at, []).append(Use(group, at == start, True))
+        ordinary = [i for i, word in enumerate(words) if word not in ("<s>", "<pad>", "</s>")]
+        if anywhere and not ordinary:
+            raise DataError("terms: expected a source with words, found an empty one with a term; leave the term out")
+        for number, group in enumerate(anywhere):
+            uses.setdefault(ordinary[number % len(ordinary)], []).append(Use(group, True, False))
+        made = list(tokens)
+        for at, some in uses.items():
+            made[at] = self.table.terms.marked(made[at], some)
+        return made
+
+    def _entry(self, cell: str) -> TermEntry:
+        source, arrow, target = cell.partition(ARROW.strip())
+        source, target = (source, target) if arrow else ("", source)
+        where = f"the column {cell.strip()!r}"
+        if arrow and not source.strip():
+            raise DataError(f"{where}: the source side is empty; expected {CELL}")
+        return check_entry(TermEntry(tuple(source.split()), " ".join(target.split()), where=where))
+
+    def _matches(
+        self, keys: Sequence[set[str]], single: Iterable[tuple[TermEntry, int]]
+    ) -> list[tuple[int, int, int]]:
+        """Where terms are: start, end and group; those of the sentence alone come before the others."""
+        of_first: dict[str, list[tuple[TermEntry, int]]] = {}
+        for entry, group in single:
+            for key in self._keys(entry.source[0]):
+                of_first.setdefault(key, []).append((entry, group))
+        kept: list[tuple[int, int, int]] = []
+        taken: set[int] = set()
+        for table in (of_first, self._of_first):
+            found = self._all_matches(keys, table)
+            for (start, end), group in sorted(found.items(), key=lambda one: (one[0][0] - one[0][1], one[0][0])):
+                if taken.isdisjoint(range(start, end)):
+                    taken.update(range(start, end))
+                    kept.append((start, end, group))
+        return sorted(kept)
+
+    def _all_matches(
+        self, keys: Sequence[set[str]], table: Mapping[str, Sequence[tuple[TermEntry, int]]]
+    ) -> dict[tuple[int, int], int]:
+        """All places where phrases match, which may overlap: start and end -> group."""
+        found: dict[tuple[int, int], int] = {}
+        for place, at in enumerate(keys):
+            for entry, group in (one for key in at for one in table.get(key, ())):
+                end = place + len(entry.source)
+                rest = zip(keys[place + 1 : end], entry.source[1:], strict=False)
+                if end <= len(keys) and all(key & self._keys(word) for key, word in rest):
+                    found.setdefault((place, end), group)
+        return found
+
+
+def _agree(rows: Sequence[Mapping[str, float]]) -> bool:
+    """Whether words can stand together: where several of them have values of a group, they share one."""
+    for group in AGREEING:
+        values = [{name for name in row if feature_group(name) == group} for row in rows]
+        some = [value for value in values if value]
+        if some and not set.intersection(*some):
+            return False
+    return True

@@ -1,0 +1,92 @@
+"""Files of terms: what a phrase of the source is to become in the target.
+
+    TSV    source phrase, target lemma (or phrase), part of speech (optional), forms of the target (optional, parted by
+           `|`); an empty cell is none
+    TBX    TermBase eXchange, all its dialects: the terms of two languages under each entry (terms_tbx.py)
+
+Phrases are tokens with blanks between them, as the text has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.rules import is_token
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+COLUMNS = "source phrase, target lemma, part of speech (optional), forms parted by | (optional)"
+MOST_WORDS = 16  # of a phrase
+
+
+@dataclass(frozen=True)
+class TermEntry:
+    """What one row asks for."""
+
+    source: tuple[str, ...]  # tokens; none where the term may stand anywhere
+    target: str
+    upos: str | None = None
+    forms: tuple[str, ...] = ()  # as the file gives them
+    where: str = ""  # file and line
+
+
+def read_terms(path: Path | str) -> list[TermEntry]:
+    """The rows of a TSV, a row that repeats another left out.
+
+    Raises DataError, with file and line, for another shape, an empty side, a phrase of too many words, a special
+    symbol, a phrase that has two different targets, and a file without rows.
+    """
+    found: dict[tuple[str, ...], TermEntry] = {}
+    for number, line in iter_lines(path):
+        if not line.strip():
+            continue
+        where, cells = place(path, number), [cell.strip(" ") for cell in line.split("\t")]
+        if not 2 <= len(cells) <= 4:
+            raise DataError(
+                f"{where}: expected 2 to 4 columns ({COLUMNS}), found {len(cells)}: {shown(line)}; fix the row"
+            )
+        source, target, upos, forms = [*cells, "", ""][:4]
+        entry = TermEntry(
+            tuple(source.split()), " ".join(target.split()), upos or None,
+            tuple(" ".join(form.split()) for form in forms.split("|") if form.strip()), where,
+        )  # fmt: skip
+        if not entry.source:
+            raise DataError(f"{where}: the source side is empty; fix or remove the row")
+        add_entry(found, check_entry(entry))
+    if not found:
+        raise DataError(f"{path}: expected rows of {COLUMNS}, found none; is it the right file?")
+    return list(found.values())
+
+
+def add_entry(found: dict[tuple[str, ...], TermEntry], entry: TermEntry) -> None:
+    """Take an entry in. Raises DataError where the same phrase has another target already: both cannot be required."""
+    other = found.setdefault(entry.source, entry)
+    if (other.target, other.forms) != (entry.target, entry.forms):
+        raise DataError(
+            f"{entry.where}: {' '.join(entry.source)!r} became {other.target!r} in {other.where}, found "
+            f"{entry.target!r} here; a phrase cannot be required to become both: remove one, or give both as forms of "
+            "one row"
+        )
+
+
+def check_entry(entry: TermEntry) -> TermEntry:
+    """The entry. Raises DataError for an empty target, special symbols and phrases of too many words."""
+    if not entry.target:
+        raise DataError(f"{entry.where}: the target side is empty; fix or remove the row")
+    for phrase in (entry.source, *(tuple(side.split()) for side in (entry.target, *entry.forms))):
+        if len(phrase) > MOST_WORDS:
+            raise DataError(
+                f"{entry.where}: expected a phrase of at most {MOST_WORDS} words, found {len(phrase)}: "
+                f"{shown(' '.join(phrase))}; a term is no sentence: shorten it"
+            )
+        refuse_specials(phrase, entry.where)
+    return entry
+
+
+def refuse_specials(phrase: Iterable[str], where: str) -> None:
+    """Raise DataError for a special symbol."""
+    for word in phrase:
+        if not is_token(word):
+            raise DataError(f"{where}: {word!r} is a special symbol, not a word; fix or remove the row")

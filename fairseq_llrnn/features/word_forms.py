@@ -1,0 +1,139 @@
+"""The forms of lemmas, from files and packages that know lemmas: what `--term-forms` names.
+
+    lexicon:FILE      TSV of form, lemma, UPOS, FEATS
+    unimorph:FILE     UniMorph: lemma, form, tags
+    treebank:FILE     CoNLL-U
+    lemmas:CODE       a package's lemmas of the dictionary's words (simplemma, of 54 languages)
+
+Lemmas and forms may be phrases. A form has the union of the features of its analyses under the lemma.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.languages import language_code
+from fairseq_llrnn.features.languages.base import Spelling
+from fairseq_llrnn.features.languages.lemmas import GROUP, Simplemma
+from fairseq_llrnn.features.lexicon import Lexicon, feature_group
+from fairseq_llrnn.features.readers.conllu import iter_conllu_words
+from fairseq_llrnn.features.readers.tsv import iter_tsv_rows
+from fairseq_llrnn.features.readers.unimorph import MISSING
+from fairseq_llrnn.features.readers.unimorph_tags import tags_features
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+OPTION = "--term-forms"
+
+Row = tuple[str, str, Iterable[str]]  # lemma, form, features
+
+
+class WordForms:
+    """lemma -> its forms with their features, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._forms: dict[str, dict[str, dict[str, float]]] = {}
+
+    def add(self, lemma: str, form: str, features: Iterable[str] = ()) -> None:
+        """Unite the features with those that the form has under this lemma."""
+        self._forms.setdefault(lemma, {}).setdefault(form, {}).update(dict.fromkeys(features, 1.0))
+
+    def of(self, lemma: str) -> Mapping[str, Mapping[str, float]]:
+        """The forms of a lemma; none for one that is not known."""
+        return self._forms.get(lemma, {})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._forms)
+
+    def __len__(self) -> int:
+        return len(self._forms)
+
+    @classmethod
+    def of_lexicon(cls, words: Iterable[str], features_of: Callable[[str], Mapping[str, float]]) -> WordForms:
+        """From words that have features `Lemma:…`."""
+        found = cls()
+        for word in words:
+            features = features_of(word)
+            for name in features:
+                if feature_group(name) == GROUP:
+                    found.add(name.partition(":")[2], word, features)
+        return found
+
+
+def read_word_forms(places: Sequence[str], words: Sequence[str], spelling: Spelling) -> WordForms:
+    """All that some places, named as above, know.
+
+    Args:
+        words: of the dictionary. spelling: of lemmas and forms in the text.
+
+    Raises:
+        OptionError: another kind of place, a language that no package knows, a package that is not installed.
+        DataError: of a file, with line.
+    """
+    found = WordForms()
+    for named in places:
+        kind, colon, what = named.partition(":")
+        if not colon or kind not in (*FILES, "lemmas") or not what:
+            raise OptionError(
+                f"{OPTION} {named}: expected lexicon:FILE, unimorph:FILE, treebank:FILE or lemmas:CODE (e.g. "
+                "lemmas:cs), found something else; say what the file is"
+            )
+        rows = _package_rows(what, words, spelling) if kind == "lemmas" else FILES[kind](Path(what))
+        for lemma, form, features in rows:
+            found.add(spelling.of_text(lemma), spelling.of_text(form), features)
+    return found
+
+
+def _package_rows(code: str, words: Sequence[str], spelling: Spelling) -> Iterator[Row]:
+    named, package = f"{OPTION} lemmas:{code}", Simplemma()
+    known = language_code(code, named)
+    if known not in package.codes:
+        raise OptionError(
+            f"{named}: expected a language of simplemma, found {known}, which it lacks; it has "
+            f"{', '.join(package.codes)}: give a file with lexicon:FILE or unimorph:FILE"
+        )
+    package.need(known, named)
+    lexicon: Lexicon = package.read(words, known, spelling)
+    for word in words:
+        for name in lexicon.features(word):
+            yield name.partition(":")[2], word, ()
+
+
+def _lexicon_rows(path: Path) -> Iterator[Row]:
+    for row in iter_tsv_rows(path, Counter()):
+        if row.lemma not in ("", "_"):
+            yield row.lemma, row.form, row.features
+
+
+def _treebank_rows(path: Path) -> Iterator[Row]:
+    for sentence in iter_conllu_words(path, False):
+        for token in sentence:
+            if token.lemma not in ("", "_"):
+                yield token.lemma, token.form, token.features
+
+
+def _unimorph_rows(path: Path) -> Iterator[Row]:
+    rows = 0
+    for number, line in iter_lines(path):
+        if not line or line.isspace():
+            continue
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) < 3 or not all(cells[:3]):
+            raise DataError(
+                f"{place(path, number)}: expected lemma, form and tags separated by tabs, found {shown(line)}; fix the "
+                "row"
+            )
+        rows += 1
+        if cells[1] not in MISSING:
+            yield cells[0], cells[1], tags_features(cells[2])
+    if not rows:
+        raise DataError(f"{path}: expected rows with lemma, form and tags, found none; is the file empty?")
+
+
+FILES: Mapping[str, Callable[[Path], Iterator[Row]]] = {
+    "lexicon": _lexicon_rows,
+    "unimorph": _unimorph_rows,
+    "treebank": _treebank_rows,
+}

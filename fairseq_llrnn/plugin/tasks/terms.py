@@ -1,0 +1,122 @@
+"""The options of a translation's terms, and what they say: terms of a run, of single lines, and of training."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+
+from fairseq.dataclass import FairseqDataclass
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.terms import Terms
+from fairseq_llrnn.evidence.terms_file import read_terms
+from fairseq_llrnn.features.languages.base import Spelling
+from fairseq_llrnn.features.languages.lemmas import GROUP
+from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.prior import Prior
+
+MUST, MAY = "must", "may"
+
+
+@dataclass
+class TermConfig(FairseqDataclass):
+    """Options."""
+
+    terms: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "file of terms: source phrase, target lemma, part of speech, forms (TSV), or TBX; where a source "
+            "has the phrase, a form of the lemma is required, and the model chooses which (with a prior that has "
+            "`--evidence terms`)"
+        },
+    )
+    term_strength: str = field(
+        default=MUST,
+        metadata={"help": "must: a translation has exactly one form of each term; may: its forms are made likely"},
+    )
+    term_forms: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "where the forms of lemmas are known from, several with commas: lexicon:FILE, unimorph:FILE, "
+            "treebank:FILE, lemmas:CODE, e.g. lemmas:cs (default: the prior's features Lemma:…)"
+        },
+    )
+    invented_terms: float = field(
+        default=0.3,
+        metadata={
+            "help": "share of the pairs in which training requires the lemmas of some words of the target as if they "
+            "were terms (with a prior that has `--evidence terms`)"
+        },
+    )
+
+
+def check_term_options(cfg: Any, prior: Prior) -> None:
+    """Raise OptionError for terms that the prior does not know, and values that do not exist."""
+    if cfg.term_strength not in (MUST, MAY):
+        raise OptionError(f"--term-strength {cfg.term_strength}: expected {MUST} or {MAY}")
+    if not 0.0 <= cfg.invented_terms < 1.0:
+        raise OptionError(f"--invented-terms {cfg.invented_terms}: expected a share from 0 to below 1, e.g. 0.3")
+    if has_terms(prior):
+        return
+    for name, value in (("--terms", cfg.terms), ("--term-forms", cfg.term_forms)):
+        if value is not None:
+            raise OptionError(
+                f"{name} {value}: expected a prior that knows terms, found one that does not; build it with `llrnn "
+                "prior --evidence terms`, and train with it"
+            )
+
+
+def has_terms(prior: Prior) -> bool:
+    part = prior.find(EvidencePart)
+    return part is not None and "terms" in part.rules.kinds
+
+
+def word_forms(prior: Prior, places: str | None) -> WordForms:
+    """The forms that `--term-forms` names, or those of the prior's features `Lemma:…`.
+
+    Raises:
+        OptionError: nobody knows any.
+    """
+    if places is not None:
+        is_lower = all(word == word.lower() for word in prior.symbols if not word.startswith("<"))
+        named = [one.strip() for one in places.split(",") if one.strip()]
+        return read_word_forms(named, prior.symbols, Spelling(is_lower))
+    return WordForms.of_lexicon(prior.symbols, features_of(prior))
+
+
+def features_of(prior: Prior) -> Callable[[str], Mapping[str, float]]:
+    """The features of the words of a prior, by word: of those that the output predicts, and of those that are read."""
+    def of(word: str) -> Mapping[str, float]:
+        index = prior.index(word)
+        sides = (prior.output, prior.input)
+        return {k: v for side in sides for k, v in side.features.row(int(side.class_of[index])).items()}
+
+    return of
+
+
+def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> Callable[[], Terms]:
+    """What finds the terms of a sentence, made when it is first asked for.
+
+    Args:
+        source_prior: of the source's words, whose lemmas phrases may match by.
+    """
+    table = evidence_table(prior)
+    table.terms.required |= cfg.term_strength == MUST
+
+    @cache
+    def made() -> Terms:
+        entries = () if cfg.terms is None else read_terms(cfg.terms)
+        lemmas = None if source_prior is None else _lemmas(source_prior)
+        forms = word_forms(prior, cfg.term_forms)
+        return Terms(table, forms, entries, must=cfg.term_strength == MUST, source_lemmas=lemmas)
+
+    return made
+
+
+def _lemmas(prior: Prior) -> Mapping[str, Sequence[str]]:
+    """The lemmas of words by their features, of those that have some."""
+    of = features_of(prior)
+    found = {word: [n.partition(":")[2] for n in of(word) if feature_group(n) == GROUP] for word in prior.symbols}
+    return {word: lemmas for word, lemmas in found.items() if lemmas}

@@ -1,0 +1,54 @@
+"""Files of terms: what they say, and what is wrong with them."""
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.terms_file import TermEntry, read_terms
+
+
+def read(tmp_path: Path, text: str) -> list[TermEntry]:
+    path = tmp_path / "terms.tsv"
+    path.write_text(text, encoding="utf-8")
+    return read_terms(path)
+
+
+def test_columns_may_be_left_out_or_empty(tmp_path: Path) -> None:
+    found = read(tmp_path, "dog\tpes\n\nfire  truck\thasičský vůz\tNOUN\t\nred\tčervený\t\tčervený| červená|rudé  kolo\n")
+    assert [(one.source, one.target, one.upos, one.forms) for one in found] == [
+        (("dog",), "pes", None, ()),
+        (("fire", "truck"), "hasičský vůz", "NOUN", ()),
+        (("red",), "červený", None, ("červený", "červená", "rudé kolo")),
+    ]
+
+
+def test_a_repeated_row_counts_once(tmp_path: Path) -> None:
+    assert len(read(tmp_path, "dog\tpes\ndog\tpes\tNOUN\n")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dog\n", "line 1: expected 2 to 4 columns"),
+        ("a\tb\tc\td\te\n", "line 1: expected 2 to 4 columns"),
+        ("dog\tpes\n\tkočka\n", "line 2: the source side is empty"),
+        ("dog\t\n", "line 1: the target side is empty"),
+        ("dog\t \tNOUN\n", "line 1: the target side is empty"),
+        ("dog\t</s>\n", "'</s>' is a special symbol"),
+        ("<unk> dog\tpes\n", "'<unk>' is a special symbol"),
+        ("dog\tpes\t\tpes|<pad>\n", "'<pad>' is a special symbol"),
+        (f"dog\t{'pes ' * 17}\n", "expected a phrase of at most 16 words, found 17"),
+        ("dog\tpes\ndog\thafan\n", "line 2: 'dog' became 'pes' in"),
+        ("\n\n", "expected rows of source phrase"),
+    ],
+)
+def test_bad_rows_are_refused_with_their_place(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as raised:
+        read(tmp_path, text)
+    assert message in str(raised.value) and "terms.tsv" in str(raised.value)
+
+
+def test_contradictory_terms_say_how_to_give_alternatives(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be required to become both: remove one, or give both as forms"):
+        read(tmp_path, "fire truck\tvůz\nfire truck\tauto\n")

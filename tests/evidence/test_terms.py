@@ -1,0 +1,305 @@
+"""Terms in sentences: matching, forms, marks, and the slots that they become; exactly one form of each in a search."""
+
+import itertools
+import logging
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from context_class_laws import check_context_classes
+from few_words import EOS, OUTPUT, PRIOR, RULES, TARGET_WORDS, UNK, base
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.background import EvidenceBackground, EvidenceMixture
+from fairseq_llrnn.evidence.counted_slots import CountedSlots
+from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.evidence.slots import slots_of
+from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.term_marks import marks_of, plain
+from fairseq_llrnn.evidence.term_slots import asked_terms
+from fairseq_llrnn.evidence.terms import Terms
+from fairseq_llrnn.evidence.terms_file import TermEntry
+from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+
+TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))
+SLOTTED = with_slot_features(OUTPUT, TERM_RULES)
+TERM_PRIOR = replace(PRIOR, output=SLOTTED, input=SLOTTED, parts=(EvidencePart(TERM_RULES),))
+FORMS = {"chien": ("chien", "chiens", "chienne"), "chat": ("chat", "chats"), "grand": ("grand", "grande")}
+
+
+def word_forms() -> WordForms:
+    forms = WordForms()
+    for lemma, some in FORMS.items():
+        for form in some:
+            forms.add(lemma, form)
+    return forms
+
+
+def entry(source: str, target: str, *forms: str, upos: str | None = None) -> TermEntry:
+    return TermEntry(tuple(source.split()), target, upos, forms, "terms.tsv, line 1")
+
+
+ENTRIES = [entry("dog", "chien"), entry("two dog", "chat"), entry("Ann", "Léa", "Léa")]
+
+
+def make(*entries: TermEntry, must: bool = True, **options: object) -> tuple[EvidenceTable, Terms]:
+    table = evidence_table(replace(TERM_PRIOR))
+    return table, Terms(table, word_forms(), entries or ENTRIES, must=must, **options)  # type: ignore[arg-type]
+
+
+def tokens_of(table: EvidenceTable, line: str) -> list[int]:
+    return [UNK if (i := table.source_index(word)) is None else i for word in line.split()]
+
+
+def batch(table: EvidenceTable, terms: Terms, lines: list[str], cells: dict[int, list[str]] | None = None) -> Tensor:
+    rows = [terms.marked(tokens_of(table, line), (cells or {}).get(i, ())) for i, line in enumerate(lines)]
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[1] * (longest - len(row))] for row in rows])
+
+
+def asked(table: EvidenceTable, source: Tensor) -> list[list[tuple[str, int, tuple[int, ...]]]]:
+    return [[(one.group.lemma, one.most, one.places) for one in row] for row in asked_terms(table.terms, source.numpy())]
+
+
+# ---- matching -------------------------------------------------------------------------------------------------------
+
+
+def test_phrases_are_found_the_longest_first_then_the_first() -> None:
+    table, terms = make()
+    source = batch(table, terms, ["dog two dog dog </s>", "12 </s>", "Ann dog </s>"])
+    assert [sorted(row) for row in asked(table, source)] == [
+        [("chat", 1, (1, 2)), ("chien", 2, (0, 3))], [], [("Léa", 1, (0,)), ("chien", 1, (1,))],
+    ]  # fmt: skip
+
+
+def test_overlapping_matches_of_a_length_go_from_left_to_right() -> None:
+    table, terms = make(entry("two dog", "chien"), entry("dog 12", "chat"))
+    assert asked(table, batch(table, terms, ["two dog 12 </s>"])) == [[("chien", 1, (0, 1))]]
+
+
+def test_plain_tokens_are_what_was_there_and_others_carry_nothing() -> None:
+    table, terms = make()
+    line = "dog Zoé 12 </s>"
+    before, after = tokens_of(table, line), terms.marked(tokens_of(table, line))
+    assert plain(torch.tensor(after)).tolist() == before and before != after
+    assert [marks_of(token) >= 0 for token in after] == [True, False, False, False]
+
+
+def test_lemmas_of_the_source_match() -> None:
+    table, terms = make(entry("dog", "chien"), source_lemmas={"two": ["dog"], "dog": ["dog"]})
+    assert asked(table, batch(table, terms, ["12 two </s>"])) == [[("chien", 1, (1,))]]
+
+
+def test_case_counts_where_the_text_has_capitals() -> None:
+    table, terms = make(entry("ann", "Léa"))  # the dictionary has Ann
+    assert asked(table, batch(table, terms, ["Ann </s>"])) == [[]]
+
+
+def test_in_lower_cased_text_a_phrase_matches_in_any_case() -> None:
+    prior = replace(TERM_PRIOR, source_symbols=tuple(word.lower() for word in TERM_PRIOR.source_symbols))
+    table = evidence_table(prior)
+    terms = Terms(table, word_forms(), [entry("Dog", "chien")])
+    assert asked(table, batch(table, terms, ["dog </s>"])) == [[("chien", 1, (0,))]]
+
+
+# ---- terms of one sentence --------------------------------------------------------------------------------------------
+
+
+def test_a_sentence_has_terms_of_its_own() -> None:
+    table, terms = make()
+    lines = ["two dog </s>", "two dog </s>", "12 </s>"]
+    source = batch(table, terms, lines, {0: ["two => grand", "chat"], 2: ["chien"]})
+    assert [sorted(row) for row in asked(table, source)] == [
+        [("chat", 1, ()), ("chien", 1, (1,)), ("grand", 1, (0,))], [("chat", 1, (0, 1))], [("chien", 1, ())],
+    ]  # fmt: skip
+
+
+def test_a_term_of_the_sentence_goes_before_one_of_the_run() -> None:
+    table, terms = make()
+    source = batch(table, terms, ["dog </s>"], {0: ["dog => grand"]})
+    assert asked(table, source) == [[("grand", 1, (0,))]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["=> chien"], "the source side is empty"),
+        (["dog =>"], "the target side is empty"),
+        (["cat => chat"], "expected the phrase 'cat' in the sentence, found none there"),
+        (["dog => chien", "dog => chat"], "cannot be required to become both"),
+        (["</s>"], "'</s>' is a special symbol"),
+    ],
+)
+def test_bad_cells_are_refused(cells: list[str], message: str) -> None:
+    table, terms = make()
+    with pytest.raises(DataError) as raised:
+        batch(table, terms, ["dog </s>"], {0: cells})
+    assert message in str(raised.value)
+
+
+def test_an_empty_source_has_no_place_for_a_term() -> None:
+    table, terms = make()
+    with pytest.raises(DataError, match="expected a source with words, found an empty one"):
+        batch(table, terms, ["</s>"], {0: ["chien"]})
+
+
+def test_terms_stay_with_their_sentence_in_any_order() -> None:
+    table, terms = make()
+    lines = ["dog 12 Zoé </s>", "two dog </s>", "12 7 </s>", "Ann </s>"]
+    source = batch(table, terms, lines, {2: ["chien"]})
+    wanted = asked(table, source)
+    for order in itertools.permutations(range(4)):
+        assert asked(table, source[list(order)]) == [wanted[i] for i in order]
+
+
+# ---- forms ----------------------------------------------------------------------------------------------------------
+
+
+def forms(terms: Terms, one: TermEntry) -> set[str]:
+    return set(terms.forms_of(one))
+
+
+def test_given_forms_go_before_known_ones() -> None:
+    _, terms = make()
+    assert forms(terms, entry("dog", "chien")) == {"chien", "chiens", "chienne"}
+    assert forms(terms, entry("dog", "chien", "toutou", "gros chien")) == {"toutou", "gros chien"}
+
+
+def test_the_lemma_is_a_form_of_its_own() -> None:
+    known = WordForms()
+    known.add("aller", "va")
+    terms = Terms(make()[0], known)
+    assert forms(terms, entry("go", "aller")) == {"va", "aller"}
+
+
+def test_a_part_of_speech_chooses_among_forms() -> None:
+    known = WordForms()
+    for form, upos in (("porte", "NOUN"), ("portes", "NOUN"), ("portons", "VERB")):
+        known.add("porte", form, [f"POS:{upos}"])
+    terms = Terms(make()[0], known)
+    assert forms(terms, entry("door", "porte", upos="NOUN")) == {"porte", "portes"}
+    assert forms(terms, entry("door", "porte", upos="ADV")) == {"porte", "portes", "portons"}
+
+
+def test_words_of_a_phrase_are_combined_where_they_agree() -> None:
+    known = WordForms()
+    for form, number in (("chien", "Sing"), ("chiens", "Plur")):
+        known.add("chien", form, [f"Number:{number}", "POS:NOUN"])
+    for form, number in (("grand", "Sing"), ("grands", "Plur")):
+        known.add("grand", form, [f"Number:{number}"])
+    terms = Terms(make()[0], known)
+    assert forms(terms, entry("big dog", "grand chien de Léa")) == {"grand chien de Léa", "grands chiens de Léa"}
+
+
+def test_a_phrase_whose_agreement_nobody_knows_is_taken_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        _, terms = make(entry("big dog", "grand chien"))
+    assert forms(terms, entry("big dog", "grand chien")) == {"grand chien"}
+    assert "1 of 1 targets have no known forms and are taken as they are (grand chien)" in caplog.text
+
+
+# ---- slots ----------------------------------------------------------------------------------------------------------
+
+
+def bound(must: bool = True, kind: str = "static") -> tuple[EvidenceTable, CountedSlots, Tensor]:
+    table, terms = make(must=must)
+    lines = ["dog 12 Zoé </s>", "two dog Ann </s>", "12 7 </s>", "dog dog </s>", "</s>"]
+    source = batch(table, terms, lines, {2: ["chien deux"]})
+    made = EvidenceBackground(base(kind), table, UNK, UNK).given(source)
+    assert isinstance(made, CountedSlots)
+    return table, made, source
+
+
+@pytest.mark.parametrize("must", [True, False])
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
+def test_the_laws_of_context_classes_hold(kind: str, must: bool) -> None:
+    table, made, _ = bound(must, kind)
+    strings = ["chien", "chats", "Zoé", "12", "chien deux", "Léa", "</s>", "deux"]
+    ids = torch.tensor([table.target.index(string) for string in strings])
+    history = ids[torch.randint(len(ids), (5, 4), generator=torch.Generator().manual_seed(3))]
+    history[:, 0] = EOS
+    check_context_classes(made, history)
+
+
+def test_evidence_shares_its_weight_and_so_does_each_term() -> None:
+    table, made, source = bound()
+    slots = slots_of(table, source)
+    of_first = {
+        table.target.symbols[word]: math.exp(part)
+        for word, part in zip(slots.words[0].tolist(), slots.log_part[0].tolist(), strict=True)
+        if word >= 0
+    }
+    assert of_first == pytest.approx({"12": 1 / 2, "Zoé": 1 / 2, **dict.fromkeys(FORMS["chien"], 1 / 3)})
+    assert isinstance(made.base, EvidenceMixture)
+
+
+def test_only_a_word_of_the_source_takes_the_weight_of_unk() -> None:
+    table, made, source = bound()
+    slots = slots_of(table, source)
+    assert slots.names_unknown.any(1).tolist() == [True, False, False, False, False]
+    assert bool(slots.unknown[3].any())  # chiens is read as <unk>
+
+
+def test_rows_are_those_of_the_words_and_say_that_they_are_terms() -> None:
+    table, _, source = bound()
+    names = SLOTTED.features.names
+    slots = slots_of(table, source)
+    for word, row in zip(slots.words[3].tolist(), slots.row[3].tolist(), strict=True):
+        if word < 0:
+            continue
+        begin, end = slots.row_starts[row : row + 2].tolist()
+        own = {names[i] for i in slots.features[begin:end].tolist()}
+        assert "Evidence:Term" in own and "NOTTOP" in own
+        assert ("POS:N" in own) == (table.target.symbols[word] == "chien")
+
+
+def ends(made: CountedSlots, table: EvidenceTable, row: int, words: list[str]) -> tuple[bool, bool]:
+    """Whether a sentence's hypothesis has a weight, and may end then."""
+    state, possible = made.start(5), True
+    for word in words:
+        token = torch.full((5,), table.target.index(word))
+        possible &= not bool(made.log_share(state, token)[row].isneginf())
+        state = made.advance(state, token)
+    return possible, not bool(made.log_share(state, torch.full((5,), EOS))[row].isneginf())
+
+
+def test_exactly_one_form_of_each_term_is_said() -> None:
+    table, made, _ = bound()
+    assert ends(made, table, 0, ["12"]) == (True, False)
+    assert ends(made, table, 0, ["chiens", "12"]) == (True, True)
+    assert ends(made, table, 0, ["chiens", "chien"]) == (False, True)
+    assert ends(made, table, 3, ["chiens"]) == (True, False)  # asked for twice
+    assert ends(made, table, 3, ["chiens", "chiens"]) == (True, True)
+    assert ends(made, table, 2, ["chien", "deux"]) == (True, False)
+    assert ends(made, table, 2, ["chien deux"]) == (True, True)  # one token
+    assert ends(made, table, 4, []) == (True, True)
+
+
+def test_a_term_that_may_be_said_need_not_be() -> None:
+    table, made, _ = bound(must=False)
+    assert ends(made, table, 0, ["12"]) == (True, True) and ends(made, table, 0, ["chien", "chiens"]) == (True, True)
+
+
+def test_a_string_of_both_kinds_is_one_slot() -> None:
+    table, terms = make(entry("12", "12", "12", "99"))
+    slots = slots_of(table, batch(table, terms, ["12 7 </s>"]))
+    words = [table.target.symbols[word] for word in slots.words[0].tolist()]
+    assert sorted(words) == ["12", "7", "99"] and slots.terms is not None
+    assert slots.terms.member[0].any(1).tolist() == [word in ("12", "99") for word in words]
+
+
+def test_a_limit_leaves_room_for_what_is_required() -> None:
+    table, made, _ = bound()
+    assert made.steps_to_end(made.start(5)).tolist() == [2, 3, 2, 3, 1]
+    limited = made.within(2)
+    shares = limited.log_shares(limited.start(5))
+    allowed = {
+        table.target.symbols[token]
+        for token, share in zip(limited.columns(limited.start(5))[0].tolist(), shares[0].tolist(), strict=True)
+        if share > -math.inf
+    }
+    assert allowed & set(TARGET_WORDS) - {"chien"} == {"</s>"} - {"</s>"}
+    assert {"chien", "chiens", "chienne"} <= allowed

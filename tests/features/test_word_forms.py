@@ -1,0 +1,81 @@
+"""Forms of lemmas from files and packages, and what is wrong with a source of forms."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.languages.base import Spelling
+from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
+
+CASED, LOWER = Spelling(False), Spelling(True)
+FILES = {
+    "lexicon": "Psi\tpes\tNOUN\tCase=Nom|Number=Plur\npsa\tpes\tNOUN\tCase=Gen|Number=Sing\npsa\tpes\tNOUN\tCase=Acc\n",
+    "unimorph": "pes\tPsi\tN;NOM;PL\n\npes\tpsa\tN;GEN;SG\npes\t-\tN;VOC\n",
+    "treebank": (
+        "1\tPsi\tpes\tNOUN\t_\tCase=Nom|Number=Plur\t2\tnsubj\t_\t_\n"
+        "2\tpsa\tpes\tNOUN\t_\tCase=Gen\t0\troot\t_\t_\n\n"
+    ),
+}
+
+
+def read(tmp_path: Path, kind: str, text: str, spelling: Spelling = CASED) -> WordForms:
+    path = tmp_path / f"{kind}.txt"
+    path.write_text(text, encoding="utf-8")
+    return read_word_forms([f"{kind}:{path}"], (), spelling)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_says_the_forms_of_a_lemma(kind: str, tmp_path: Path) -> None:
+    found = read(tmp_path, kind, FILES[kind])
+    assert list(found.of("pes")) == ["Psi", "psa"] and not found.of("psa") and list(found) == ["pes"]
+    assert {"POS:NOUN", "Case:Nom", "Number:Plur"} == set(found.of("pes")["Psi"])
+    assert "Case:Gen" in found.of("pes")["psa"]
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_in_lower_cased_text_forms_are_lower_cased(kind: str, tmp_path: Path) -> None:
+    assert list(read(tmp_path, kind, FILES[kind], LOWER).of("pes")) == ["psi", "psa"]
+
+
+def test_several_places_are_united(tmp_path: Path) -> None:
+    for kind, text in FILES.items():
+        (tmp_path / kind).write_text(text, encoding="utf-8")
+    found = read_word_forms([f"{kind}:{tmp_path / kind}" for kind in FILES], (), CASED)
+    assert len(found) == 1 and {"Case:Gen", "Case:Acc", "Number:Sing"} < set(found.of("pes")["psa"])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("simplemma") is None, reason="simplemma is not installed")
+def test_a_package_says_the_forms_that_the_dictionary_has() -> None:
+    words = ["psa", "psi", "kočka", "kočky", "."]
+    found = read_word_forms(["lemmas:cs"], words, LOWER)
+    assert set(found.of("kočka")) == {"kočka", "kočky"}
+
+
+def test_features_that_name_lemmas_say_forms() -> None:
+    features = {"psi": {"Lemma:pes": 1.0, "Case:Nom": 1.0}, "a": {"POS:CCONJ": 1.0}, "psa": {"Lemma:pes": 1.0}}
+    found = WordForms.of_lexicon(features, features.__getitem__)
+    assert list(found.of("pes")) == ["psi", "psa"] and len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("words.tsv", "--term-forms words.tsv: expected lexicon:FILE, unimorph:FILE, treebank:FILE or lemmas:CODE"),
+        ("hunspell:cs", "expected lexicon:FILE"),
+        ("lemmas:", "expected lexicon:FILE"),
+        ("lemmas:klingon", "--term-forms lemmas:klingon: expected a language that some package knows"),
+        ("lemmas:zh", "--term-forms lemmas:zh: expected a language"),
+    ],
+)
+def test_an_unknown_place_or_language_is_refused(named: str, message: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        read_word_forms([named], ("a",), CASED)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["pes\tpsa\n", "pes\t\tN\n", "\n"])
+def test_unimorph_rows_of_another_shape_are_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected lemma, form and tags|expected rows with lemma"):
+        read(tmp_path, "unimorph", text)

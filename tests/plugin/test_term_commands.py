@@ -1,0 +1,185 @@
+"""Terms through fairseq's commands: training with invented ones, terms of a run and of single lines, and what is wrong."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from evidence_world import EvidenceWorld
+from shell import Result, Shell
+from tiny_world import EVERY_SENTENCE
+
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.prior import Prior
+
+FORMS = {"chat": ("chat", "chats", "chatte"), "vache": ("vache", "vaches"), "grand": ("grand", "grande")}
+TERMS = "tahc\tchat\n"
+SOURCES = ["el tahc tneiv", "enu ehcav tneiv 12", "el tahc ed al ehcav", "Karim tiov 12"]
+
+
+def written(found: Result) -> dict[int, list[str]]:
+    """The best hypothesis of each sentence."""
+    lines = re.findall(r"^H-(\d+)\t\S+\t(.*)$", found.out, re.MULTILINE)
+    return {int(number): text.split() for number, text in reversed(lines)}
+
+
+class TermWorld:
+    """A prior that knows terms, a model that was trained with invented ones, and a file of forms."""
+
+    def __init__(self, evidence: EvidenceWorld, place: Path) -> None:
+        self.evidence, self.place = evidence, place
+        self.prior, self.forms, self.terms = place / "prior", place / "forms.tsv", place / "terms.tsv"
+        rows = (f"{form}\t{lemma}\tNOUN\t_\n" for lemma, forms in FORMS.items() for form in forms)
+        self.forms.write_text("".join(rows), encoding="utf-8")
+        self.terms.write_text(TERMS, encoding="utf-8")
+
+    @property
+    def model(self) -> Path:
+        return self.place / "model" / "checkpoint_last.pt"
+
+    def args(self, raw: bool = False) -> list[object]:
+        return [*self.evidence.task_args(raw=raw), "--prior", self.prior, "--term-forms", f"lexicon:{self.forms}"]
+
+    def train_args(self, place: Path) -> list[object]:
+        own = self.evidence.train_args("llrnn_transformer", "lexical", place, raw=True)
+        return [*own, "--prior", self.prior, "--term-forms", f"lexicon:{self.forms}", "--invented-terms", 0.9]
+
+
+@pytest.fixture(scope="module")
+def taught(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory) -> TermWorld:
+    made = TermWorld(evidence, tmp_path_factory.mktemp("terms"))
+    shell.run(
+        "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--top-words", 20, "--suffixes", 2, "--shapes",
+        "--evidence", "terms,numbers,names,copies", "--lexical-translation", evidence.data, "--aligner", "ibm1",
+        "--out", made.prior,
+    )  # fmt: skip
+    shell.run("fairseq-train", *made.train_args(made.place / "model"), "--max-epoch", 3)
+    return made
+
+
+def interactive(shell: Shell, taught: TermWorld, sources: Sequence[str], *options: object, code: int = 0) -> Result:
+    return shell.run(
+        "fairseq-interactive", *taught.args(), "--path", taught.model, "--max-len-b", 14, "--num-workers", 0,
+        "--beam", 3, *options, stdin="\n".join(sources) + "\n", code=code,
+    )  # fmt: skip
+
+
+def said(words: Sequence[str], lemma: str) -> int:
+    return sum(word in FORMS[lemma] for word in words)
+
+
+def test_the_prior_says_that_it_knows_terms(taught: TermWorld) -> None:
+    part = Prior.load(taught.prior).find(EvidencePart)
+    assert part is not None and part.rules.kinds == ("terms", "numbers", "names", "copies")
+
+
+def test_every_translation_has_exactly_one_form_of_each_term(shell: Shell, taught: TermWorld) -> None:
+    found = written(interactive(shell, taught, SOURCES, "--terms", taught.terms))
+    assert [said(found[i], "chat") for i in (0, 2)] == [1, 1] and len(found) == len(SOURCES)
+
+
+def test_a_line_may_have_terms_of_its_own(shell: Shell, taught: TermWorld) -> None:
+    lines = [SOURCES[0], f"{SOURCES[1]}\tvache", f"{SOURCES[1]}\tehcav => chat\tgrand", SOURCES[3]]
+    plain = interactive(shell, taught, [line.partition("\t")[0] for line in lines])
+    found = interactive(shell, taught, lines)
+    hypotheses, before = written(found), written(plain)
+    assert said(hypotheses[1], "vache") == 1 and said(hypotheses[2], "chat") == said(hypotheses[2], "grand") == 1
+    assert hypotheses[0] == before[0] and hypotheses[3] == before[3]
+    assert re.findall(r"^S-\d+\t(.*)$", found.out, re.MULTILINE) == re.findall(
+        r"^S-\d+\t(.*)$", plain.out, re.MULTILINE
+    )
+
+
+def test_terms_stay_with_their_sentence_when_batches_are_sorted(shell: Shell, taught: TermWorld) -> None:
+    """Lines of many lengths, each with another term: together in batches, in another order, and one by one."""
+    lemmas, sources = list(FORMS), []
+    for i in range(9):
+        words = ["el", "tahc", *["tneiv"] * ((5 * i) % 7), "12"]
+        sources.append(f"{' '.join(words)}\t{lemmas[i % 3]}")
+    together = written(interactive(shell, taught, sources, "--buffer-size", 9, "--batch-size", 4))
+    alone = written(interactive(shell, taught, sources, "--buffer-size", 1))
+    backwards = written(interactive(shell, taught, sources[::-1], "--buffer-size", 9, "--batch-size", 9))
+    for i in range(9):
+        assert said(together[i], lemmas[i % 3]) == 1 and together[i] == alone[i] == backwards[8 - i]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_data_set_has_the_terms_of_the_run(shell: Shell, taught: TermWorld, raw: bool) -> None:
+    """Sorted by length and printed in another order, with workers of its own."""
+    found = shell.run(
+        "fairseq-generate", *taught.args(raw), "--path", taught.model, "--gen-subset", "test", "--max-tokens", 60,
+        "--max-len-b", 14, "--num-workers", 1, *EVERY_SENTENCE, "--terms", taught.terms, "--beam", 2,
+    )  # fmt: skip
+    sources, hypotheses = taught.evidence.text("test", "src"), written(found)
+    assert len(hypotheses) == len(sources) and any("tahc" in source.split() for source in sources)
+    for number, source in enumerate(sources):
+        if "tahc" in source.split():
+            assert said(hypotheses[number], "chat") == source.split().count("tahc"), source
+
+
+@pytest.mark.parametrize(
+    "options", [["--sampling", "--nbest", 3], ["--diverse-beam-groups", 3], ["--no-repeat-ngram-size", 2], ["--beam", 1]]
+)
+def test_other_searches_say_them_too(shell: Shell, taught: TermWorld, options: list[object]) -> None:
+    found = written(interactive(shell, taught, SOURCES, "--terms", taught.terms, *options))
+    assert [said(found[i], "chat") for i in (0, 2)] == [1, 1]
+
+
+def test_an_ensemble_says_them_too(shell: Shell, taught: TermWorld) -> None:
+    both = f"{taught.model}:{taught.model}"
+    found = written(interactive(shell, taught, SOURCES, "--terms", taught.terms, "--path", both))
+    assert [said(found[i], "chat") for i in (0, 2)] == [1, 1]
+
+
+def test_what_may_be_said_is_made_likely(shell: Shell, taught: TermWorld) -> None:
+    found = written(interactive(shell, taught, SOURCES, "--terms", taught.terms, "--term-strength", "may"))
+    assert len(found) == len(SOURCES)
+
+
+def test_a_term_of_several_words_is_written_as_it_is(shell: Shell, taught: TermWorld) -> None:
+    found = written(interactive(shell, taught, [f"{SOURCES[0]}\ttahc => gros chat noir"]))
+    assert "gros chat noir" in " ".join(found[0])
+
+
+def test_a_resumed_run_is_the_run_that_never_stopped(shell: Shell, taught: TermWorld, tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    shell.run("fairseq-train", *taught.train_args(whole), "--max-epoch", 2)
+    for epochs in (1, 2):
+        shell.run("fairseq-train", *taught.train_args(parts), "--max-epoch", epochs)
+    import torch
+
+    models = [torch.load(place / "checkpoint_last.pt", weights_only=False)["model"] for place in (whole, parts)]
+    for name, value in models[0].items():
+        assert torch.equal(value, models[1][name]), name
+
+
+BAD = {
+    "an empty side": ("\tchat\n", [], "the source side is empty"),
+    "no target": ("tahc\t\n", [], "the target side is empty"),
+    "contradictory": ("tahc\tchat\ntahc\tvache\n", [], "cannot be required to become both"),
+    "an unknown language": (TERMS, ["--term-forms", "lemmas:klingon"], "expected a language that some package knows"),
+    "another strength": (TERMS, ["--term-strength", "maybe"], "--term-strength maybe: expected must or may"),
+    "too long": (
+        TERMS + "el\tgrand\ntneiv\tvache\n", ["--max-len-a", 0, "--max-len-b", 2], "the shortest one has 3",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_said_in_a_line(name: str, shell: Shell, taught: TermWorld, tmp_path: Path) -> None:
+    text, options, message = BAD[name]
+    (tmp_path / "terms.tsv").write_text(text, encoding="utf-8")
+    found = interactive(shell, taught, SOURCES[:1], "--terms", tmp_path / "terms.tsv", *options, code=1)
+    assert message in found.err and "Traceback" not in found.err
+
+
+def test_a_prior_without_terms_is_refused(shell: Shell, evidence: EvidenceWorld, taught: TermWorld) -> None:
+    found = shell.run(
+        "fairseq-interactive", *evidence.task_args(), "--path", taught.model, "--terms", taught.terms, stdin="a\n", code=1
+    )
+    assert "expected a prior that knows terms, found one that does not" in found.err
+
+
+def test_training_refuses_terms_of_a_run(shell: Shell, taught: TermWorld, tmp_path: Path) -> None:
+    found = shell.run("fairseq-train", *taught.train_args(tmp_path), "--terms", taught.terms, code=1)
+    assert "not supported in training" in found.err
