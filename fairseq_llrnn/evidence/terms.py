@@ -10,7 +10,8 @@ alone, with a warning.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import product
 
 from fairseq_llrnn.errors import DataError
@@ -188,6 +189,18 @@ class Terms:
                 if end <= len(keys) and all(key & self._keys(word) for key, word in rest):
                     found.setdefault((place, end), group)
         return found
+
+
+class RunTerms:
+    """The terms of a run, read when a sentence first needs them."""
+
+    def __init__(self, read: Callable[[], Terms], for_all: bool) -> None:
+        """for_all: whether there are terms for all sentences, and not only those that sentences bring along."""
+        self._read, self._for_all = cache(read), for_all
+
+    def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
+        """As of `Terms`."""
+        return self._read().marked(tokens, cells) if self._for_all or cells else list(tokens)
 
 
 def _agree(rows: Sequence[Mapping[str, float]]) -> bool:

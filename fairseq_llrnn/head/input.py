@@ -18,6 +18,7 @@ from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.slots import SlotRows
+from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.dictionary import PAD
 from fairseq_llrnn.head import text
 from fairseq_llrnn.networks.characters import CharacterOptions
@@ -85,10 +86,21 @@ class HeadInput(nn.Module):
             tokens = tokens[:, tokens.ne(pad).any(0)]
         return tokens.to(self.output.weight.device)
 
-    def encode_source(self, lines: Sequence[str]) -> Tensor:
-        """As `encode`, sentences of the source language: (B, L). Words outside its dictionary may be evidence."""
+    def encode_source(self, lines: Sequence[str], terms: Terms | None = None) -> Tensor:
+        """As `encode`, sentences of the source language: (B, L). Words outside its dictionary may be evidence.
+
+        Args:
+            terms: to be marked in the sentences; those of a single line stand behind it, with tabs.
+        """
         table = None if self.slot_rows is None else evidence_table(self.prior)
-        tokens = text.encode(lines, self.prior.session.source, None if table is None else table.source_index)
+        index = None if table is None else table.source_index
+        if terms is None:
+            tokens = text.encode(lines, self.prior.session.source, index)
+        else:
+            split = [line.split("\t") for line in lines]
+            tokens = text.encode([line for line, *_ in split], self.prior.session.source, index)
+            marked = [terms.marked(row, cells) for row, (_, *cells) in zip(tokens.tolist(), split, strict=True)]
+            tokens = torch.tensor(marked, dtype=torch.long).view_as(tokens)
         return tokens.to(self.output.weight.device)
 
     def decode(self, tokens: Tensor) -> list[str]:

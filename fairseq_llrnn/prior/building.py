@@ -303,8 +303,8 @@ def _known_words(options: PriorOptions, rules: EvidenceRules, source: tuple[str,
         return None
     if "terms" in rules.kinds:
         raise OptionError(
-            f"--evidence terms: not supported with --pieces {options.pieces}, since forms of terms are words; preprocess "
-            "words, or leave one of them out"
+            f"--evidence terms: not supported with --pieces {options.pieces}, since forms of terms are words; "
+            "preprocess words, or leave one of them out"
         )
     text = None if options.translations is None else options.translations.text.bitext.source
     return known_source_words(rules, CONVENTIONS[options.pieces], source, text)

@@ -17,7 +17,7 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.evidence.background import EvidenceBackground, EvidenceMixture
 from fairseq_llrnn.evidence.piece_table import PieceTable
-from fairseq_llrnn.evidence.quotas import quotas_of_slots
+from fairseq_llrnn.evidence.quotas import quotas_of
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.evidence.synthetic_words import in_pieces
@@ -118,7 +118,8 @@ def test_a_slot_has_its_words_places_and_counts_words(prior: Prior) -> None:
     source = torch.from_numpy(encode(table, line))[None]
     slots = slots_of(table, source)
     assert slots.place.tolist() == [0, 1, 3, 4] and slots.times.tolist() == [[2]] and slots.unknown.tolist() == [[True]]
-    assert quotas_of_slots(slots).most.tolist() == [[2]]
+    quotas = quotas_of(slots, True)
+    assert quotas is not None and quotas.most.tolist() == [[2]]
     states = torch.arange(5.0).view(1, 5, 1)
     assert slots.mean_over_places(states).tolist() == [[[2.0]]]
     assert {prior.output.features.names[f] for f in slots.features.tolist()} >= {"Evidence:Number", "Evidence:Unknown"}

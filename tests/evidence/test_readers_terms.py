@@ -15,7 +15,8 @@ def read(tmp_path: Path, text: str) -> list[TermEntry]:
 
 
 def test_columns_may_be_left_out_or_empty(tmp_path: Path) -> None:
-    found = read(tmp_path, "dog\tpes\n\nfire  truck\thasičský vůz\tNOUN\t\nred\tčervený\t\tčervený| červená|rudé  kolo\n")
+    rows = ["dog\tpes", "", "fire  truck\thasičský vůz\tNOUN\t", "red\tčervený\t\tčervený| červená|rudé  kolo"]
+    found = read(tmp_path, "\n".join(rows))
     assert [(one.source, one.target, one.upos, one.forms) for one in found] == [
         (("dog",), "pes", None, ()),
         (("fire", "truck"), "hasičský vůz", "NOUN", ()),

@@ -61,7 +61,8 @@ def batch(table: EvidenceTable, terms: Terms, lines: list[str], cells: dict[int,
 
 
 def asked(table: EvidenceTable, source: Tensor) -> list[list[tuple[str, int, tuple[int, ...]]]]:
-    return [[(one.group.lemma, one.most, one.places) for one in row] for row in asked_terms(table.terms, source.numpy())]
+    found = asked_terms(table.terms, source.numpy())
+    return [[(one.group.lemma, one.most, one.places) for one in row] for row in found]
 
 
 # ---- matching -------------------------------------------------------------------------------------------------------
@@ -105,7 +106,7 @@ def test_in_lower_cased_text_a_phrase_matches_in_any_case() -> None:
     assert asked(table, batch(table, terms, ["dog </s>"])) == [[("chien", 1, (0,))]]
 
 
-# ---- terms of one sentence --------------------------------------------------------------------------------------------
+# ---- terms of one sentence ------------------------------------------------------------------------------------------
 
 
 def test_a_sentence_has_terms_of_its_own() -> None:

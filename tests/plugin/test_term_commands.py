@@ -1,5 +1,6 @@
-"""Terms through fairseq's commands: training with invented ones, terms of a run and of single lines, and what is wrong."""
+"""Terms through fairseq's commands: training with invented ones, terms of a run and of lines, and what is wrong."""
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -117,9 +118,10 @@ def test_a_data_set_has_the_terms_of_the_run(shell: Shell, taught: TermWorld, ra
             assert said(hypotheses[number], "chat") == source.split().count("tahc"), source
 
 
-@pytest.mark.parametrize(
-    "options", [["--sampling", "--nbest", 3], ["--diverse-beam-groups", 3], ["--no-repeat-ngram-size", 2], ["--beam", 1]]
-)
+OTHERS = [["--sampling", "--nbest", 3], ["--diverse-beam-groups", 3], ["--no-repeat-ngram-size", 2], ["--beam", 1]]
+
+
+@pytest.mark.parametrize("options", OTHERS)
 def test_other_searches_say_them_too(shell: Shell, taught: TermWorld, options: list[object]) -> None:
     found = written(interactive(shell, taught, SOURCES, "--terms", taught.terms, *options))
     assert [said(found[i], "chat") for i in (0, 2)] == [1, 1]
@@ -169,13 +171,14 @@ BAD = {
 def test_what_is_wrong_is_said_in_a_line(name: str, shell: Shell, taught: TermWorld, tmp_path: Path) -> None:
     text, options, message = BAD[name]
     (tmp_path / "terms.tsv").write_text(text, encoding="utf-8")
-    found = interactive(shell, taught, SOURCES[:1], "--terms", tmp_path / "terms.tsv", *options, code=1)
+    found = interactive(shell, taught, SOURCES[:1], "--terms", tmp_path / "terms.tsv", *options, code=2)
     assert message in found.err and "Traceback" not in found.err
 
 
 def test_a_prior_without_terms_is_refused(shell: Shell, evidence: EvidenceWorld, taught: TermWorld) -> None:
     found = shell.run(
-        "fairseq-interactive", *evidence.task_args(), "--path", taught.model, "--terms", taught.terms, stdin="a\n", code=1
+        "fairseq-interactive", *evidence.task_args(), "--path", taught.model, "--terms", taught.terms, stdin="a\n",
+        code=1,
     )
     assert "expected a prior that knows terms, found one that does not" in found.err
 
@@ -183,3 +186,32 @@ def test_a_prior_without_terms_is_refused(shell: Shell, evidence: EvidenceWorld,
 def test_training_refuses_terms_of_a_run(shell: Shell, taught: TermWorld, tmp_path: Path) -> None:
     found = shell.run("fairseq-train", *taught.train_args(tmp_path), "--terms", taught.terms, code=1)
     assert "not supported in training" in found.err
+
+
+def explained(shell: Shell, taught: TermWorld, *options: object, code: int = 0) -> Result:
+    return shell.run("llrnn", "explain", "--path", taught.model, "--json", *options, code=code)
+
+
+def test_explain_shows_the_forms_of_terms(shell: Shell, taught: TermWorld) -> None:
+    found = explained(shell, taught, "--source", SOURCES[0], "--terms", taught.terms)
+    sentence = json.loads(found.out)
+    assert said([word["word"] for word in sentence["words"]], "chat") == 1
+    slots = {slot["string"]: slot for slot in sentence["words"][0]["slots"]}
+    assert set(FORMS["chat"]) <= set(slots) and slots["chats"]["kind"] == "terms"
+
+
+def test_explain_reads_terms_behind_the_source(shell: Shell, taught: TermWorld) -> None:
+    found = explained(shell, taught, "--source", f"{SOURCES[1]}\tehcav => vache", "la vache")
+    words = json.loads(found.out)["words"]
+    assert words[2]["p"] > 0 and words[1]["slot"]["kind"] == "terms"
+    forbidden = explained(shell, taught, "--source", f"{SOURCES[1]}\tehcav => vache", "la table")
+    assert json.loads(forbidden.out)["words"][2]["p"] == 0  # without the term there is no end
+
+
+def test_explain_refuses_terms_that_the_prior_does_not_know(
+    shell: Shell, evidence_models: dict[str, Path], taught: TermWorld
+) -> None:
+    path = evidence_models["lstm"]
+    for source, options in ((f"{SOURCES[0]}\tchat", []), (SOURCES[0], ["--terms", taught.terms])):
+        found = shell.run("llrnn", "explain", "--path", path, "--source", source, *options, code=2)
+        assert "knows terms" in found.err or "knows no terms" in found.err

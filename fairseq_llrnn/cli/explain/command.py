@@ -49,6 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what a translation model translates; each SENTENCE is explained as a translation of it (default: the "
         "model's own best one)",
     )  # fmt: skip
+    asked.add_argument(
+        "--terms", metavar="FILE",
+        help="terms that the translation must have, as of fairseq-interactive; those of the source alone stand behind "
+        "it, with tabs",
+    )  # fmt: skip
+    asked.add_argument(
+        "--term-forms", metavar="PLACES", help="where forms of terms are known from (default: as in training)"
+    )
     results = parser.add_argument_group("results")
     results.add_argument("--top", type=int, default=5, metavar="N", help="predictions and features shown (default: 5)")
     results.add_argument(
@@ -160,10 +168,12 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
     from fairseq_llrnn.plugin.scoring.explainer import TranslationExplainer
 
     if not isinstance(loaded, TranslationExplainer):
-        if args.source is not None:
-            raise OptionError(
-                f"--source: expected a translation model, found a language model in {args.path}; leave --source out"
-            )
+        for name in ("source", "terms", "term_forms"):
+            if getattr(args, name) is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise OptionError(
+                    f"{option}: expected a translation model, found a language model in {args.path}; leave {option} out"
+                )
         if not args.sentences:
             raise OptionError("expected a sentence, found none; give its words, or `-` for sentences on stdin")
         return None
@@ -171,7 +181,9 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
         raise OptionError(
             f"{args.path} is a translation model: expected --source SENTENCE, found none; give what it translates"
         )
-    words = args.source.split()
+    text, *cells = args.source.split("\t")
+    loaded.ask_for_terms(args.terms, args.term_forms, cells)
+    words = text.split()
     source = Source(words, loaded.read_as(words))
     symbols, evidence = loaded.task.source_dictionary.symbols, loaded.unknown_evidence(words)
     _note_unknown(words, source.tokens, symbols, "source dictionary and is read as", evidence)

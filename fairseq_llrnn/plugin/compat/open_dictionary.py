@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
-from fairseq_llrnn.evidence.terms import Terms
+from fairseq_llrnn.evidence.terms import RunTerms
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 
@@ -32,7 +32,7 @@ class OpenDictionary(Dictionary):
         self.__dict__.update(dictionary.__dict__)
         self._words = words
         self._index = index
-        self.terms: Callable[[], Terms] | None = None  # what lines are searched for, where the prior has terms
+        self.terms: RunTerms | None = None  # what lines are searched for, where the prior has terms
 
     def __getitem__(self, index: int) -> str:
         index = plain(int(index))
@@ -49,7 +49,7 @@ class OpenDictionary(Dictionary):
             return whole
         text, *cells = line.rstrip("\n").split("\t")
         tokens: Tensor = super().encode_line(text, *args, **options)
-        made = self.terms().marked(tokens.tolist(), [cell for cell in cells if cell.strip()])
+        made = self.terms.marked(tokens.tolist(), [cell for cell in cells if cell.strip()])
         return torch.tensor(made, dtype=torch.long)
 
     def add_symbol(self, word: str, n: int = 1, overwrite: bool = False) -> int:

@@ -20,7 +20,7 @@ from fairseq.data import BaseWrapperDataset, FairseqDataset
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import marked, plain
 from fairseq_llrnn.evidence.term_table import Use
-from fairseq_llrnn.evidence.terms import Terms
+from fairseq_llrnn.evidence.terms import RunTerms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
@@ -107,7 +107,7 @@ class InventedTerms(ChangedPairs):
 class TermMarks(BaseWrapperDataset):
     """Pairs whose sources carry the terms of a run, found once and for all."""
 
-    def __init__(self, dataset: FairseqDataset, terms: Terms) -> None:
+    def __init__(self, dataset: FairseqDataset, terms: RunTerms) -> None:
         super().__init__(dataset)
         self.changed: dict[int, torch.Tensor] = {}
         for index in range(len(dataset)):

@@ -5,6 +5,7 @@ Sizes: T target length, L source length, both with </s>.
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
 from fairseq_llrnn.plugin.compat.loading import (
@@ -36,6 +38,7 @@ from fairseq_llrnn.plugin.models.llrnn_transformer import LLRNNTransformerModel
 from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel
 from fairseq_llrnn.plugin.models.source_side import reads_characters
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
+from fairseq_llrnn.plugin.tasks.terms import check_term_options, has_terms, open_terms
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 
@@ -89,6 +92,32 @@ class TranslationExplainer(Explainer):
     task_class = LLRNNTranslationTask
     task: LLRNNTranslationTask
 
+    cells: Sequence[str] = ()  # terms of the source alone
+
+    def ask_for_terms(self, terms: str | None, forms: str | None, cells: Sequence[str]) -> None:
+        """Look for terms in sources: of a file, and those that a source brings along.
+
+        Args:
+            forms: as --term-forms; None: as in training.
+
+        Raises:
+            OptionError: a prior that knows no terms. DataError: of the file.
+        """
+        own: Any = self.task.cfg
+        asked = Namespace(
+            terms=terms, term_forms=forms or own.term_forms, term_strength=own.term_strength, invented_terms=0.0
+        )
+        prior = self.task.prior
+        if cells and not has_terms(prior):
+            raise OptionError(
+                "--source: expected one line without tabs, since the prior knows no terms, found a tab; leave out what "
+                "is behind it"
+            )
+        check_term_options(asked, prior)
+        if has_terms(prior):
+            self.task.src_dict.terms = open_terms(asked, prior, self.task.source_prior)
+        self.cells = [cell for cell in cells if cell.strip()]
+
     def read_as(self, source: Sequence[str]) -> list[str]:
         """What the network reads for each source word: itself, or <unk>."""
         dictionary = self.task.source_dictionary
@@ -101,7 +130,7 @@ class TranslationExplainer(Explainer):
         dictionary = self.task.source_dictionary
         if self.task.prior.find(EvidencePart) is None:
             return set()
-        tokens = encode(dictionary, source).tolist()[:-1]
+        tokens = plain(encode(dictionary, source)).tolist()[:-1]
         return {word for word, token in zip(source, tokens, strict=True) if token >= len(dictionary)}
 
     def as_written(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
@@ -157,9 +186,11 @@ class TranslationExplainer(Explainer):
         return [replace(e, source=s) for e, s in zip(explained, said, strict=True)]
 
     def _read(self, source: Sequence[str]) -> Tensor:
-        """Indices of the source's words and its end, (L,)."""
+        """Indices of the source's words and its end, with its terms, (L,)."""
         _check_length("--source", source, self._longest(0))
-        return encode(self.task.source_dictionary, source)
+        read = encode(self.task.source_dictionary, source)
+        terms = getattr(self.task.source_dictionary, "terms", None)
+        return read if terms is None else torch.tensor(terms.marked(read.tolist(), self.cells))
 
     def _longest(self, side: int) -> int:
         """Positions of the source (0) or of the target (1) that the model has."""

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evidence.terms import Terms
+from fairseq_llrnn.evidence.terms import RunTerms, Terms
 from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.languages.lemmas import GROUP
@@ -74,11 +73,7 @@ def has_terms(prior: Prior) -> bool:
 
 
 def word_forms(prior: Prior, places: str | None) -> WordForms:
-    """The forms that `--term-forms` names, or those of the prior's features `Lemma:…`.
-
-    Raises:
-        OptionError: nobody knows any.
-    """
+    """The forms that `--term-forms` names, or those of the prior's features `Lemma:…`; raises as read_word_forms."""
     if places is not None:
         is_lower = all(word == word.lower() for word in prior.symbols if not word.startswith("<"))
         named = [one.strip() for one in places.split(",") if one.strip()]
@@ -96,23 +91,24 @@ def features_of(prior: Prior) -> Callable[[str], Mapping[str, float]]:
     return of
 
 
-def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> Callable[[], Terms]:
-    """What finds the terms of a sentence, made when it is first asked for.
+def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
+    """What finds the terms of a sentence.
 
     Args:
         source_prior: of the source's words, whose lemmas phrases may match by.
+
+    Raises:
+        DataError: of the file.
     """
-    table = evidence_table(prior)
-    table.terms.required |= cfg.term_strength == MUST
+    table, must = evidence_table(prior), cfg.term_strength == MUST
+    table.terms.required |= must
+    entries = () if cfg.terms is None else read_terms(cfg.terms)
 
-    @cache
-    def made() -> Terms:
-        entries = () if cfg.terms is None else read_terms(cfg.terms)
+    def read() -> Terms:
         lemmas = None if source_prior is None else _lemmas(source_prior)
-        forms = word_forms(prior, cfg.term_forms)
-        return Terms(table, forms, entries, must=cfg.term_strength == MUST, source_lemmas=lemmas)
+        return Terms(table, word_forms(prior, cfg.term_forms), entries, must=must, source_lemmas=lemmas)
 
-    return made
+    return RunTerms(read, bool(entries))
 
 
 def _lemmas(prior: Prior) -> Mapping[str, Sequence[str]]:

@@ -192,7 +192,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
                 self.datasets[split], self.prior, forms, self.cfg.invented_terms, self.cfg.seed
             )
         elif self.cfg.terms is not None and self.cfg.dataset_impl != "raw":  # whose lines were marked as they were read
-            self.datasets[split] = TermMarks(self.datasets[split], self.src_dict.terms())
+            self.datasets[split] = TermMarks(self.datasets[split], self.src_dict.terms)
 
     def _offer_unknown_words(self, split: str) -> None:
         """Read words of the sources of a training set as unknown, and put invented ones into its pairs."""
