@@ -207,7 +207,7 @@ TOGETHER = "the evidence and its mapping or patterns do not belong together"
         ({"mapping": {"a": [1]}}, OTHERWISE),
         ({"patterns": ["a"]}, OTHERWISE),
         ({"patterns": {"a": 1}}, OTHERWISE),
-        ({"kinds": []}, r"the evidence is of the kinds \[\], expected some of terms, mapped, patterns, numbers, dates, codes"),
+        ({"kinds": []}, r"the evidence is of the kinds \[\], expected some of terms, mapped, patterns, numbers, dates"),
         ({"kinds": ["numbers", "mapped"]}, "expected some of terms, mapped"),
         ({"kinds": ["numbers", "numbers"]}, "expected some of terms, mapped"),
         ({"kinds": ["words"]}, r"the kinds \['words'\], expected some of terms, mapped"),

@@ -20,7 +20,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.piece_table import PieceTable
-from fairseq_llrnn.evidence.table import MAX_SLOTS
+from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import (
@@ -165,18 +165,22 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             self.datasets[split] = RareWordAliases(self.datasets[split], self.prior, table, self.cfg.seed, True)
         if has_terms(self.prior):
             self._ask_for_terms(split, training)
-        if (offers := self.evidence_of_pieces) is not None:
+        offers = self.long_slots
+        if isinstance(offers, PieceTable) or (offers is not None and not training):
             self.datasets[split] = MergedTargets(self.datasets[split], offers)
 
     @property
-    def evidence_of_pieces(self) -> PieceTable | None:
-        """What source words offer where both sides are in pieces: targets are read with slots in their place."""
+    def long_slots(self) -> EvidenceTable | None:
+        """What sources offer where a slot may be several tokens of a target, which is then read with slots for them.
+
+        So it is over pieces, and with terms, of which training invents single words only.
+        """
         table = None if self.prior.find(EvidencePart) is None else evidence_table(self.prior)
-        return table if isinstance(table, PieceTable) else None
+        return table if isinstance(table, PieceTable) or has_terms(self.prior) else None
 
     def as_written(self, source: Tensor, target: Tensor) -> Tensor:
         """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
-        table = self.evidence_of_pieces
+        table = self.long_slots
         return target if table is None else merged_target(table, source, target)
 
     def _ask_for_terms(self, split: str, training: bool) -> None:
