@@ -3,29 +3,24 @@
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, field
 
-from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.networks.text_vectors import BagOfWords
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
-from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
 from fairseq_llrnn.plugin.models.options import prior_of
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
-from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embedding
 from fairseq_llrnn.plugin.models.tree_options import TreeConfig
 
 
 @dataclass
-class LLRNNBagConfig(TreeConfig):
+class LLRNNBagConfig(SourceConfig, TreeConfig):
     """Options of llrnn_bag."""
 
     encoder_embed_dim: int = field(default=100, metadata={"help": "width of the words' vectors, and of a text's"})
     dropout: float = field(default=0.0, metadata={"help": "dropout on a text's vector"})
-    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
-        default=NONE, metadata=SOURCE_CHARACTERS
-    )
 
 
 @register_model("llrnn_bag", dataclass=LLRNNBagConfig)

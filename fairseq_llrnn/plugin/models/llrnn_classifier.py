@@ -11,18 +11,17 @@ from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.networks.text_vectors import POOLINGS, PooledStates
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
-from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
 from fairseq_llrnn.plugin.models.options import prior_of
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
-from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embedding
 from fairseq_llrnn.plugin.models.tree_options import TreeConfig
 
 CONSTANT = sorted(name for name, cell in CELLS.items() if cell.constant is None)
 
 
 @dataclass
-class LLRNNClassifierConfig(TreeConfig):
+class LLRNNClassifierConfig(SourceConfig, TreeConfig):
     """Options of llrnn_classifier."""
 
     cell: ChoiceEnum(CONSTANT) = field(  # type: ignore[valid-type]
@@ -35,9 +34,6 @@ class LLRNNClassifierConfig(TreeConfig):
         default="max", metadata={"help": "how the states at a text's words become one vector; last: of each direction"}
     )
     dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
-    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
-        default=NONE, metadata=SOURCE_CHARACTERS
-    )
 
 
 @register_model("llrnn_classifier", dataclass=LLRNNClassifierConfig)

@@ -9,7 +9,6 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
-from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.maxout_decoder import MaxoutDecoder
 from fairseq_llrnn.plugin.models.options import (
@@ -25,11 +24,11 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel, SourceEncoder
-from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embedding
 
 
 @dataclass
-class LLRNNEncoderDecoderConfig(RecurrentDecoderConfig):
+class LLRNNEncoderDecoderConfig(SourceConfig, RecurrentDecoderConfig):
     """Options of llrnn_encoder_decoder."""
 
     encoder_embed_dim: int = field(default=100, metadata={"help": "width of the source embeddings"})
@@ -50,9 +49,6 @@ class LLRNNEncoderDecoderConfig(RecurrentDecoderConfig):
         },
     )
     lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
-    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
-        default=NONE, metadata=SOURCE_CHARACTERS
-    )
 
 
 @register_model("llrnn_encoder_decoder", dataclass=LLRNNEncoderDecoderConfig)

@@ -12,7 +12,6 @@ from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
-from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import (
     LEXICAL_WARMUP,
@@ -26,7 +25,7 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel, SourceEncoder
-from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embedding
 from fairseq_llrnn.plugin.models.speller_options import (
     SEPARATE,
     SHARED,
@@ -37,7 +36,7 @@ from fairseq_llrnn.plugin.models.speller_options import (
 
 
 @dataclass
-class LLRNNLSTMConfig(RecurrentDecoderConfig):
+class LLRNNLSTMConfig(SourceConfig, RecurrentDecoderConfig):
     """Options of llrnn_lstm."""
 
     encoder_embed_dim: int = field(default=256, metadata={"help": "width of the source embeddings"})
@@ -58,9 +57,6 @@ class LLRNNLSTMConfig(RecurrentDecoderConfig):
         default=SHARED, metadata=SPELLER_START
     )
     lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
-    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
-        default=NONE, metadata=SOURCE_CHARACTERS
-    )
 
 
 @register_model("llrnn_lstm", dataclass=LLRNNLSTMConfig)

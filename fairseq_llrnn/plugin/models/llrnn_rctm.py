@@ -11,7 +11,6 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.convolutional_source import ConvolutionalSource
-from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.convolutional_decoder import ConvolutionalDecoder, ConvolutionalEncoder
 from fairseq_llrnn.plugin.models.options import (
@@ -27,14 +26,14 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel
-from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embedding
 
 CSM, CGM = "csm", "cgm"
 LAYERS = 2  # of a CGM, where --cgm-layers is not given
 
 
 @dataclass
-class LLRNNRCTMConfig(RecurrentDecoderConfig):
+class LLRNNRCTMConfig(SourceConfig, RecurrentDecoderConfig):
     """Options of llrnn_rctm."""
 
     encoder_embed_dim: int = field(
@@ -58,9 +57,6 @@ class LLRNNRCTMConfig(RecurrentDecoderConfig):
     cell: ChoiceEnum(sorted(CELLS)) = field(default="rnn", metadata=CELL)  # type: ignore[valid-type]
     decoder_layers: int = field(default=1, metadata={"help": "number of recurrent layers"})
     lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
-    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
-        default=NONE, metadata=SOURCE_CHARACTERS
-    )
 
 
 @register_model("llrnn_rctm", dataclass=LLRNNRCTMConfig)

@@ -1,12 +1,11 @@
 """What our encoders read with: a table with a row per word, features of a source prior, characters, or both."""
 
-from __future__ import annotations
-
 from argparse import Namespace
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairseq.data import Dictionary
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
@@ -20,6 +19,15 @@ SOURCE_CHARACTERS = {
     "help": "`cnn`: the encoder reads source words by their characters, also those that its dictionary lacks; beside "
     "--source-prior, both are read, and added"
 }
+
+
+@dataclass
+class SourceConfig(FairseqDataclass):
+    """Options of models with an encoder."""
+
+    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
+        default=NONE, metadata=SOURCE_CHARACTERS
+    )
 
 
 def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -> nn.Module | None:
