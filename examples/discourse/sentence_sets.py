@@ -2,7 +2,8 @@
 
 A folder has MR (`rt-polarity`), CR (`custrev`), SUBJ, MPQA, TREC and SST-2 (`stsa.binary`) as `label text`, and
 `discoeval-bso-DOMAIN.SPLIT.txt`: two sentences with a tab between them, which here change places in every second line,
-by chance. MR, CR, SUBJ and MPQA come without splits: they are cross-validated.
+by chance. MR, CR, SUBJ and MPQA come without splits: they are cross-validated. A few lines of CR and MPQA have a label
+and no text; they are left out.
 """
 
 import gzip
@@ -50,7 +51,9 @@ def read_set(name: str, folder: Path) -> SentenceSet:
                 text = pair[::-1] if label else pair
             else:
                 first, _, rest = line.partition(" ")
-                good, text = first.isdecimal() and bool(rest.strip()), (rest,)
+                good, text = first.isdecimal(), (rest,)
+                if good and not rest.strip():
+                    continue
                 label = int(first) if good else 0
             if not good:
                 raise DataError(f"{folder / file}, line {number}: expected a label and a text, found {line[:60]!r}")

@@ -90,6 +90,12 @@ def test_pairs_are_both_vectors_and_their_difference() -> None:
     assert transfer.of_pairs([one]) is one
 
 
+def test_lines_with_a_label_alone_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "custrev.all").write_text("1 good\n0 \n0\n0 bad\n", encoding="utf-8")
+    data = sets.read_set("CR", tmp_path)
+    assert data.texts == [("good",), ("bad",)] and data.labels == [1, 0] and data.ends == [2]
+
+
 def test_sets_that_are_not_there_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="expected this file, or custrev.all.gz, found neither; give the folder"):
         sets.read_set("CR", tmp_path)
