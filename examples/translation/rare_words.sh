@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Rare words in translation: annotated unknown words (Luong et al. 2015) beside a lexical background and slots. The same
-# network in all rows; docs/results/rare-words.md has the results.
+# network in all rows; docs/results/rare-words.md has the results. Two rows spell unknown words by a network (Luong & Manning
+# 2016), from a state shared with words, or by a way of its own.
 #
 #   bash examples/translation/rare_words.sh MULTI30K [WORK-DIRECTORY]
 #
@@ -35,6 +36,7 @@ preprocess words "$work/text" --testpref "$work/text/test"
 limited=(--nwordssrc $((kept + 4)) --nwordstgt $((kept + 4)) --padding-factor 1)
 preprocess unk "$work/text" --testpref "$work/text/test" "${limited[@]}"
 preprocess slots "$work/text" --testpref "$work/text/test" "${limited[@]}" --dataset-impl raw # which keeps rare words
+preprocess hybrid "$work/text" --testpref "$work/text/test" --dataset-impl raw
 for scheme in copyable positional positional-all; do preprocess $scheme "$work/$scheme"; done
 
 say "2/3 priors"
@@ -51,18 +53,23 @@ awk -F '\t' 'NR == FNR { kept[$1]; next } !($1 in kept)' "$work/positional/sourc
     --out "$work/data/slots/prior"
 [ -e "$work/data/words/prior" ] || llrnn prior --dict "$work/data/words/dict.fr.txt" "${features[@]}" --top-words "$kept" \
     --lexical-translation "$work/data/words" --evidence numbers,names,copies --out "$work/data/words/prior"
+[ -e "$work/data/hybrid/prior" ] || llrnn prior --dict "$work/data/hybrid/dict.fr.txt" "${features[@]}" --top-words "$kept" \
+    --open-vocabulary neural --out "$work/data/hybrid/prior"
 
 say "3/3 training and translation"
 TIMEFORMAT='%U seconds of processor time'
 row() { # row NAME UPDATES
-    local name=$1 place=$work/$1 impl=mmap options text=$work/text/test.en
+    local name=$1 data=$work/data/${1%-*} place=$work/models/$1 impl=mmap options own=() text=$work/text/test.en
     [ ! -e "$work/$name.fr" ] || return 0
-    place=$work/models/$name
     mkdir -p "$place"
-    [ "$name" != slots ] || impl=raw
-    options=("$work/data/$name" --user-dir fairseq_llrnn --task llrnn_translation --prior "$work/data/$name/prior" --cpu)
+    case $name in
+    slots) impl=raw ;;
+    hybrid-*) impl=raw own=(--speller-hidden-size 64 --speller-start "${name#*-}") ;;
+    positional-all) data=$work/data/positional-all ;;
+    esac
+    options=("$data" --user-dir fairseq_llrnn --task llrnn_translation --prior "$data/prior" --cpu)
     echo "$name, $2 updates, and translation:"
-    time run "$place/train.log" fairseq-train "${options[@]}" --dataset-impl $impl --save-dir "$place" --arch llrnn_lstm \
+    time run "$place/train.log" fairseq-train "${options[@]}" "${own[@]}" --dataset-impl $impl --save-dir "$place" --arch llrnn_lstm \
         --encoder-embed-dim 128 --encoder-hidden-size 64 --encoder-bidirectional --decoder-embed-dim 128 \
         --decoder-hidden-size 128 --dropout 0.2 --criterion log_linear --optimizer adam --lr 0.004 --lr-scheduler \
         inverse_sqrt --warmup-updates 100 --clip-norm 1 --max-tokens 1500 --max-update "$2" --seed "${SEED:-1}" \
@@ -75,7 +82,7 @@ row() { # row NAME UPDATES
             --unknown-to "$work/data/unk/dict.en.txt"
         hypotheses "$place/test.log" >"$work/no-copies.fr"
         ;;
-    slots | words)
+    slots | words | hybrid-*)
         time run "$place/test.log" fairseq-interactive "${options[@]}" --input "$text" --buffer-size 2000 --max-tokens 3000
         hypotheses "$place/test.log" >"$work/$name.fr"
         ;;
@@ -86,12 +93,12 @@ row() { # row NAME UPDATES
         ;;
     esac
 }
-for pair in ${ROWS:-unk=1000 copyable=1000 positional=1000 positional-all=900 slots=700 words=900}; do
+for pair in ${ROWS:-unk=1000 copyable=1000 positional=1000 positional-all=900 slots=700 words=900 hybrid-shared=500 hybrid-separate=500}; do
     row "${pair%=*}" "${pair#*=}"
 done
 
 systems=()
-for name in no-copies unk copyable positional positional-all slots words; do
+for name in no-copies unk copyable positional positional-all slots words hybrid-shared hybrid-separate; do
     [ ! -e "$work/$name.fr" ] || systems+=("$name=$work/$name.fr")
 done
 llrnn report --source "$work/text/test.en" --reference "$work/text/test.fr" --system "${systems[@]}" --tokenize none \

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fairseq_llrnn.alignment.bitext_files import read_text_bitext
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.alignment.phrase_table import read_phrase_table
 from fairseq_llrnn.automata.reading import read_automaton
@@ -43,6 +44,7 @@ from fairseq_llrnn.ngrams.sentences import read_sentences
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.rescoring.merging import merge_scores
+from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import Weighing, open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.weights_file import read_weights_file, write_weights
@@ -254,6 +256,8 @@ def readers() -> list[Reader]:
         text("facts", "facts.jsonl", lambda path: read_facts(str(path), [["12", "verte"], ["mer"]]), FACTS),
         text("report", "system", _system, "le chat\nla mer\n", FAIRSEQ),
         text("phrase table", "table", lambda path: list(read_phrase_table(path)), PHRASES),
+        text("phrases of a source", "table", lambda path: PhraseTable.read(path, ["la mer", "le chat"]), PHRASES),
+        text("bitext", "bitext", lambda path: read_text_bitext(path, path), TEXT),
         text("n-best list", "nbest", _nbest, MOSES, JSON_LINES, FAIRSEQ),
         Reader("weights of models", "w.json", (_weights_json(),), lambda p: read_weights_file(p, ["lm", "words"])),
         text("scores", "scores", _scores, SCORES),
