@@ -28,6 +28,18 @@ for scheme in copyable positional positional-all; do
     [ -e "$work/$scheme" ] || llrnn rare-words annotate --scheme $scheme --words "$kept" -s en -t fr \
         --trainpref "$work/text/train" --validpref "$work/text/valid" --testpref "$work/text/test" --destdir "$work/$scheme"
 done
+# what a model would have that annotates without a mistake: the reference, annotated and restored
+awk 'NR == FNR { kept[$1]; next } { for (i = 1; i <= NF; i++) if (!($i in kept)) $i = "<unk>" } 1' \
+    <(tr ' ' '\n' <"$work/positional/train.fr" | sort -u) "$work/text/valid.fr" >"$work/ceiling-unk.fr"
+ceilings=("unk=$work/ceiling-unk.fr")
+for scheme in copyable positional positional-all; do
+    llrnn rare-words restore --data "$work/$scheme" --source "$work/text/valid.en" <"$work/$scheme/valid.fr" \
+        >"$work/ceiling-$scheme.fr"
+    ceilings+=("$scheme=$work/ceiling-$scheme.fr")
+done
+llrnn report --source "$work/text/valid.en" --reference "$work/text/valid.fr" --system "${ceilings[@]}" --tokenize none \
+    --train "$work/text/train.fr" --out "$work/ceiling.html"
+
 preprocess() { # preprocess NAME TEXTS OPTIONS…: binary data, or raw, in NAME
     [ -e "$work/data/$1/dict.fr.txt" ] || run "$work/$1.log" fairseq-preprocess -s en -t fr --trainpref "$2/train" \
         --validpref "$2/valid" --destdir "$work/data/$1" "${@:3}"
