@@ -6,7 +6,7 @@
 #   bash examples/translation/rare_words.sh MULTI30K [WORK-DIRECTORY]
 #
 # MULTI30K holds {train,val,test2016}.tok.{en,fr}.gz. In the environment: PAIRS=10000 training pairs, WORDS=1500 that a
-# limited vocabulary keeps, SEED=1, ROWS="NAME=UPDATES …" (default: all, with updates of about 90 seconds each).
+# limited vocabulary keeps, SEED=1, ROWS="NAME=UPDATES …" (default: all, with updates of about a minute).
 # Run it again and it goes on where it stopped.
 set -euo pipefail
 corpus=$(realpath "$1")
@@ -71,12 +71,12 @@ awk -F '\t' 'NR == FNR { kept[$1]; next } !($1 in kept)' "$work/positional/sourc
 say "3/3 training and translation"
 TIMEFORMAT='%U seconds of processor time'
 row() { # row NAME UPDATES
-    local name=$1 data=$work/data/${1%-*} place=$work/models/$1 impl=mmap options own=() text=$work/text/test.en
+    local name=$1 data=$work/data/${1%-*} place=$work/models/$1 impl=mmap beam=5 options own=() text=$work/text/test.en
     [ ! -e "$work/$name.fr" ] || return 0
     mkdir -p "$place"
     case $name in
     slots) impl=raw ;;
-    hybrid-*) impl=raw own=(--speller-hidden-size 64 --speller-start "${name#*-}") ;;
+    hybrid-*) impl=raw beam=2 own=(--speller-hidden-size 64 --speller-start "${name#*-}") ;;
     positional-all) data=$work/data/positional-all ;;
     esac
     options=("$data" --user-dir fairseq_llrnn --task llrnn_translation --prior "$data/prior" --cpu)
@@ -86,7 +86,8 @@ row() { # row NAME UPDATES
         --decoder-hidden-size 128 --dropout 0.2 --criterion log_linear --optimizer adam --lr 0.004 --lr-scheduler \
         inverse_sqrt --warmup-updates 100 --clip-norm 1 --max-tokens 1500 --max-update "$2" --seed "${SEED:-1}" \
         --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple --log-interval 50
-    options+=(--path "$place/checkpoint_best.pt" --beam 5 --max-len-b 80 --required-batch-size-multiple 1)
+    perplexity "$name" "$place/train.log"
+    options+=(--path "$place/checkpoint_best.pt" --beam "$beam" --max-len-b 80 --required-batch-size-multiple 1)
     case $name in
     unk)
         time run "$place/test.log" fairseq-generate "${options[@]}" --gen-subset test --print-alignment soft --max-tokens 3000
@@ -105,7 +106,7 @@ row() { # row NAME UPDATES
         ;;
     esac
 }
-for pair in ${ROWS:-unk=1000 copyable=1000 positional=1000 positional-all=900 slots=700 words=900 hybrid-shared=500 hybrid-separate=500}; do
+for pair in ${ROWS:-unk=600 copyable=600 positional=600 positional-all=540 slots=420 words=540 hybrid-shared=250 hybrid-separate=250}; do
     row "${pair%=*}" "${pair#*=}"
 done
 
