@@ -9,6 +9,7 @@
     multi30k.py translate ll-word softmax-word --out OUT [--set test copy] [--nbest 50]
     multi30k.py copy --out OUT                                       the test of unseen numbers and names
     multi30k.py score softmax-word ll-word --out OUT [--set valid]   BLEU, tokenised and detokenised
+    multi30k.py unseen softmax-word ll-word-forms --out OUT          reference words that training lacks
     multi30k.py report softmax-word ll-word --out OUT [--set copy]   significance against the first; rare words; copies
     multi30k.py rescore ll-word --of softmax-word --out OUT          its 50-best lists; dev and test before and after
     multi30k.py keep softmax-word ll-word --out OUT                  logs' key lines and translations, for docs/results
@@ -110,6 +111,16 @@ def run_report(args: argparse.Namespace) -> None:
     print((args.out / f"report-{args.set}.txt").read_text(encoding="utf-8"), end="")
 
 
+def run_unseen(args: argparse.Namespace) -> None:
+    from multi30k_scores import unseen_table
+
+    systems = {name: lines_of(args.out / translations(args.out, name, args.set)) for name in args.names}
+    text, target = TEXTS[args.set], Pair.of(args.out).target
+    shown = {word for line in lines_of(args.out / f"text/train.{target}") for word in line.split()}
+    listed = {line.rpartition(" ")[0] for line in lines_of(args.out / f"dictionary.{target}.txt")}
+    print(unseen_table(systems, lines_of(args.out / f"{text}.{target}"), shown, listed))
+
+
 def run_rescore(args: argparse.Namespace) -> None:
     out = f"results/{args.of}+{args.name}"
     (args.out / out).mkdir(parents=True, exist_ok=True)
@@ -163,6 +174,7 @@ def parsers() -> argparse.ArgumentParser:
     stage("copy", run_copy, "a test of numbers and names that training lacks")
     for name, run, what, form in (
         ("score", run_score, "BLEU, tokenised and detokenised", "NAME"),
+        ("unseen", run_unseen, "words of the reference that training lacks: how many are said", "NAME"),
         ("report", run_report, "llrnn report: the first system against the others", "[LABEL=]NAME"),
     ):
         made = stage(name, run, what)

@@ -11,7 +11,8 @@ score of the tokenised reference itself.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -51,3 +52,29 @@ def table(
     for what, metric in (("tokenised", tokenised), ("detokenised", running[0]), ("detokenised chrF", running[1])):
         rows.append(f"{what}: {metric.get_signature()}")
     return "\n".join(rows)
+
+
+def unseen_table(
+    systems: Mapping[str, Sequence[str]], reference: Sequence[str], shown: Collection[str], listed: Collection[str]
+) -> str:
+    """How many of the reference's words that training lacks each system says, wherever in the sentence.
+
+    Args:
+        shown: the words of the training text. listed: those of a dictionary with more forms.
+    """
+    rows = [f"{'system':<32} {'unseen':>14} {'in dictionary':>16} {'not in it':>14}"]
+    for name, lines in systems.items():
+        said, every = Counter[bool](), Counter[bool]()
+        for line, expected in zip(lines, reference, strict=True):
+            there = Counter(line.split())
+            for word, count in Counter(expected.split()).items():
+                if word not in shown:
+                    every[word in listed] += count
+                    said[word in listed] += min(count, there[word])
+        shares = [_share(said.total(), every.total()), *(_share(said[kind], every[kind]) for kind in (True, False))]
+        rows.append(f"{name:<32} {shares[0]:>14} {shares[1]:>16} {shares[2]:>14}")
+    return "\n".join(rows)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%} of {whole}" if whole else "none"

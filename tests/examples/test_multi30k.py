@@ -146,6 +146,13 @@ def test_translations_and_their_scores(world: Multi30k, capsys: pytest.CaptureFi
     assert "|tok:none|" in rows[5][1] and "|case:lc|" in rows[6][1] and "|tok:13a|" in rows[6][1]
 
 
+def test_words_that_training_lacks(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
+    assert world("unseen", "ll-word") == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("ll-word ")
+    made = scores.unseen_table({"a": ["x new new", "old"]}, ["new new listed", "other old"], {"old"}, {"listed", "new"})
+    assert "  50.0% of 4 " in made and " 66.7% of 3 " in made and made.endswith(" 0.0% of 1")
+
+
 def test_reports(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
     assert world("report", "softmax=softmax-word-unk", "ll-word", "--set", "copy") == 0
     said = capsys.readouterr().out
