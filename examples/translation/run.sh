@@ -55,7 +55,7 @@ say "3/5 two priors: nothing (a softmax); morphology, shapes, what the source wo
 target=(--dict "$work/data-bin/dict.fr.txt" --count-text "$work/corpus/train.fr")
 [ -e "$work/data-bin/softmax" ] || llrnn prior --softmax "${target[@]:0:2}" --out "$work/data-bin/softmax"
 [ -e "$work/data-bin/log-linear" ] || llrnn prior "${target[@]}" --lexicon "$work/corpus/lexicon.tsv" --keep-case \
-    --shapes --suffixes --top-words 1000 --lexical-translation "$work/data-bin" --aligner ibm1 \
+    --shapes --suffixes --top-words 1000 --lexical-translation "$work/data-bin" --lexical-units lemma --aligner ibm1 \
     --evidence numbers,codes,names,copies --evidence-map "$work/corpus/mapping.tsv" --out "$work/data-bin/log-linear"
 
 say "4/5 training and translating, both at a time"
