@@ -40,6 +40,8 @@ def add_evidence(
     prior = replace(prior, output=output, input=output if same else prior.input)
     return prior.with_part(EvidencePart(rules, known_words), source_symbols)
 
+SENTENCES = 10_000  # that are cut into words at once
+
 
 def known_source_words(
     rules: EvidenceRules, convention: Convention, source_symbols: tuple[str, ...], text: Sentences | None
@@ -63,8 +65,11 @@ def known_source_words(
             )
         return frozenset()
     spans = WordSpans(OpenWords(source_symbols), convention)
-    tokens = text.tokens.tolist()
-    found = {tuple(tokens[begin:end]) for begin, end in spans.spans(text.tokens)}
+    found: set[tuple[int, ...]] = set()
+    for start in range(0, len(text), SENTENCES):  # by blocks: a large text would need 100 bytes a word
+        block = text.tokens[text.offsets[start] : text.offsets[min(start + SENTENCES, len(text))]]
+        tokens = block.tolist()
+        found.update(tuple(tokens[begin:end]) for begin, end in spans.spans(block))
     return frozenset(word for word in (spans.word(np.array(one)) for one in found) if word is not None)
 
 
