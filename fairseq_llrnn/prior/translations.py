@@ -50,7 +50,9 @@ def add_translations(
         forms = LemmaForms.from_lemmas(lemmas, counts, possible)
         bitext = replace(bitext, target=replace(bitext.target, tokens=forms.head_of[bitext.target.tokens]))
     table, notes = translation_table(bitext, is_word(text.source_symbols), possible, options.top, aligner, workers)
-    part = LexicalPart(table, options.weight, options.learned, aligner, forms, options.form_power)
+    # numbers from Python may be whole
+    weight, power = float(options.weight), float(options.form_power)
+    part = LexicalPart(table, weight, options.learned, aligner, forms, power)
     before = background_of(prior)
     if before is None:
         made = prior.with_part(part, text.source_symbols)

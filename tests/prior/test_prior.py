@@ -407,6 +407,17 @@ def test_translations_round_trip(tmp_path: Path) -> None:
     assert tree(tmp_path / "prior") == tree(tmp_path / "other")
 
 
+def test_translations_between_lemmas_by_whole_numbers_round_trip(tmp_path: Path) -> None:
+    options = TranslationOptions(
+        ParallelText(Bitext(sentences([4, 5, 2]), sentences([5, 6, 2])), SOURCE_SYMBOLS, ()),
+        weight=0, aligner="ibm1", units="lemma", form_power=1,
+    )  # fmt: skip
+    prior = add_translations(build(), options, lemmas=[()] * len(SYMBOLS))[0]
+    prior.save(tmp_path / "prior")
+    part = Prior.load(tmp_path / "prior").find(LexicalPart)
+    assert part is not None and (part.weight, part.form_power) == (0.0, 1.0) and part.forms is not None
+
+
 def test_the_fingerprint_knows_the_translations() -> None:
     priors = [build(), translating(), translating(top=1), translating(weight=0.25)]
     priors.append(translating(learned=True))
