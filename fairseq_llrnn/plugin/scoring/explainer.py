@@ -134,12 +134,12 @@ class TranslationExplainer(Explainer):
         return {word for word, token in zip(source, tokens, strict=True) if token >= len(dictionary)}
 
     def as_written(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
-        """As above; over pieces, those that spell a slot are one token."""
+        """As above; those that spell a slot over pieces, or a term of several words, are one token."""
         dictionary = self.task.target_dictionary
         tokens = encode(dictionary, words)
         if source is None:
             return list(words)
-        written = self.task.as_written(encode(self.task.source_dictionary, source), tokens)
+        written = self.task.as_written(self._read(source), tokens)
         if len(written) == len(tokens):
             return list(words)
         return [dictionary[token] for token in written.tolist()[:-1]]
