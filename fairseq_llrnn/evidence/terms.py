@@ -50,16 +50,29 @@ class Terms:
         self._lemmas = source_lemmas or {}
         self._is_lower = all(word == word.lower() for word in table.source.known_index if not word.startswith("<"))
         self._unknown: list[str] = []  # lemmas without forms
+        self._other_kind: list[str] = []  # … with forms, but none of the part of speech
+        self._cut: list[str] = []  # … with more forms than a group has room for
         self._of_first: dict[str, list[tuple[TermEntry, int]]] = {}
         for entry in entries:
             self._add(entry)
         table.terms.required |= must
-        if self._unknown:
-            some = ", ".join(self._unknown[:5]) + (", …" if len(self._unknown) > 5 else "")
-            logger.warning(
-                f"terms: {len(self._unknown):,} of {len(entries):,} targets have no known forms and are taken as they "
-                f"are ({some}); give forms with --term-forms, or in the fourth column"
-            )
+        for lemmas, what, advice in (
+            (
+                self._unknown, "have no known forms and are taken as they are",
+                "give forms with --term-forms, or in the fourth column",
+            ),
+            (
+                self._other_kind, "have forms, but none of the part of speech of their row, so that all are taken",
+                "fix the third column, or leave it empty",
+            ),
+            (
+                self._cut, f"have more than {MOST_FORMS} forms, of which some are left out",
+                "give the forms that may be needed in the fourth column",
+            ),
+        ):  # fmt: skip
+            if lemmas:
+                some = ", ".join(lemmas[:5]) + (", …" if len(lemmas) > 5 else "")
+                logger.warning(f"terms: {len(lemmas):,} of {len(entries):,} targets {what} ({some}); {advice}")
 
     def _add(self, entry: TermEntry) -> None:
         group = self.table.terms.group(entry.target, self.forms_of(entry), self.must)
@@ -79,11 +92,17 @@ class Terms:
         if entry.upos is not None:
             wanted = f"POS:{entry.upos}"
             of_kind = {form: f for form, f in found.items() if wanted in f}
+            if found and not of_kind:
+                self._other_kind.append(f"{entry.target} {entry.upos}")
             found = of_kind or found
         if not found:
             self._unknown.append(entry.target)
             return {entry.target: {}}
-        return found if entry.target in found else {**found, entry.target: {}}
+        if len(found) > MOST_FORMS:
+            self._cut.append(entry.target)
+        index = self.table.target.known_index  # words of the dictionary go first where there is no room for all
+        in_order = sorted(found.items(), key=lambda one: one[0] not in index)
+        return {entry.target: found.get(entry.target, {}), **dict(in_order)}
 
     def _combined(self, words: Sequence[str]) -> dict[str, dict[str, float]]:
         """Forms of a phrase: combinations of its words' forms that have a value of each group in common."""
@@ -183,7 +202,9 @@ class Terms:
         """All places where phrases match, which may overlap: start and end -> group."""
         found: dict[tuple[int, int], int] = {}
         for place, at in enumerate(keys):
-            for entry, group in (one for key in at for one in table.get(key, ())):
+            # words go before lemmas, which begin with a tab
+            in_order = sorted(at, key=lambda key: (key.startswith("\t"), key))
+            for entry, group in (one for key in in_order for one in table.get(key, ())):
                 end = place + len(entry.source)
                 rest = zip(keys[place + 1 : end], entry.source[1:], strict=False)
                 if end <= len(keys) and all(key & self._keys(word) for key, word in rest):

@@ -15,9 +15,14 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.rules import is_token
+from fairseq_llrnn.evidence.term_table import MOST_FORMS
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
 COLUMNS = "source phrase, target lemma, part of speech (optional), forms parted by | (optional)"
+UPOS = (
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X",
+)  # fmt: skip
 MOST_WORDS = 16  # of a phrase
 
 
@@ -63,18 +68,34 @@ def read_terms(path: Path | str) -> list[TermEntry]:
 def add_entry(found: dict[tuple[str, ...], TermEntry], entry: TermEntry) -> None:
     """Take an entry in. Raises DataError where the same phrase has another target already: both cannot be required."""
     other = found.setdefault(entry.source, entry)
-    if (other.target, other.forms) != (entry.target, entry.forms):
+    kinds = {one.upos for one in (other, entry)} - {None}
+    if (other.target, other.forms) != (entry.target, entry.forms) or len(kinds) > 1:
         raise DataError(
-            f"{entry.where}: {' '.join(entry.source)!r} became {other.target!r} in {other.where}, found "
-            f"{entry.target!r} here; a phrase cannot be required to become both: remove one, or give both as forms of "
+            f"{entry.where}: {' '.join(entry.source)!r} became {_said(other)} in {other.where}, found {_said(entry)} "
+            "here; a phrase cannot be required to become both: remove one, or give both as forms of "
             "one row"
         )
+
+
+def _said(entry: TermEntry) -> str:
+    forms = f" ({', '.join(entry.forms)})" if entry.forms else ""
+    return f"{entry.target!r}{forms}" + (f" as {entry.upos}" if entry.upos else "")
 
 
 def check_entry(entry: TermEntry) -> TermEntry:
     """The entry. Raises DataError for an empty target, special symbols and phrases of too many words."""
     if not entry.target:
         raise DataError(f"{entry.where}: the target side is empty; fix or remove the row")
+    if entry.upos is not None and entry.upos not in UPOS:
+        raise DataError(
+            f"{entry.where}: expected a part of speech, one of {', '.join(UPOS)}, found {shown(entry.upos)}; fix the "
+            "third column, or leave it empty"
+        )
+    if len(entry.forms) > MOST_FORMS:
+        raise DataError(
+            f"{entry.where}: expected at most {MOST_FORMS} forms, found {len(entry.forms)}; leave out those that are "
+            "not needed"
+        )
     for phrase in (entry.source, *(tuple(side.split()) for side in (entry.target, *entry.forms))):
         if len(phrase) > MOST_WORDS:
             raise DataError(

@@ -53,3 +53,16 @@ def test_bad_rows_are_refused_with_their_place(text: str, message: str, tmp_path
 def test_contradictory_terms_say_how_to_give_alternatives(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be required to become both: remove one, or give both as forms"):
         read(tmp_path, "fire truck\tvůz\nfire truck\tauto\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("saw\tscie\tN\n", "line 1: expected a part of speech, one of ADJ, ADP"),
+        ("saw\tscie\tNOUN\nsaw\tscie\tVERB\n", "line 2: 'saw' became 'scie' as NOUN in"),
+        (f"dog\tpes\t\t{'|'.join(f'p{i}' for i in range(65))}\n", "line 1: expected at most 64 forms, found 65"),
+    ],
+)
+def test_parts_of_speech_and_forms_are_checked(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        read(tmp_path, text)

@@ -94,6 +94,33 @@ def test_lemmas_of_the_source_match() -> None:
     assert asked(table, batch(table, terms, ["12 two </s>"])) == [[("chien", 1, (1,))]]
 
 
+def test_a_word_goes_before_a_lemma() -> None:
+    table, terms = make(entry("two", "chat"), entry("dog", "chien"), source_lemmas={"dog": ["two"], "two": ["two"]})
+    assert asked(table, batch(table, terms, ["dog </s>"])) == [[("chien", 1, (0,))]]
+
+
+def test_a_lemma_is_among_its_forms_however_many_there_are(caplog: pytest.LogCaptureFixture) -> None:
+    known = WordForms()
+    for i in range(70):
+        known.add("chien", f"chien{i}")
+    table = evidence_table(replace(TERM_PRIOR))
+    with caplog.at_level(logging.WARNING):
+        Terms(table, known, [entry("dog", "chien")])
+    [group] = table.terms.groups
+    assert TARGET_WORDS.index("chien") in group.words and len(group.words) == 64
+    assert "1 of 1 targets have more than 64 forms, of which some are left out (chien)" in caplog.text
+
+
+def test_a_part_of_speech_that_no_form_has_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    known = WordForms()
+    known.add("porte", "porte", ["POS:NOUN"])
+    with caplog.at_level(logging.WARNING):
+        Terms(evidence_table(replace(TERM_PRIOR)), known, [entry("door", "porte", upos="VERB")])
+    assert "have forms, but none of the part of speech of their row, so that all are taken (porte VERB)" in (
+        caplog.text
+    )
+
+
 def test_case_counts_where_the_text_has_capitals() -> None:
     table, terms = make(entry("ann", "Léa"))  # the dictionary has Ann
     assert asked(table, batch(table, terms, ["Ann </s>"])) == [[]]

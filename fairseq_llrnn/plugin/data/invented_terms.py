@@ -19,7 +19,7 @@ from fairseq.data import BaseWrapperDataset, FairseqDataset
 
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import marked, plain
-from fairseq_llrnn.evidence.term_table import Use
+from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
 from fairseq_llrnn.evidence.terms import RunTerms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.word_forms import WordForms
@@ -43,9 +43,12 @@ class InventedTerms(ChangedPairs):
         super().__init__(dataset, share, seed)
         table, lexical = evidence_table(prior), prior.find(LexicalPart)
         self.lexical = None if lexical is None else lexical.table
+        forms_of_lemmas = None if lexical is None else lexical.forms  # where they are, the table has lemmas
+        self.unit_of = np.arange(len(prior.symbols)) if forms_of_lemmas is None else forms_of_lemmas.head_of
         # of every target word the number of its lemma's group, −1 for none; all made now: workers have copies
         self.group_of = np.full(len(prior.symbols), -1)
         weights = np.exp(prior.log_weights)
+        self.words_of: dict[int, np.ndarray] = {}  # all words of a group
         self.at_place: dict[int, int] = {}
         self.anywhere: dict[int, int] = {}
         for lemma in forms:
@@ -53,13 +56,16 @@ class InventedTerms(ChangedPairs):
 
     def _add(self, table: EvidenceTable, prior: Prior, lemma: str, forms: WordForms, weights: np.ndarray) -> None:
         found = {form: features for form, features in forms.of(lemma).items() if len(form.split()) == 1}
-        known = [table.target.known_index[form] for form in found if form in table.target.known_index]
+        index = table.target.known_index
+        found = dict(sorted(found.items(), key=lambda one: one[0] not in index))  # a group has no room for all
+        known = [index[form] for form in found if form in index][:MOST_FORMS]
         if len(found) < 2 or not known or not any(map(str.isalpha, lemma)) or weights[known].sum() > MOST_FREQUENT:
             return
         if any(CLOSED & set(features) for features in found.values()):
             return
         group = table.terms.group(lemma, found, True)
         self.group_of[known] = group
+        self.words_of[group] = np.array(table.terms.groups[group].words)
         self.at_place[group] = table.terms.mark([Use(group, True, True)])
         self.anywhere[group] = table.terms.mark([Use(group, True, False)])
 
@@ -70,17 +76,21 @@ class InventedTerms(ChangedPairs):
             return pair
         source, target = pair["source"].numpy(), pair["target"].numpy()
         of_words = np.where(target < len(self.group_of), self.group_of[np.minimum(target, len(self.group_of) - 1)], -1)
-        groups, counts = np.unique(of_words[of_words >= 0], return_counts=True)
-        groups = groups[counts == 1]
+        groups = np.unique(of_words[of_words >= 0])
         free = [i for i, token in enumerate(source.tolist()) if token >= len(SPECIALS) and plain(token) == token]
         if not len(groups) or not free:
             return pair
-        made = source.copy()
-        for group in random.permutation(groups)[: random.integers(1, MOST + 1)].tolist():
-            if not free:
+        made, many = source.copy(), random.integers(1, MOST + 1)
+        said: set[int] = set()  # places in the target
+        for group in random.permutation(groups).tolist():
+            places = np.flatnonzero(np.isin(target, self.words_of[group])).tolist()
+            # words may be forms of two lemmas: what the target says twice, or for another term, it cannot say once
+            if len(places) != 1 or places[0] in said:
+                continue
+            if not free or len(said) == many:
                 break
-            word = int(target[of_words == group][0])
-            at = self._best(source, free, word)
+            said.add(places[0])
+            at = self._best(source, free, int(self.unit_of[target[places[0]]]))
             if at is None or random.random() < WITHOUT_PLACE:
                 at, mark = int(random.choice(free)), self.anywhere[group]
             else:
@@ -90,7 +100,7 @@ class InventedTerms(ChangedPairs):
         return pair | {"source": torch.from_numpy(made)}
 
     def _best(self, source: np.ndarray, free: list[int], word: int) -> int | None:
-        """The free place whose word translates best into a word; None where none does."""
+        """The free place whose word translates best into a word of the table; None where none does."""
         table, best, at = self.lexical, LEAST_PROBABILITY, None
         if table is None:
             return None

@@ -166,14 +166,15 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if has_terms(self.prior):
             self._ask_for_terms(split, training)
         offers = self.long_slots
-        if isinstance(offers, PieceTable) or (offers is not None and not training):
+        may_be_long = isinstance(offers, PieceTable) or not training or self.cfg.dataset_impl == "raw"
+        if offers is not None and may_be_long:  # terms that training invents are single words
             self.datasets[split] = MergedTargets(self.datasets[split], offers)
 
     @property
     def long_slots(self) -> EvidenceTable | None:
         """What sources offer where a slot may be several tokens of a target, which is then read with slots for them.
 
-        So it is over pieces, and with terms, of which training invents single words only.
+        So it is over pieces, and with terms.
         """
         table = None if self.prior.find(EvidencePart) is None else evidence_table(self.prior)
         return table if isinstance(table, PieceTable) or has_terms(self.prior) else None

@@ -1,0 +1,87 @@
+"""Terms that training invents: only such as the target says exactly once, placed by translations of their lemmas."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from few_words import OUTPUT, PRIOR, RULES, TARGET_WORDS
+from torch.utils.data import Dataset
+
+from fairseq_llrnn.alignment.lemma_forms import LemmaForms
+from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.term_slots import asked_terms
+from fairseq_llrnn.evidence.term_table import MOST_FORMS
+from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.plugin.data.invented_terms import InventedTerms
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.prior import Prior
+
+TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))
+EPOCHS = 40
+
+
+class OnePair(Dataset[Any]):
+    def __init__(self, source: list[int], target: str) -> None:
+        words = [TARGET_WORDS.index(word) for word in target.split()]
+        self.pair = {"id": 0, "source": torch.tensor([*source, 2]), "target": torch.tensor([*words, 2])}
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.pair
+
+
+def make_prior() -> Prior:
+    slotted = with_slot_features(OUTPUT, TERM_RULES)
+    return replace(
+        PRIOR, output=slotted, input=slotted, parts=(EvidencePart(TERM_RULES),),
+        log_weights=np.full(len(TARGET_WORDS), -10.0),
+    )  # fmt: skip
+
+
+def drawn(prior: Prior, forms: dict[str, list[str]], target: str, epochs: int = EPOCHS) -> list[list[Any]]:
+    """The terms that the epochs ask for."""
+    known = WordForms()
+    for lemma, some in forms.items():
+        for form in some:
+            known.add(lemma, form)
+    pairs = InventedTerms(OnePair([4, 5, 8], target), prior, known, 0.999, seed=1)  # type: ignore[arg-type]
+    found = []
+    for epoch in range(1, epochs + 1):
+        pairs.epoch = epoch
+        source = pairs[0]["source"]
+        assert plain(source).tolist() == [4, 5, 8, 2]
+        found.append(asked_terms(evidence_table(prior).terms, source.numpy()[None])[0])
+    return found
+
+
+@pytest.mark.parametrize("target", ["chien chat", "chat chien", "deux chat Ann", "chien Ann"])
+def test_a_target_says_each_of_its_terms_once_and_no_word_for_two(target: str) -> None:
+    """`chat` is a form of two lemmas."""
+    forms = {"A": ["chien", "chat"], "B": ["chat", "Léa"], "C": ["deux", "99"]}
+    words = [TARGET_WORDS.index(word) for word in target.split()]
+    some = False
+    for terms in drawn(make_prior(), forms, target):
+        said = [[word for word in words if word in term.group.words] for term in terms]
+        assert all(len(one) == 1 for one in said) and len({one[0] for one in said}) == len(said)
+        some |= bool(terms)
+    assert some
+
+
+def test_forms_of_the_dictionary_are_in_the_group_however_many_there_are() -> None:
+    forms = {"chien": [*(f"chien{i}" for i in range(2 * MOST_FORMS)), "chat", "Léa"]}
+    found = [term for terms in drawn(make_prior(), forms, "chat Ann") for term in terms]
+    assert found and all(TARGET_WORDS.index("chat") in term.group.words for term in found)
+
+
+def test_a_lemma_is_placed_by_its_head() -> None:
+    """With translations between lemmas, the table names the head of a lemma's forms."""
+    prior = make_prior()
+    pairs = InventedTerms(OnePair([4, 5, 8], "chat"), prior, WordForms(), 0.5, seed=1)  # type: ignore[arg-type]
+    words = len(TARGET_WORDS)
+    chien, chat = TARGET_WORDS.index("chien"), TARGET_WORDS.index("chat")
+    possible = np.arange(words) >= 4
+    lemmas = [["chien"] if i in (chien, chat) else [] for i in range(words)]
+    forms = LemmaForms.from_lemmas(lemmas, np.where(np.arange(words) == chien, 9, 1), possible)
+    assert pairs.unit_of.tolist() == list(range(words)) and forms.head_of[chat] == chien
