@@ -39,9 +39,9 @@ class PhrasePair:
     rest: tuple[str, ...] = ()  # fields behind these, as they were read
 
     def line(self) -> str:
-        scores = " ".join(f"{score:.6g}" for score in self.scores)
+        scores = " ".join(f"{score:.9g}" for score in self.scores)
         links = " ".join(f"{i}-{j}" for i, j in self.links)
-        counts = " ".join(f"{count:g}" for count in self.counts)
+        counts = " ".join(f"{count:.15g}" for count in self.counts)
         fields = " ".join(self.source), " ".join(self.target), scores, links, counts, *self.rest
         return f" {BAR} ".join(fields).rstrip()
 

@@ -297,6 +297,12 @@ def test_a_table_is_read_and_written(tmp_path: Path, name: str) -> None:
     assert lines[0] == TABLE.splitlines()[0]
 
 
+def test_digits_of_other_tables_are_kept(tmp_path: Path) -> None:
+    line = "a ||| b ||| 0.123456789 1.23456789e-30 ||| 0-0 ||| 123456789 12345678.5 1"
+    (tmp_path / "table").write_text(f"{line}\n", encoding="utf-8")
+    assert [pair.line() for pair in read_phrase_table(tmp_path / "table")] == [line]
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
