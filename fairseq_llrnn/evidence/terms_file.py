@@ -1,10 +1,9 @@
 """Files of terms: what a phrase of the source is to become in the target.
 
-    TSV    source phrase, target lemma (or phrase), part of speech (optional), forms of the target (optional, parted by
-           `|`); an empty cell is none
-    TBX    TermBase eXchange, all its dialects: the terms of two languages under each entry (terms_tbx.py)
+    source phrase, target lemma (or phrase), part of speech (optional), forms of the target (optional, parted by `|`)
 
-Phrases are tokens with blanks between them, as the text has them.
+Tabs part these; an empty cell is none. Phrases are tokens with blanks between them, as the text has them. TBX files are
+read by terms_tbx.py.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import pytest
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.terms_file import TermEntry, read_terms
+from fairseq_llrnn.evidence.terms_tbx import read_tbx
 
 
 def read(tmp_path: Path, text: str) -> list[TermEntry]:
@@ -66,3 +67,57 @@ def test_contradictory_terms_say_how_to_give_alternatives(tmp_path: Path) -> Non
 def test_parts_of_speech_and_forms_are_checked(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         read(tmp_path, text)
+
+TBX = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE martif SYSTEM "TBXcoreStructV02.dtd">
+<tbx xmlns="urn:iso:std:iso:30042:ed-2"><text><body>
+<conceptEntry id="1"><langSec xml:lang="en-GB"><termSec><term>fire  truck</term></termSec>
+  <termSec><term>fire <!-- engine --> engine</term></termSec>
+  <termSec><term>fire waggon</term><termNote type="administrativeStatus">deprecatedTerm-admn-sts</termNote></termSec>
+ </langSec><langSec xml:lang="cs"><termSec><term>stříkačka</term></termSec>
+  <termSec><term>hasičský vůz</term><termNote type="partOfSpeech">noun</termNote>
+   <termNote type="administrativeStatus">preferredTerm-admn-sts</termNote></termSec></langSec></conceptEntry>
+<conceptEntry id="2"><langSec xml:lang="en"><termSec><term>truck &amp; trailer</term></termSec></langSec>
+ <langSec xml:lang="de"><termSec><term>Lastzug</term></termSec></langSec></conceptEntry>
+</body></text></tbx>"""
+
+
+def read_xml(tmp_path: Path, text: str, target: str = "cs") -> list[tuple[str, str, str | None]]:
+    path = tmp_path / "terms.tbx"
+    path.write_text(text, encoding="utf-8")
+    return [(" ".join(one.source), one.target, one.upos) for one in read_tbx(path, ("en", target))]
+
+
+def test_tbx_gives_preferred_terms_of_two_languages(tmp_path: Path) -> None:
+    assert read_xml(tmp_path, TBX) == [
+        ("fire truck", "hasičský vůz", "NOUN"), ("fire engine", "hasičský vůz", "NOUN"),
+    ]  # fmt: skip
+    assert read_xml(tmp_path, TBX, "de") == [("truck & trailer", "Lastzug", None)]
+    old = TBX.replace("conceptEntry", "termEntry").replace("langSec", "langSet").replace("termSec", "tig")
+    assert read_xml(tmp_path, old) == read_xml(tmp_path, TBX)
+
+
+def test_of_two_entries_of_a_term_the_first_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    twice = TBX.replace("truck &amp; trailer", "fire truck").replace('xml:lang="de"', 'xml:lang="cs"')
+    assert ("fire truck", "hasičský vůz", "NOUN") in read_xml(tmp_path, twice)
+    assert "1 terms have another translation in an earlier entry, which counts (fire truck)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TBX.replace("</text>", ""), "line 12: expected TBX, which is XML, found: mismatched tag"),
+        ("dog\tpes\n", "line 1: expected TBX, which is XML, found"),
+        (
+            TBX.replace(' SYSTEM "TBXcoreStructV02.dtd"', ' [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]'),
+            "line 2: expected TBX without entities of its own, found one",
+        ),
+        (TBX.replace("stříkačka", "s" * 10_001), "expected a term of at most 10,000 characters"),
+        (TBX.replace("stříkačka", "a " * 17).replace("preferred", ""), "expected a phrase of at most 16 words"),
+        (TBX.replace('"cs"', '"sk"'), "expected terms in the language cs, found de, en, sk"),
+    ],
+)
+def test_bad_tbx_is_refused_with_its_place(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as raised:
+        read_xml(tmp_path, text)
+    assert message in str(raised.value) and "terms.tbx" in str(raised.value)

@@ -27,6 +27,8 @@ from fairseq_llrnn.evaluation.text_bits import sum_of
 from fairseq_llrnn.evaluation.text_parts import merged, was_open
 from fairseq_llrnn.evaluation.texts import read_texts
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.evidence.terms_file import read_terms
+from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.readers.conllu import read_conllu
 from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
@@ -90,6 +92,13 @@ LABELLED = "__label__a __label__b le chat\nvoit __label__c\n__label__a\n"
 COLUMNS = "le chat\ta\tb\nvoit\tc\n\ta\n"
 WEIGHTS = "le\t3\nchat\t1.5\nmer\t0\n"
 PATTERNS = "[patterns]\nnumber = '\\d+([.,]\\d+)*'\nplural = '\\w+s'\n"
+TERMS = "cat\tchat\tNOUN\tchat|chats\nthe sea\tmer\n"
+TBX = """<?xml version="1.0"?><!DOCTYPE martif SYSTEM "TBXcoreStructV02.dtd">
+<martif type="TBX"><text><body><termEntry id="1">
+<langSet xml:lang="en-GB"><tig><term>cat</term></tig><tig><term>tom</term></tig></langSet>
+<langSet xml:lang="fr"><tig><term>chat</term><termNote type="partOfSpeech">noun</termNote></tig></langSet>
+</termEntry></body></text></martif>
+"""
 EVIDENCE_MAP = "1,000\t1 000\nkph\tkilomètres heure\n"
 GRAMMAR = (
     "%depth 4\n%length 9\nS -> N V [0.5] | N V S [0.5]\n# a comment\n"
@@ -245,6 +254,8 @@ def readers() -> list[Reader]:
         text("texts with labels", "train.tsv", lambda path: list(read_labelled(path)), LABELLED, COLUMNS),
         text("weights of words", "weights.tsv", lambda path: read_weights(path, index, len(index)), WEIGHTS),
         text("patterns", "patterns.toml", _patterns, PATTERNS),
+        text("terms", "terms.tsv", read_terms, TERMS),
+        text("terms of TBX", "terms.tbx", lambda path: read_tbx(path, ("en", "fr")), TBX),
         text("evidence map", "map.tsv", read_evidence_map, EVIDENCE_MAP),
         text("grammar", "a.grammar", _automaton, GRAMMAR),
         text("regular expression", "a.regex", _automaton, REGULAR),

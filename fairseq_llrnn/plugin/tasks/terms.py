@@ -8,7 +8,8 @@ from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.terms import RunTerms, Terms
-from fairseq_llrnn.evidence.terms_file import read_terms
+from fairseq_llrnn.evidence.terms_file import TermEntry, read_terms
+from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.languages.lemmas import GROUP
 from fairseq_llrnn.features.lexicon import feature_group
@@ -17,6 +18,7 @@ from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 MUST, MAY = "must", "may"
+TBX = (".tbx", ".tbx.gz")
 
 
 @dataclass
@@ -26,7 +28,7 @@ class TermConfig(FairseqDataclass):
     terms: Optional[str] = field(
         default=None,
         metadata={
-            "help": "file of terms: source phrase, target lemma, part of speech, forms (TSV), or TBX; where a source "
+            "help": "file of terms: source phrase, target lemma, part of speech, forms (TSV), or *.tbx; where a source "
             "has the phrase, a form of the lemma is required, and the model chooses which (with a prior that has "
             "`--evidence terms`)"
         },
@@ -102,13 +104,17 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
     """
     table, must = evidence_table(prior), cfg.term_strength == MUST
     table.terms.required |= must
-    entries = () if cfg.terms is None else read_terms(cfg.terms)
+    entries = () if cfg.terms is None else _read(cfg.terms, (cfg.source_lang, cfg.target_lang))
 
     def read() -> Terms:
         lemmas = None if source_prior is None else _lemmas(source_prior)
         return Terms(table, word_forms(prior, cfg.term_forms), entries, must=must, source_lemmas=lemmas)
 
     return RunTerms(read, bool(entries))
+
+
+def _read(path: str, languages: Sequence[str]) -> list[TermEntry]:
+    return read_tbx(path, languages) if path.lower().endswith(TBX) else read_terms(path)
 
 
 def _lemmas(prior: Prior) -> Mapping[str, Sequence[str]]:
