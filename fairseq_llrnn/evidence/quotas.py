@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.slots import Slots
 from fairseq_llrnn.output.context_sources import ContextClassSource
 
@@ -65,11 +66,22 @@ class SaidSlots(ContextClassSource):
     changes, width = True, 0
 
     def __init__(self, slots: Slots, quotas: Quotas) -> None:
-        """A group that finds no room in BITS counts nothing: it comes behind those that do."""
+        """A group that finds no room in BITS counts nothing: it comes behind those that do.
+
+        Raises:
+            DataError: one that must be said.
+        """
         self.slot_words, self.rows = slots.words, len(slots.words)
         bits = torch.ceil(torch.log2(quotas.most.double() + 1)).long()  # shape: (B, G)
         ends = bits.cumsum(1)
         kept = (ends <= BITS) & (quotas.most > 0)
+        crowded = (quotas.must & (quotas.most > 0) & ~kept).any(1)
+        if bool(crowded.any()):
+            asked = int((quotas.must & (quotas.most > 0)).sum(1).max())
+            raise DataError(
+                f"terms: expected at most {BITS} in a sentence, fewer where one is asked for several times, found "
+                f"{asked}; split the sentence, or leave terms out"
+            )
         self.most = quotas.most.masked_fill(~kept, 0)
         self.must, self.wanted = quotas.must & kept, quotas.wanted & kept
         self.member = quotas.member & kept.unsqueeze(1)

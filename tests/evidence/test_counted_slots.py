@@ -23,6 +23,7 @@ from said_slots import Group, counted, factor
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.background import EvidenceBackground, EvidenceMixture
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.quotas import BITS, Quotas, SaidSlots, quotas_of
@@ -296,6 +297,15 @@ def test_groups_without_room_are_not_counted() -> None:
     many = [[Group(("12",), 2**20, "once"), Group(("Ann",), 2**19, "once"), Group(("deux",), 1, "once")], *[[]] * 4]
     bound = grouped(table, mixture, many)
     assert bound.source.most[0].tolist() == [2**20, 0, 0] and BITS == 40
+
+
+def test_required_groups_without_room_are_refused() -> None:
+    table = evidence_table(replace(PRIOR))
+    mixture = EvidenceBackground(base("static"), table, UNK, UNK).given(encode(table))
+    assert isinstance(mixture, EvidenceMixture)
+    groups = [[Group(("12",), 1000, "must") for _ in range(5)], [], [], [], []]
+    with pytest.raises(DataError, match="terms: expected at most 40 in a sentence, .* found 5; split the sentence"):
+        grouped(table, mixture, groups)
 
 
 def test_nothing_forbidden_returns() -> None:
