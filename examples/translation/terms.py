@@ -8,7 +8,8 @@
 OUT/constraints.in (`source<TAB>lemma`, for fairseq's --constraints). A term of the test is a content word of the source
 whose best translation t(x | s) in the reference is a form of a lemma of which at least three forms are known; both stand
 once in their sentences. Deterministic: at most two terms a sentence, those with the largest t. `measure` reads what
-fairseq-interactive printed. A term counts as said if any of its forms is there, and as right if the reference's form is.
+fairseq-interactive printed. A term counts as said if any of its forms is there, as right if the reference's form is,
+and as right alone if no other of its forms is there beside that.
 """
 
 from __future__ import annotations
@@ -112,20 +113,22 @@ def measure(args: argparse.Namespace) -> None:
         lexicon = out / "lexicon.tsv"
         lexicon.write_text("".join(f"{row}\t{count}\n" for row, count in rows.items()), encoding="utf-8")
         roles = read_roles(str(lexicon))
-    print(f"{'':24} {'said':>7} {'right':>7} {'right of said':>13} {'BLEU':>6} {'disagreements per 1,000 words':>30}")
+    print(f"{'':24} {'said':>7} {'right':>7} {'right alone':>11} {'BLEU':>6} {'disagreements per 1,000 words':>30}")
     given = [("reference", [r.split() for r in references]), *((n, read_hypotheses(p)) for n, _, p in map(split, args.of))]
     for name, hypotheses in given:
-        said = right = total = 0
+        said = right = alone = total = 0
         for words, own in zip(hypotheses, terms, strict=True):
             for term in own:
                 known = {term["lemma"], *forms.of(term["lemma"])}
                 total += 1
-                said += any(word in known for word in words)
-                right += term["form"] in words
+                found = [word for word in words if word in known]
+                said += bool(found)
+                right += term["form"] in found
+                alone += found == [term["form"]]
         bleu = sacrebleu.corpus_bleu([" ".join(h) for h in hypotheses], [references], tokenize="none").score
         wrong = "" if roles is None else f"{count_errors(hypotheses, roles).per_thousand:.1f}"
         print(
-            f"{name:24} {said / total:>7.1%} {right / total:>7.1%} {right / max(1, said):>13.1%} {bleu:>6.2f} {wrong:>30}"
+            f"{name:24} {said / total:>7.1%} {right / total:>7.1%} {alone / total:>11.1%} {bleu:>6.2f} {wrong:>30}"
         )
 
 
