@@ -1,15 +1,14 @@
-# ruff: noqa: E501
 """How well terms are said: required lemmas that inflect against forced lemmas, on a test set whose terms are made here.
 
     terms.py make OUT --prior DIR --source test.en --reference test.cs --forms lemmas:cs
     terms.py measure OUT --prior DIR --forms lemmas:cs --reference test.cs [--treebank FILE …] NAME=HYPOTHESES …
 
-`make` writes OUT/terms.json, and lines for fairseq-interactive: OUT/terms.in (`source<TAB>phrase => lemma`, for ours) and
-OUT/constraints.in (`source<TAB>lemma`, for fairseq's --constraints). A term of the test is a content word of the source
-whose best translation t(x | s) in the reference is a form of a lemma of which at least three forms are known; both stand
-once in their sentences. Deterministic: at most two terms a sentence, those with the largest t. `measure` reads what
-fairseq-interactive printed. A term counts as said if any of its forms is there, as right if the reference's form is,
-and as right alone if no other of its forms is there beside that.
+`make` writes OUT/terms.json, and lines for fairseq-interactive: OUT/terms.in (`source<TAB>phrase => lemma`, for ours),
+OUT/constraints.in (`source<TAB>lemma`, for fairseq's --constraints) and OUT/plain.in. A term of the test is a content
+word of the source whose best translation t(x | s) in the reference is a form of a lemma of which at least three forms
+are known; both stand once in their sentences. At most two terms a sentence are taken, those with the largest t.
+`measure` reads what fairseq-interactive printed. A term counts as said if any of its forms is there, as right if the
+reference's form is, and as right alone if no other of its forms is there beside that.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from pathlib import Path
 import numpy as np
 import sacrebleu
 
-from fairseq_llrnn.evaluation.agreement import count_errors, read_roles
+from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.evaluation.agreement import Roles, count_errors, read_roles
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.readers.conllu import iter_conllu_words
 from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
@@ -39,58 +39,72 @@ MOST = 2  # terms of a sentence
 Term = dict[str, str]  # phrase, lemma, form (of the reference)
 
 
+class TermFinder:
+    """Finds the terms of sentence pairs."""
+
+    def __init__(self, prior: Prior, forms: WordForms) -> None:
+        part = prior.find(LexicalPart)
+        if part is None:
+            raise OptionError("--prior: expected one with lexical translations, found none; give another")
+        self.table, self.forms, self.symbols = part.table, forms, prior.symbols
+        self.source = {word: i for i, word in enumerate(prior.source_symbols)}
+        self.weight_of = dict(zip(prior.symbols, np.exp(prior.log_weights).tolist(), strict=True))
+        self.lemma_of = {form: lemma for lemma in forms for form in forms.of(lemma)}
+
+    def find(self, source: Sequence[str], reference: Sequence[str]) -> list[Term]:
+        """The terms of a pair, in the order of the source."""
+        found = []
+        for place, word in enumerate(source):
+            term = self._term(word, reference) if source.count(word) == 1 and word.isalpha() else None
+            if term is not None:
+                found.append((-term[0], place, term[1]))
+        kept = sorted(sorted(found, key=lambda one: one[:2])[:MOST], key=lambda one: one[1])
+        return [term for _, _, term in kept]
+
+    def _term(self, word: str, reference: Sequence[str]) -> tuple[float, Term] | None:
+        """t(form | word) of the best translation in the reference, and the term; None where there is none."""
+        if word not in self.source:
+            return None
+        begin, end = self.table.offsets[self.source[word] : self.source[word] + 2]
+        likely = zip(self.table.targets[begin:end].tolist(), self.table.probabilities[begin:end].tolist(), strict=True)
+        for target, probability in likely:  # the most probable first
+            form = self.symbols[target]
+            lemma = self.lemma_of.get(form)
+            if probability < LEAST_PROBABILITY or form not in reference or lemma is None:
+                continue
+            if sum(self.lemma_of.get(other) == lemma for other in reference) != 1:
+                continue
+            known = self.forms.of(lemma)
+            share = sum(self.weight_of.get(one, 0.0) for one in known)
+            if len(known) < LEAST_FORMS or share > MOST_FREQUENT or not lemma.isalpha():
+                return None
+            return probability, {"phrase": word, "lemma": lemma, "form": form}
+        return None
+
+
 def forms_of(prior: Prior, places: str) -> WordForms:
     return read_word_forms(places.split(","), prior.symbols, Spelling(lowercase=True))
 
 
-def find_terms(prior: Prior, forms: WordForms, source: Sequence[str], reference: Sequence[str]) -> list[Term]:
-    """The terms of a pair, in the order of the source."""
-    part = prior.find(LexicalPart)
-    assert part is not None, "the prior has no lexical translations"
-    table, once = part.table, Counter(source)
-    lemma_of = LEMMAS.setdefault(id(forms), {form: lemma for lemma in forms for form in forms.of(lemma)})
-    lemmas = Counter(lemma_of.get(word) for word in reference)
-    found = []
-    for place, word in enumerate(source):
-        token = INDEX.setdefault(id(prior), {w: i for i, w in enumerate(prior.source_symbols)}).get(word)
-        if token is None or once[word] > 1 or not word.isalpha():
-            continue
-        begin, end = table.offsets[token : token + 2]
-        likely = zip(table.targets[begin:end].tolist(), table.probabilities[begin:end].tolist(), strict=True)
-        for target, probability in likely:  # the most probable first
-            form = prior.symbols[target]
-            lemma = lemma_of.get(form)
-            if probability < LEAST_PROBABILITY or form not in reference or lemma is None or lemmas[lemma] != 1:
-                continue
-            known = forms.of(lemma)
-            share = np.exp(prior.log_weights[[prior.index(one) for one in known]]).sum()
-            if len(known) >= LEAST_FORMS and lemma.isalpha() and share <= MOST_FREQUENT:
-                found.append((-probability, place, {"phrase": word, "lemma": lemma, "form": form}))
-            break
-    kept = sorted(sorted(found, key=lambda one: one[:2])[:MOST], key=lambda one: one[1])
-    return [term for _, _, term in kept]
-
-
-LEMMAS: dict[int, dict[str, str]] = {}
-INDEX: dict[int, dict[str, int]] = {}
-
-
 def make(args: argparse.Namespace) -> None:
-    prior = Prior.load(args.prior)
-    forms, out = forms_of(prior, args.forms), Path(args.out)
+    prior, out = Prior.load(args.prior), Path(args.out)
+    finder = TermFinder(prior, forms_of(prior, args.forms))
     sources, references = (Path(p).read_text(encoding="utf-8").splitlines() for p in (args.source, args.reference))
-    terms = [find_terms(prior, forms, s.split(), r.split()) for s, r in zip(sources, references, strict=True)]
+    terms = [finder.find(s.split(), r.split()) for s, r in zip(sources, references, strict=True)]
     out.mkdir(parents=True, exist_ok=True)
     (out / "terms.json").write_text(json.dumps(terms, ensure_ascii=False), encoding="utf-8")
-    ours = ["\t".join([s, *(f"{t['phrase']} => {t['lemma']}" for t in own)]) for s, own in zip(sources, terms, strict=True)]
-    forced = ["\t".join([s, *(t["lemma"] for t in own)]) for s, own in zip(sources, terms, strict=True)]
+    pairs = list(zip(sources, terms, strict=True))
+    ours = ["\t".join([s, *(f"{t['phrase']} => {t['lemma']}" for t in own)]) for s, own in pairs]
+    forced = ["\t".join([s, *(t["lemma"] for t in own)]) for s, own in pairs]
     for name, lines in (("terms.in", ours), ("constraints.in", forced), ("plain.in", sources)):
         (out / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     every = [term for own in terms for term in own]
     known = sum(term["lemma"] in prior.symbols for term in every)
     as_lemma = sum(term["lemma"] == term["form"] for term in every)
-    print(f"{len(every)} terms of {sum(map(bool, terms))} of {len(sources)} sentences; of {known} the dictionary has the "
-          f"lemma, of {as_lemma} the reference has it")  # fmt: skip
+    print(
+        f"{len(every)} terms of {sum(map(bool, terms))} of {len(sources)} sentences; of {known} the dictionary has the "
+        f"lemma, of {as_lemma} the reference has it"
+    )
 
 
 def read_hypotheses(path: str) -> list[list[str]]:
@@ -100,40 +114,44 @@ def read_hypotheses(path: str) -> list[list[str]]:
     return [best.get(i, []) for i in range(max(best) + 1)]
 
 
+def roles_of(treebanks: Sequence[str], lexicon: Path) -> dict[str, Roles]:
+    """What agrees with what, by a lexicon of the treebanks' words."""
+    rows: Counter[str] = Counter()
+    for path in treebanks:
+        for sentence in iter_conllu_words(path, True):
+            for token in sentence:
+                feats = "|".join(token.feats).replace(":", "=") or "_"
+                rows["\t".join([token.form.lower(), token.lemma, token.upos or "_", feats])] += 1
+    lexicon.write_text("".join(f"{row}\t{count}\n" for row, count in rows.items()), encoding="utf-8")
+    return read_roles(str(lexicon))
+
+
+def counted(hypotheses: Sequence[Sequence[str]], terms: Sequence[Sequence[Term]], forms: WordForms) -> list[float]:
+    """The shares of terms that are said, right, and right alone."""
+    said = right = alone = 0
+    for words, own in zip(hypotheses, terms, strict=True):
+        for term in own:
+            known = {term["lemma"], *forms.of(term["lemma"])}
+            found = [word for word in words if word in known]
+            said += bool(found)
+            right += term["form"] in found
+            alone += found == [term["form"]]
+    return [count / max(1, sum(map(len, terms))) for count in (said, right, alone)]
+
+
 def measure(args: argparse.Namespace) -> None:
     prior, out = Prior.load(args.prior), Path(args.out)
     forms, terms = forms_of(prior, args.forms), json.loads((out / "terms.json").read_text(encoding="utf-8"))
     references = Path(args.reference).read_text(encoding="utf-8").splitlines()
-    roles = None
-    if args.treebank:
-        rows = Counter(
-            "\t".join([token.form.lower(), token.lemma, token.upos or "_", "|".join(token.feats).replace(":", "=") or "_"])
-            for path in args.treebank for sentence in iter_conllu_words(path, True) for token in sentence
-        )  # fmt: skip
-        lexicon = out / "lexicon.tsv"
-        lexicon.write_text("".join(f"{row}\t{count}\n" for row, count in rows.items()), encoding="utf-8")
-        roles = read_roles(str(lexicon))
+    roles = roles_of(args.treebank, out / "lexicon.tsv") if args.treebank else None
     print(f"{'':24} {'said':>7} {'right':>7} {'right alone':>11} {'BLEU':>6} {'disagreements per 1,000 words':>30}")
-    given = [("reference", [r.split() for r in references]), *((n, read_hypotheses(p)) for n, _, p in map(split, args.of))]
-    for name, hypotheses in given:
-        said = right = alone = total = 0
-        for words, own in zip(hypotheses, terms, strict=True):
-            for term in own:
-                known = {term["lemma"], *forms.of(term["lemma"])}
-                total += 1
-                found = [word for word in words if word in known]
-                said += bool(found)
-                right += term["form"] in found
-                alone += found == [term["form"]]
+    systems = (named.partition("=") for named in args.of)
+    given = {"reference": [r.split() for r in references]} | {name: read_hypotheses(path) for name, _, path in systems}
+    for name, hypotheses in given.items():
+        said, right, alone = counted(hypotheses, terms, forms)
         bleu = sacrebleu.corpus_bleu([" ".join(h) for h in hypotheses], [references], tokenize="none").score
         wrong = "" if roles is None else f"{count_errors(hypotheses, roles).per_thousand:.1f}"
-        print(
-            f"{name:24} {said / total:>7.1%} {right / total:>7.1%} {alone / total:>11.1%} {bleu:>6.2f} {wrong:>30}"
-        )
-
-
-def split(named: str) -> tuple[str, str, str]:
-    return named.partition("=")
+        print(f"{name:24} {said:>7.1%} {right:>7.1%} {alone:>11.1%} {bleu:>6.2f} {wrong:>30}")
 
 
 def main() -> None:
@@ -152,7 +170,10 @@ def main() -> None:
             command.add_argument("--treebank", action="append", help="whose lexicon says what agrees")
             command.add_argument("of", nargs="+", metavar="NAME=HYPOTHESES")
     args = parser.parse_args()
-    args.run(args)
+    try:
+        args.run(args)
+    except (LLRNNError, OSError) as error:
+        raise SystemExit(f"terms.py: {error}") from None
 
 
 if __name__ == "__main__":
