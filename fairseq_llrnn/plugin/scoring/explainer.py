@@ -245,7 +245,6 @@ def _kind(path: str, cfg: Any) -> type[Explainer]:
             if issubclass(model_class, kind.models) and issubclass(task_class, kind.task_class):
                 return kind
     raise DataError(
-        f"{path}: expected a log-linear model (llrnn_lm or llrnn_lbl of the task llrnn_language_modeling; llrnn_lstm "
-        f"or llrnn_transformer of llrnn_translation), found {model!r} of task {task!r}; only a log-linear model has "
-        "features to explain"
+        f"{path}: expected a log-linear model (llrnn_… of the task llrnn_language_modeling or llrnn_translation), "
+        f"found {model!r} of task {task!r}; only a log-linear model has features to explain"
     )

@@ -17,7 +17,7 @@ def load_head(path: str, places: Places) -> LogLinearHead:
     state = read_checkpoint(path)
     if not name_of(state["cfg"], "model").startswith("llrnn_"):
         raise DataError(
-            f"{path}: expected a model of ours (llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_transformer), found "
+            f"{path}: expected a model of ours (one whose name begins with llrnn_), found "
             f"{name_of(state['cfg'], 'model')!r}; give another checkpoint"
         )
     take_places(path, state["cfg"].task, places, state)

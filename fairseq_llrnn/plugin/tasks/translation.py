@@ -243,7 +243,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if given and not any(isinstance(part, SourceEmbedding) for part in model.modules()):
             raise OptionError(
                 f"--source-prior: expected a model of ours, found {type(model).__name__}, whose encoder would not read "
-                "it; use --arch llrnn_lstm or llrnn_transformer"
+                "it; use an --arch of ours, as llrnn_lstm"
             )
         self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", None)
         if getattr(cfg, "source_characters", NONE) == CNN:
