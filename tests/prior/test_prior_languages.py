@@ -1,6 +1,6 @@
 """Priors from packages that know a language: what is gathered, pooled, weighed and kept. The packages are made up."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,6 +64,9 @@ class Frequencies(_MadeUp, FrequencySource):
 
     def frequencies(self, words: Sequence[str], code: str) -> np.ndarray:
         return np.array([FREQUENCY.get(word, 0.0) for word in words])
+
+    def known(self, code: str) -> Mapping[str, float]:
+        return FREQUENCY
 
     def least(self, code: str) -> float:
         return LEAST
