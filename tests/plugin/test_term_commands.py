@@ -202,6 +202,19 @@ def test_explain_shows_the_forms_of_terms(shell: Shell, taught: TermWorld) -> No
     assert set(FORMS["chat"]) <= set(slots) and slots["chats"]["kind"] == "terms"
 
 
+def test_terms_of_tbx_are_those_of_the_model_s_languages(shell: Shell, taught: TermWorld, tmp_path: Path) -> None:
+    path = tmp_path / "terms.tbx"
+    sides = {"src": "tahc", "tgt": "chat"}.items()
+    of_sides = (f'<langSec xml:lang="{of}"><termSec><term>{term}</term></termSec></langSec>' for of, term in sides)
+    path.write_text(f"<tbx><conceptEntry>{''.join(of_sides)}</conceptEntry></tbx>", encoding="utf-8")
+    found = explained(shell, taught, "--source", SOURCES[0], "--terms", path)
+    assert said([word["word"] for word in json.loads(found.out)["words"]], "chat") == 1
+    wrong = path.with_name("wrong.tbx")
+    wrong.write_text(path.read_text(encoding="utf-8").replace('"tgt"', '"xx"'), encoding="utf-8")
+    refused = explained(shell, taught, "--source", SOURCES[0], "--terms", wrong, code=2)
+    assert "wrong.tbx: expected terms in the language tgt, found src, xx" in refused.err
+
+
 def test_explain_reads_terms_behind_the_source(shell: Shell, taught: TermWorld) -> None:
     found = explained(shell, taught, "--source", f"{SOURCES[1]}\tehcav => vache", "la vache")
     words = json.loads(found.out)["words"]

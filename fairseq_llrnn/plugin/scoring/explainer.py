@@ -105,8 +105,9 @@ class TranslationExplainer(Explainer):
         """
         own: Any = self.task.cfg
         asked = Namespace(
-            terms=terms, term_forms=forms or own.term_forms, term_strength=own.term_strength, invented_terms=0.0
-        )
+            terms=terms, term_forms=forms or own.term_forms, term_strength=own.term_strength, invented_terms=0.0,
+            source_lang=own.source_lang, target_lang=own.target_lang,
+        )  # fmt: skip
         prior = self.task.prior
         if cells and not has_terms(prior):
             raise OptionError(
