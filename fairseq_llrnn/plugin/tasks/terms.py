@@ -85,8 +85,10 @@ def word_forms(prior: Prior, places: str | None) -> WordForms:
 
 def features_of(prior: Prior) -> Callable[[str], Mapping[str, float]]:
     """The features of the words of a prior, by word: of those that the output predicts, and of those that are read."""
+    index_of = prior.session.target.known_index
+
     def of(word: str) -> Mapping[str, float]:
-        index = prior.index(word)
+        index = index_of[word]
         sides = (prior.output, prior.input)
         return {k: v for side in sides for k, v in side.features.row(int(side.class_of[index])).items()}
 
