@@ -97,6 +97,14 @@ def choose_aligner(asked_for: str) -> str:
     return asked_for
 
 
+def is_alignable(bitext: Bitext) -> np.ndarray:
+    """(I,) bool: the sentence pairs with words on both sides, and not too many of them."""
+    usable = np.ones(len(bitext.source), dtype=bool)
+    for side in (bitext.source, bitext.target):
+        usable &= (side.lengths > 0) & (side.lengths <= LONGEST)
+    return usable
+
+
 def translation_table(
     bitext: Bitext, source_words: np.ndarray, target_words: np.ndarray, top: int, aligner: str,
     workers: int | None = None,
@@ -113,10 +121,8 @@ def translation_table(
         DataError: no pair of sentences with words on both sides; or eflomal failed.
     """
     source, target = bitext.source.with_words(source_words), bitext.target.with_words(target_words)
-    usable = np.ones(len(source), dtype=bool)
+    usable = is_alignable(Bitext(source, target))
     notes: Counter[str] = Counter()
-    for side in (source, target):
-        usable &= (side.lengths > 0) & (side.lengths <= LONGEST)
     if not usable.all():
         notes[f"sentence pairs not aligned: a side without words, or of more than {LONGEST:,}"] += int((~usable).sum())
     if not usable.any():

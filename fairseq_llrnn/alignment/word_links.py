@@ -12,19 +12,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairseq_llrnn.alignment.aligners import LONGEST, Bitext, Links, eflomal_links, ibm1_links
+from fairseq_llrnn.alignment.aligners import Bitext, Links, eflomal_links, ibm1_links, is_alignable
 
 METHODS = ("grow-diag-final-and", "intersect", "union")
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 Grid = set[tuple[int, int]]  # links of a sentence pair
-
-
-def is_alignable(bitext: Bitext) -> np.ndarray:
-    """(I,) bool: the sentence pairs with words on both sides, and not too many of them."""
-    usable = np.ones(len(bitext.source), dtype=bool)
-    for side in (bitext.source, bitext.target):
-        usable &= (side.lengths > 0) & (side.lengths <= LONGEST)
-    return usable
 
 
 def forward_links(

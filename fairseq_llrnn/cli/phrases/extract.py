@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.alignment.aligners import ALIGNERS, Bitext, choose_aligner
+from fairseq_llrnn.alignment.aligners import ALIGNERS, Bitext, choose_aligner, is_alignable
 from fairseq_llrnn.alignment.bitext_files import read_text_bitext
 from fairseq_llrnn.alignment.phrase_extraction import LONGEST_PHRASE, count_phrases
 from fairseq_llrnn.alignment.phrase_scores import phrase_pairs
 from fairseq_llrnn.alignment.phrase_table import BAR, write_phrase_table
-from fairseq_llrnn.alignment.word_links import METHODS, both_links, is_alignable, symmetrised
+from fairseq_llrnn.alignment.word_links import METHODS, both_links, symmetrised
 from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
