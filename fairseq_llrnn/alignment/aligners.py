@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import subprocess
 import tempfile
 from collections import Counter
@@ -281,6 +282,7 @@ def eflomal_links(bitext: Bitext, directions: Sequence[str]) -> list[Links]:
     Raises:
         DataError: it failed.
     """
+    logging.getLogger("eflomal").setLevel(logging.WARNING)  # it has a bar of ours
     try:
         eflomal = importlib.import_module("eflomal")
         with tempfile.TemporaryDirectory() as place, tqdm(desc="aligning by eflomal", leave=False, disable=None):

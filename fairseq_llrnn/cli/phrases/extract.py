@@ -1,7 +1,6 @@
 """`llrnn phrases extract`: the phrase table of a bitext."""
 
 import argparse
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +52,6 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(f"--max-length {args.max_length}: expected a number from 1 to {LONGEST_PHRASE}")
     check_place(args.out, f"--out {args.out}")
     aligner = choose_aligner(args.aligner)
-    logging.getLogger("eflomal").setLevel(logging.WARNING)
     read = read_text_bitext(*args.bitext)
     words = read.source_words, read.target_words
     bitext = _usable(read.bitext, words)

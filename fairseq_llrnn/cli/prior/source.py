@@ -2,7 +2,6 @@
 
 import argparse
 import difflib
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -110,7 +109,6 @@ def translation_options(args: argparse.Namespace, words: WordList) -> Translatio
 
 
 def _read_bitext(args: argparse.Namespace, words: WordList) -> ParallelText:
-    logging.getLogger("eflomal").setLevel(logging.WARNING)
     need_fairseq()
     from fairseq_llrnn.plugin.data import binarized_bitext as bitext
 

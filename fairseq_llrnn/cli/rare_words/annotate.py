@@ -1,7 +1,6 @@
 """`llrnn rare-words annotate`: texts in which rare words are unknown words that say where they come from."""
 
 import argparse
-import logging
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -64,7 +63,6 @@ def run(args: argparse.Namespace) -> int:
     out = Path(os.path.abspath(args.destdir))
     _check(args, out)
     aligner = choose_aligner(args.aligner)
-    logging.getLogger("eflomal").setLevel(logging.WARNING)
     languages = args.source_lang, args.target_lang
     names = _names("train", args.trainpref) | _names("valid", args.validpref)
     pairs = {name: _read_pair(prefix, languages) for name, prefix in names.items()}
