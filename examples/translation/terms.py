@@ -65,9 +65,7 @@ class TermFinder:
         """t(form | word) of the best translation in the reference, and the term; None where there is none."""
         if word not in self.source:
             return None
-        begin, end = self.table.offsets[self.source[word] : self.source[word] + 2]
-        likely = zip(self.table.targets[begin:end].tolist(), self.table.probabilities[begin:end].tolist(), strict=True)
-        for target, probability in likely:  # the most probable first
+        for target, probability in self.table.row(self.source[word]):  # the most probable first
             form = self.symbols[target]
             lemma = self.lemma_of.get(form)
             if probability < LEAST_PROBABILITY or form not in reference or lemma is None:

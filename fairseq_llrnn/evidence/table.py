@@ -143,12 +143,10 @@ class EvidenceTable:
         features: dict[str, float] = {FEATURES["terms"]: 1.0}
         for word in string.split():
             target = self.target.known_index.get(word)
-            own = (
-                unknown_word_features(word, self._feature, self._shapes, self.rules.user_patterns)
-                if target is None
-                else self._output.features.row(int(self._output.class_of[target]))
-            )
-            features |= own
+            if target is None:
+                features |= self._unknown_features(word)
+            else:
+                features |= self._output.features.row(int(self._output.class_of[target]))
         return self._row_with({**more, **features})
 
     def _row_with(self, features: Mapping[str, float]) -> int:
@@ -158,7 +156,6 @@ class EvidenceTable:
             self._row_index[row] = len(self.rows)
             self.rows.append(row)
         return self._row_index[row]
-
 
     def written(self, string: str) -> str:
         """How a target word is written as one token."""

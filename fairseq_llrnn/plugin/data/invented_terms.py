@@ -106,11 +106,9 @@ class InventedTerms(ChangedPairs):
             return None
         for place in free:
             token = int(source[place])
-            if token < table.num_sources:
-                begin, end = table.offsets[token], table.offsets[token + 1]
-                here = np.flatnonzero(table.targets[begin:end] == word)
-                if len(here) and table.probabilities[begin + here[0]] >= best:
-                    best, at = float(table.probabilities[begin + here[0]]), place
+            probability = dict(table.row(token)).get(word, 0.0) if token < table.num_sources else 0.0
+            if probability >= best:
+                best, at = probability, place
         return at
 
 
