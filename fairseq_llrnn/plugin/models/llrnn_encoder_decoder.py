@@ -13,8 +13,6 @@ from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.maxout_decoder import MaxoutDecoder
 from fairseq_llrnn.plugin.models.options import (
     CELL,
-    LEXICAL_WARMUP,
-    RecurrentDecoderConfig,
     build_head,
     build_network,
     check_decoder,
@@ -23,12 +21,16 @@ from fairseq_llrnn.plugin.models.options import (
     warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.models.ranges import check_sizes
-from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel, SourceEncoder
-from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embedding
+from fairseq_llrnn.plugin.models.recurrent_translation import (
+    RecurrentTranslationConfig,
+    RecurrentTranslationModel,
+    SourceEncoder,
+)
+from fairseq_llrnn.plugin.models.source_side import source_embedding
 
 
 @dataclass
-class LLRNNEncoderDecoderConfig(SourceConfig, RecurrentDecoderConfig):
+class LLRNNEncoderDecoderConfig(RecurrentTranslationConfig):
     """Options of llrnn_encoder_decoder."""
 
     encoder_embed_dim: int = field(default=100, metadata={"help": "width of the source embeddings"})
@@ -48,7 +50,6 @@ class LLRNNEncoderDecoderConfig(SourceConfig, RecurrentDecoderConfig):
             "rows as there are maxout units"
         },
     )
-    lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
 
 
 @register_model("llrnn_encoder_decoder", dataclass=LLRNNEncoderDecoderConfig)

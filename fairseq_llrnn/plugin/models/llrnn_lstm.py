@@ -14,8 +14,6 @@ from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import (
-    LEXICAL_WARMUP,
-    RecurrentDecoderConfig,
     build_head,
     build_network,
     check_decoder,
@@ -24,8 +22,12 @@ from fairseq_llrnn.plugin.models.options import (
     warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.models.ranges import check_sizes
-from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel, SourceEncoder
-from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embedding
+from fairseq_llrnn.plugin.models.recurrent_translation import (
+    RecurrentTranslationConfig,
+    RecurrentTranslationModel,
+    SourceEncoder,
+)
+from fairseq_llrnn.plugin.models.source_side import source_embedding
 from fairseq_llrnn.plugin.models.speller_options import (
     SEPARATE,
     SHARED,
@@ -36,7 +38,7 @@ from fairseq_llrnn.plugin.models.speller_options import (
 
 
 @dataclass
-class LLRNNLSTMConfig(SourceConfig, RecurrentDecoderConfig):
+class LLRNNLSTMConfig(RecurrentTranslationConfig):
     """Options of llrnn_lstm."""
 
     encoder_embed_dim: int = field(default=256, metadata={"help": "width of the source embeddings"})
@@ -56,7 +58,6 @@ class LLRNNLSTMConfig(SourceConfig, RecurrentDecoderConfig):
     speller_start: ChoiceEnum([SHARED, SEPARATE]) = field(  # type: ignore[valid-type]
         default=SHARED, metadata=SPELLER_START
     )
-    lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
 
 
 @register_model("llrnn_lstm", dataclass=LLRNNLSTMConfig)

@@ -15,8 +15,6 @@ from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.convolutional_decoder import ConvolutionalDecoder, ConvolutionalEncoder
 from fairseq_llrnn.plugin.models.options import (
     CELL,
-    LEXICAL_WARMUP,
-    RecurrentDecoderConfig,
     build_head,
     build_network,
     check_decoder,
@@ -25,15 +23,15 @@ from fairseq_llrnn.plugin.models.options import (
     warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.models.ranges import check_sizes
-from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel
-from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embedding
+from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationConfig, RecurrentTranslationModel
+from fairseq_llrnn.plugin.models.source_side import source_embedding
 
 CSM, CGM = "csm", "cgm"
 LAYERS = 2  # of a CGM, where --cgm-layers is not given
 
 
 @dataclass
-class LLRNNRCTMConfig(SourceConfig, RecurrentDecoderConfig):
+class LLRNNRCTMConfig(RecurrentTranslationConfig):
     """Options of llrnn_rctm."""
 
     encoder_embed_dim: int = field(
@@ -56,7 +54,6 @@ class LLRNNRCTMConfig(SourceConfig, RecurrentDecoderConfig):
     )
     cell: ChoiceEnum(sorted(CELLS)) = field(default="rnn", metadata=CELL)  # type: ignore[valid-type]
     decoder_layers: int = field(default=1, metadata={"help": "number of recurrent layers"})
-    lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
 
 
 @register_model("llrnn_rctm", dataclass=LLRNNRCTMConfig)

@@ -3,9 +3,8 @@
 Sizes: B batch, L source length, E encoder width.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,8 +15,16 @@ from torch import Tensor, nn
 from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
+from fairseq_llrnn.plugin.models.options import LEXICAL_WARMUP, RecurrentDecoderConfig
 from fairseq_llrnn.plugin.models.source_decoder import SourceDecoder
-from fairseq_llrnn.plugin.models.source_side import readable
+from fairseq_llrnn.plugin.models.source_side import SourceConfig, readable
+
+
+@dataclass
+class RecurrentTranslationConfig(SourceConfig, RecurrentDecoderConfig):
+    """Options of all recurrent translation models."""
+
+    lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
 
 
 class SourceEncoder(FairseqEncoder):
