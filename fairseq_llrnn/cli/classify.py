@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import add_places
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
@@ -102,19 +102,14 @@ def _prepare(source: str, prefix: str) -> int:
     for place in places:
         check_place(place, f"--out {prefix}")
     texts, labels = 0, 0
-    try:
-        with ExitStack() as files:
-            of_texts, of_labels = (files.enter_context(whole_file(Path(place))) for place in places)
-            for line in read_labelled(source):
-                of_texts.write(line.text + "\n")
-                of_labels.write(" ".join(line.labels) + "\n")
-                texts, labels = texts + 1, labels + len(line.labels)
-            if not texts:
-                raise DataError(f"{source}: expected texts with labels, found an empty file; give another one")
-    except OSError as error:
-        raise DataError(
-            f"{prefix}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
-        ) from error
+    with writing_to(prefix), ExitStack() as files:
+        of_texts, of_labels = (files.enter_context(whole_file(Path(place))) for place in places)
+        for line in read_labelled(source):
+            of_texts.write(line.text + "\n")
+            of_labels.write(" ".join(line.labels) + "\n")
+            texts, labels = texts + 1, labels + len(line.labels)
+        if not texts:
+            raise DataError(f"{source}: expected texts with labels, found an empty file; give another one")
     print(f"{many(texts, 'text')} with {many(labels, 'label')} written to {' and '.join(places)}")
     return 0
 

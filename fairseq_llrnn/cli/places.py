@@ -1,8 +1,14 @@
-"""Where results go: what would stop the writing is found out before anything is computed."""
+"""Where results go: what would stop the writing is found out before anything is computed, and said where it is late."""
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.atomic_write import whole_file
 
 
 def check_place(path: str, said: str) -> None:
@@ -11,3 +17,24 @@ def check_place(path: str, said: str) -> None:
         raise OptionError(f"{said}: expected a place in a folder, but there is no such folder; make it first")
     if os.path.exists(path) and not os.path.isfile(path):
         raise OptionError(f"{said}: expected a file to write or replace, found a folder or device; give another")
+
+
+@contextmanager
+def writing_to(place: str) -> Iterator[None]:
+    """Around what writes there. Raises DataError where that fails."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"{place}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
+        ) from error
+
+
+@contextmanager
+def text_output(path: str | None) -> Iterator[TextIO]:
+    """A text file that takes its name when it is whole, with errors as above; None: stdout."""
+    if path is None:
+        yield sys.stdout
+        return
+    with writing_to(path), whole_file(Path(path)) as file:
+        yield file

@@ -1,18 +1,12 @@
 """`llrnn text`: a treebank's sentences as the text that a model is trained on."""
 
 import argparse
-import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import TextIO
 
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_place, text_output
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.readers import in_one_word, iter_conllu_sentences, surface_words
-from fairseq_llrnn.files.atomic_write import whole_file
 
 NAME = "text"
 HELP = "write the words of treebanks as text, a sentence a line"
@@ -44,19 +38,11 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_place(args.out, f"--out {args.out}")
     sentences, words = 0, 0
-    place: AbstractContextManager[TextIO] = nullcontext(sys.stdout) if args.out is None else whole_file(Path(args.out))
-    try:
-        with place as file:
-            for line in _lines(args.conllu, args.words, args.lower):
-                sentences += 1
-                words += len(line)
-                file.write(" ".join(line) + "\n")
-    except OSError as error:
-        if args.out is None:
-            raise
-        raise DataError(
-            f"{args.out}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
-        ) from error
+    with text_output(args.out) as file:
+        for line in _lines(args.conllu, args.words, args.lower):
+            sentences += 1
+            words += len(line)
+            file.write(" ".join(line) + "\n")
     note(f"{many(sentences, 'sentence')}, {many(words, 'word')}")
     return 0
 

@@ -11,7 +11,7 @@ from fairseq_llrnn.alignment.phrase_extraction import LONGEST_PHRASE, count_phra
 from fairseq_llrnn.alignment.phrase_scores import phrase_pairs
 from fairseq_llrnn.alignment.phrase_table import BAR, write_phrase_table
 from fairseq_llrnn.alignment.word_links import METHODS, both_links, symmetrised
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
 
@@ -58,12 +58,8 @@ def run(args: argparse.Namespace) -> int:
     forward, backward = both_links(bitext, len(words[0]), len(words[1]), aligner)
     links = symmetrised(forward, backward, bitext, args.symmetrisation)
     found = count_phrases(bitext, links, args.max_length)
-    try:
+    with writing_to(args.out):
         pairs = write_phrase_table(Path(args.out), phrase_pairs(found, bitext, links, *words, args.max_length))
-    except OSError as error:
-        raise DataError(
-            f"{args.out}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
-        ) from error
     sentences = many(len(bitext.source), "sentence pair")
     print(f"{many(pairs, 'phrase pair')} of {sentences}, {many(len(links.source), 'link')}")
     return 0

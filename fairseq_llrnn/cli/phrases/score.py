@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.alignment.phrase_table import PhrasePair, read_phrase_table, write_phrase_table
 from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError
@@ -62,14 +62,8 @@ def run(args: argparse.Namespace) -> int:
     if scorer.languages is None:
         raise DataError(f"--path {args.path}: expected a translation model, found a language model; give another one")
     bar = tqdm(total=number, desc="scoring phrases", unit=" pairs", leave=False, disable=None)
-    with bar:
-        try:
-            written = write_phrase_table(Path(args.out), _scored(read_phrase_table(args.table), scorer, bar))
-        except OSError as error:
-            raise DataError(
-                f"{args.out}: cannot be written: {error.strerror or error}; give another place, or make room on the "
-                "disk"
-            ) from error
+    with bar, writing_to(args.out):
+        written = write_phrase_table(Path(args.out), _scored(read_phrase_table(args.table), scorer, bar))
     _note(scorer)
     print(f"{many(written, 'phrase pair')} scored")
     return 0

@@ -12,6 +12,7 @@ from fairseq_llrnn.alignment.bitext_files import TextBitext, bitext_of
 from fairseq_llrnn.alignment.rare_words import SCHEMES, annotated_source, annotated_target, frequent_words
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.alignment.word_links import forward_links
+from fairseq_llrnn.cli.places import writing_to
 from fairseq_llrnn.cli.rare_words import SOURCE_WORDS, TRANSLATIONS
 from fairseq_llrnn.cli.tables import many, percent
 from fairseq_llrnn.errors import DataError, OptionError
@@ -71,25 +72,19 @@ def run(args: argparse.Namespace) -> int:
     read = bitext_of(*([line for pair in pairs.values() for line in pair[side]] for side in (0, 1)))
     links = forward_links(read.bitext, len(read.source_words), len(read.target_words), aligner)
     sources = iter(_sources(read, links))
-    try:
-        with whole_folder(out) as folder:
-            for name, (source, target) in pairs.items():
-                _write(folder / f"{name}.{languages[0]}", (annotated_source(s, known[0], args.scheme) for s in source))
-                annotated = (
-                    annotated_target(t, known[1], s, known[0], next(sources), args.scheme)
-                    for s, t in zip(source, target, strict=True)
-                )
-                _write(folder / f"{name}.{languages[1]}", annotated)
-            for name, source in tests.items():
-                _write(folder / f"{name}.{languages[0]}", (annotated_source(s, known[0], args.scheme) for s in source))
-            _write(folder / SOURCE_WORDS, ([word] for word in sorted(known[0])))
-            translations = _translations(read, links, len(pairs["train"][0]))
-            _write(folder / TRANSLATIONS, (["\t".join(row)] for row in translations.items()))
-    except OSError as error:
-        raise DataError(
-            f"{args.destdir}: cannot be written: {error.strerror or error}; give another place, or make room on the "
-            "disk"
-        ) from error
+    with writing_to(args.destdir), whole_folder(out) as folder:
+        for name, (source, target) in pairs.items():
+            _write(folder / f"{name}.{languages[0]}", (annotated_source(s, known[0], args.scheme) for s in source))
+            annotated = (
+                annotated_target(t, known[1], s, known[0], next(sources), args.scheme)
+                for s, t in zip(source, target, strict=True)
+            )
+            _write(folder / f"{name}.{languages[1]}", annotated)
+        for name, source in tests.items():
+            _write(folder / f"{name}.{languages[0]}", (annotated_source(s, known[0], args.scheme) for s in source))
+        _write(folder / SOURCE_WORDS, ([word] for word in sorted(known[0])))
+        translations = _translations(read, links, len(pairs["train"][0]))
+        _write(folder / TRANSLATIONS, (["\t".join(row)] for row in translations.items()))
     for language, side, words in zip(languages, (0, 1), known, strict=True):
         lines = pairs["train"][side]
         unknown, total = sum(word not in words for line in lines for word in line), sum(map(len, lines))

@@ -1,20 +1,16 @@
 """`llrnn rare-words restore`: translations of an annotated model, with real words for annotated unknown ones."""
 
 import argparse
-import sys
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TextIO
 
 from fairseq_llrnn.alignment.rare_words import restored
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_place, text_output
 from fairseq_llrnn.cli.rare_words import SOURCE_WORDS, TRANSLATIONS
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.features.dictionary import UNK
-from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
 
 NAME = "rare-words restore"
@@ -55,19 +51,11 @@ def run(args: argparse.Namespace) -> int:
             "translations of this text, line by line"
         )
     without = 0
-    place: AbstractContextManager[TextIO] = nullcontext(sys.stdout) if args.out is None else whole_file(Path(args.out))
-    try:
-        with place as file:
-            for output, source in zip(outputs, sources, strict=True):
-                words = restored(output, source, known, translations)
-                without += words.count(UNK)
-                file.write(" ".join(words) + "\n")
-    except OSError as error:
-        if args.out is None:
-            raise
-        raise DataError(
-            f"{args.out}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
-        ) from error
+    with text_output(args.out) as file:
+        for output, source in zip(outputs, sources, strict=True):
+            words = restored(output, source, known, translations)
+            without += words.count(UNK)
+            file.write(" ".join(words) + "\n")
     if without:
         note(f"{many(without, 'unknown word')} of the translations point to no word of the source, and stay {UNK}")
     return 0

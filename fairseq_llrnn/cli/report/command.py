@@ -4,10 +4,10 @@ import argparse
 import os
 from pathlib import Path
 
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.report.page import page
 from fairseq_llrnn.cli.report.tables import as_text, size, tables
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
 
 NAME = "report"
@@ -105,10 +105,5 @@ def _check_place(out: str, files: dict[str, str]) -> None:
 
 
 def _write(out: str, text: str) -> None:
-    try:
-        with whole_file(Path(out)) as file:
-            file.write(text)
-    except OSError as error:
-        raise DataError(
-            f"{out}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
-        ) from error
+    with writing_to(out), whole_file(Path(out)) as file:
+        file.write(text)

@@ -8,11 +8,11 @@ from typing import IO
 import numpy as np
 from tqdm import tqdm
 
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import many
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import whole_binary
 from fairseq_llrnn.files.text_lines import iter_lines
 
@@ -52,13 +52,9 @@ def run(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.path, args.data, args.source_prior, args.max_tokens)
     texts = [(file, _lines(file)) for file in args.files] or [("stdin", stdin_lines())]
     blocks = (block for name, lines in texts for block in encoder.blocks(lines, name))
-    try:
-        with whole_binary(Path(args.out)) as file, tqdm(unit=" sentences", leave=False, disable=None) as bar:
-            number = write_rows(file, _counted(blocks, bar), encoder.size)
-    except OSError as error:
-        raise DataError(
-            f"{args.out}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
-        ) from error
+    bar = tqdm(unit=" sentences", leave=False, disable=None)
+    with writing_to(args.out), whole_binary(Path(args.out)) as file, bar:
+        number = write_rows(file, _counted(blocks, bar), encoder.size)
     print(f"{many(number, 'sentence')}, {encoder.size} numbers each, written to {args.out}")
     return 0
 
