@@ -329,6 +329,15 @@ def test_translations_and_evidence_of_a_word(prior: Run, data: Path, llrnn: Llrn
     )
 
 
+def test_terms_are_of_words_and_not_of_pieces(prior: Run, data: Path) -> None:
+    dictionary = data / "dict.fr.txt"
+    dictionary.write_text(dictionary.read_text(encoding="utf-8") + "ch@@ 1\n", encoding="utf-8")
+    assert prior("--evidence", "terms,numbers", "--pieces", "bpe").error.startswith(
+        "--evidence terms: not supported with --pieces bpe, since forms of terms are words; preprocess words, or leave"
+    )
+    assert not (data / "prior").exists()
+
+
 def test_a_source_in_pieces(shell: Shell, llrnn: Llrnn, tmp_path: Path) -> None:
     for language, line in (("en", "12 c@@ ats and A@@ nn"), ("fr", "12 ch@@ ats et A@@ nn")):
         (tmp_path / f"train.{language}").write_text(f"{line}\n" * 3, encoding="utf-8")

@@ -67,6 +67,7 @@ def test_features_that_name_lemmas_say_forms() -> None:
         ("lemmas:", "expected lexicon:FILE"),
         ("lemmas:klingon", "--term-forms lemmas:klingon: expected a language that some package knows"),
         ("lemmas:zh", "--term-forms lemmas:zh: expected a language"),
+        ("lemmas:ja", "--term-forms lemmas:ja: expected a language of simplemma, found ja, which it lacks; it has ar"),
     ],
 )
 def test_an_unknown_place_or_language_is_refused(named: str, message: str) -> None:

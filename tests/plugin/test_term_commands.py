@@ -162,6 +162,7 @@ BAD = {
     "no target": ("tahc\t\n", [], "the target side is empty"),
     "contradictory": ("tahc\tchat\ntahc\tvache\n", [], "cannot be required to become both"),
     "an unknown language": (TERMS, ["--term-forms", "lemmas:klingon"], "expected a language that some package knows"),
+    "no share": (TERMS, ["--invented-terms", 1], "--invented-terms 1.0: expected a share from 0 to below 1"),
     "another strength": (TERMS, ["--term-strength", "maybe"], "--term-strength maybe: expected must or may"),
     "too long": (
         TERMS + "el\tgrand\ntneiv\tvache\n", ["--max-len-a", 0, "--max-len-b", 2], "the shortest one has 3",
