@@ -4,8 +4,10 @@
     bitext_files.py       a parallel text with all its words
     aligners.py           IBM Model 1, eflomal: from a parallel text to a table, or to links
     translation_table.py  t(target word | source word), sparse
+    lemma_forms.py        the forms of lemmas, where these are what is aligned
     word_links.py         links in both directions, and one alignment made of both
     phrase_extraction.py  phrase pairs that are consistent with an alignment, counted
     phrase_scores.py      their relative frequencies and lexical weights
     phrase_table.py       phrase tables in the format of Moses
+    rare_words.py         annotations of rare words by their links, and how they are undone
 """

@@ -3,6 +3,7 @@
     rules.py            what counts as evidence, and as which target words; kept in the prior
     mapping_file.py     a user's table: source word, target words
     table.py            ids of strings that the dictionaries lack
+    piece_table.py      the same over pieces
     word_spans.py       where words stand in sentences of numbers, also where a word is several pieces
     slots.py            the slots of a batch, and their rows
     merged_targets.py   target sentences in which slots stand for the words that spell them
@@ -10,6 +11,7 @@
     quotas.py           groups of slots, how often each is to be said, and how often it was
     counted_slots.py    the background of hypotheses that know what they have said
     terms_file.py       files of terms: a phrase of the source, a lemma of the target
+    terms_tbx.py        those in TBX
     terms.py            which phrases of a sentence ask for which term, and the forms of terms
     term_table.py       groups of forms by number, and what a source token may carry
     term_marks.py       source ids that carry terms
