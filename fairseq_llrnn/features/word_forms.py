@@ -14,16 +14,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.languages.lemmas import GROUP, Simplemma
 from fairseq_llrnn.features.lexicon import Lexicon, feature_group
 from fairseq_llrnn.features.readers.conllu import iter_conllu_words
+from fairseq_llrnn.features.readers.lemma_rows import NONE
 from fairseq_llrnn.features.readers.tsv import iter_tsv_rows
-from fairseq_llrnn.features.readers.unimorph import MISSING
+from fairseq_llrnn.features.readers.unimorph import MISSING, iter_unimorph_rows
 from fairseq_llrnn.features.readers.unimorph_tags import tags_features
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
 OPTION = "--term-forms"
 
@@ -103,33 +103,21 @@ def _package_rows(code: str, words: Sequence[str], spelling: Spelling) -> Iterat
 
 def _lexicon_rows(path: Path) -> Iterator[Row]:
     for row in iter_tsv_rows(path, Counter()):
-        if row.lemma not in ("", "_"):
+        if row.lemma not in NONE:
             yield row.lemma, row.form, row.features
 
 
 def _treebank_rows(path: Path) -> Iterator[Row]:
     for sentence in iter_conllu_words(path, False):
         for token in sentence:
-            if token.lemma not in ("", "_"):
+            if token.lemma not in NONE:
                 yield token.lemma, token.form, token.features
 
 
 def _unimorph_rows(path: Path) -> Iterator[Row]:
-    rows = 0
-    for number, line in iter_lines(path):
-        if not line or line.isspace():
-            continue
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) < 3 or not all(cells[:3]):
-            raise DataError(
-                f"{place(path, number)}: expected lemma, form and tags separated by tabs, found {shown(line)}; fix the "
-                "row"
-            )
-        rows += 1
-        if cells[1] not in MISSING:
-            yield cells[0], cells[1], tags_features(cells[2])
-    if not rows:
-        raise DataError(f"{path}: expected rows with lemma, form and tags, found none; is the file empty?")
+    for lemma, form, tags in iter_unimorph_rows(path):
+        if lemma not in NONE and form not in MISSING:
+            yield lemma, form, tags_features(tags)
 
 
 FILES: Mapping[str, Callable[[Path], Iterator[Row]]] = {

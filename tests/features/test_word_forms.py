@@ -1,6 +1,7 @@
 """Forms of lemmas from files and packages, and what is wrong with a source of forms."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,7 @@ FILES = {
     "lexicon": "Psi\tpes\tNOUN\tCase=Nom|Number=Plur\npsa\tpes\tNOUN\tCase=Gen|Number=Sing\npsa\tpes\tNOUN\tCase=Acc\n",
     "unimorph": "pes\tPsi\tN;NOM;PL\n\npes\tpsa\tN;GEN;SG\npes\t-\tN;VOC\n",
     "treebank": (
-        "1\tPsi\tpes\tNOUN\t_\tCase=Nom|Number=Plur\t2\tnsubj\t_\t_\n"
-        "2\tpsa\tpes\tNOUN\t_\tCase=Gen\t0\troot\t_\t_\n\n"
+        "1\tPsi\tpes\tNOUN\t_\tCase=Nom|Number=Plur\t2\tnsubj\t_\t_\n2\tpsa\tpes\tNOUN\t_\tCase=Gen\t0\troot\t_\t_\n\n"
     ),
 }
 
@@ -76,7 +76,18 @@ def test_an_unknown_place_or_language_is_refused(named: str, message: str) -> No
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("text", ["pes\tpsa\n", "pes\t\tN\n", "\n"])
-def test_unimorph_rows_of_another_shape_are_refused(text: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="expected lemma, form and tags|expected rows with lemma"):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("pes\tpsa\n", "expected at least 3 columns (lemma, form, features) separated by tabs, found 2"),
+        ("pes\t\tN\n", "column 2 (form) is empty"),
+        ("\n", "expected rows with lemma, form, features, found none"),
+    ],
+)
+def test_unimorph_rows_of_another_shape_are_refused(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=re.escape(said)):
         read(tmp_path, "unimorph", text)
+
+
+def test_unimorph_rows_without_a_lemma_are_left_out(tmp_path: Path) -> None:
+    assert list(read(tmp_path, "unimorph", "\tpsa\tN;GEN;SG\npes\tpsi\tN;NOM;PL\n")) == ["pes"]
