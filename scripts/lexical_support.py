@@ -27,11 +27,29 @@ from fairseq_llrnn.prior.prior import Prior
 BUCKETS = ((0, 0), (1, 1), (2, 5), (6, 20), (21, 100), (101, None))
 
 
-def support(prior: Prior, pairs: list[tuple[list[str], list[str]]], counts: Counter[str]) -> str:
-    """A table with a row for each bucket of counts. Raises OptionError for a prior without translations."""
+def translations_of(prior: Prior) -> LexicalPart:
+    """Raises OptionError for a prior without translations."""
     lexical = prior.find(LexicalPart)
     if lexical is None:
         raise OptionError("--prior: expected a prior with lexical translations, found none; see --lexical-translation")
+    return lexical
+
+
+def read_pairs(source: str, reference: str) -> list[tuple[list[str], list[str]]]:
+    """Sentences and their translations. Raises DataError where one text is longer."""
+    sides = [[line.split() for _, line in iter_lines(path)] for path in (source, reference)]
+    if len(sides[0]) != len(sides[1]):
+        raise DataError(
+            f"{reference}: expected as many lines as in {source}, {len(sides[0]):,}, found {len(sides[1]):,}; give a "
+            "text and its translation, line by line"
+        )
+    return list(zip(*sides, strict=True))
+
+
+def support(prior: Prior, pairs: list[tuple[list[str], list[str]]], counts: Counter[str]) -> str:
+    """A table with a row for each bucket of counts. Raises OptionError for a prior without translations."""
+    lexical = translations_of(prior)
+    table = lexical.word_table
     sources = {word: i for i, word in enumerate(prior.source_symbols)}
     targets = {word: i for i, word in enumerate(prior.symbols)}
     root = np.exp(prior.log_weights) / np.exp(prior.log_weights).sum()
@@ -41,7 +59,7 @@ def support(prior: Prior, pairs: list[tuple[list[str], list[str]]], counts: Coun
         ids = [sources.get(word, sources[UNK]) for word in source]
         for i in ids:
             if i not in rows:
-                rows[i] = dict(lexical.table.row(i))
+                rows[i] = dict(table.row(i))
         said = [rows[i] for i in ids]
         for word in reference:
             x = targets.get(word)
@@ -71,14 +89,9 @@ def main() -> int:
         parser.add_argument(f"--{name}", required=True, help=what)
     args = parser.parse_args()
     try:
-        source, reference = ([line.split() for _, line in iter_lines(path)] for path in (args.source, args.reference))
-        if len(source) != len(reference):
-            raise DataError(
-                f"{args.reference}: expected as many lines as in {args.source}, {len(source):,}, found "
-                f"{len(reference):,}; give a text and its translation, line by line"
-            )
+        pairs = read_pairs(args.source, args.reference)
         counts = Counter(word for _, line in iter_lines(args.train) for word in line.split())
-        print(support(Prior.load(args.prior), list(zip(source, reference, strict=True)), counts))
+        print(support(Prior.load(args.prior), pairs, counts))
     except LLRNNError as error:
         print(f"lexical_support: error: {error}", file=sys.stderr)
         return 2

@@ -46,7 +46,7 @@ class TermFinder:
         part = prior.find(LexicalPart)
         if part is None:
             raise OptionError("--prior: expected one with lexical translations, found none; give another")
-        self.table, self.forms, self.symbols = part.table, forms, prior.symbols
+        self.table, self.forms, self.symbols = part.unit_table, forms, prior.symbols
         self.source = {word: i for i, word in enumerate(prior.source_symbols)}
         self.weight_of = dict(zip(prior.symbols, np.exp(prior.log_weights).tolist(), strict=True))
         self.lemma_of = {form: lemma for lemma in forms for form in forms.of(lemma)}

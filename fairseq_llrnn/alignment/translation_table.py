@@ -13,6 +13,7 @@ import numpy as np
 
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, SPECIALS
 from fairseq_llrnn.features.feature_table import are_rows
+from fairseq_llrnn.files.numbers import LARGEST_SCORE
 
 ROW_TOLERANCE = 1e-3  # a row of float32 probabilities sums to one up to this
 
@@ -39,6 +40,11 @@ class LexicalTable:
     @property
     def num_sources(self) -> int:
         return len(self.offsets) - 1
+
+    @property
+    def expected_links(self) -> np.ndarray:
+        """(E,) float32, of each pair."""
+        return self.probabilities * self.links.repeat(np.diff(self.offsets))
 
     @classmethod
     def from_pairs(
@@ -80,3 +86,13 @@ class LexicalTable:
         used = np.diff(offsets) > 0
         if not ((probabilities > 0).all() and (np.abs(totals[used] - 1.0) < ROW_TOLERANCE).all()):
             raise ValueError("the lexical translations are no probabilities")
+
+    def check_links(self, sources: np.ndarray) -> None:
+        """Raise ValueError unless rows are of `sources` (U,) bool words, each estimated from a number of links."""
+        if self.num_sources != len(sources):
+            raise ValueError("the lexical translations and the source words differ in number")
+        if np.diff(self.offsets)[~sources].any():
+            raise ValueError("the lexical translations hold some of a special symbol")
+        used, links = np.diff(self.offsets) > 0, self.links
+        if len(links) != len(used) or not ((links[used] > 0).all() and (links <= LARGEST_SCORE).all()):
+            raise ValueError("the lexical translations were estimated from numbers of links that are none")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -227,7 +228,7 @@ class AutomatonBackground(AutomatonTables):
         limited.remaining = remaining
         return limited
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Background:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         for name in ("_best_of_entry", "_all_models"):
             self.__dict__.pop(name, None)  # they live where the buffers live
         return super()._apply(fn, recurse)

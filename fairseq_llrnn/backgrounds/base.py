@@ -25,10 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
+from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
 from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY as NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections as Corrections
@@ -53,7 +55,7 @@ def log_sum(terms: Tensor) -> Tensor:
     return terms.masked_fill(nothing, 0.0).logsumexp(-1).masked_fill(nothing.squeeze(-1), NEGATIVE_INFINITY)
 
 
-class Background(nn.Module):
+class Background(ExactBuffers):
     """Non-negative weights b(K, x) over the next token, known before training (module docstring)."""
 
     class_of: Tensor  # (V,) int64
@@ -307,13 +309,6 @@ class Background(nn.Module):
 
     # ---- precision --------------------------------------------------------------------------------------------------
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Background:
-        """Follow the model to its device but never into half precision: log weights of rare words need their digits."""
-        before = {name: b for name, b in self._buffers.items() if b is not None and b.is_floating_point()}
-        super()._apply(fn, recurse)
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         self.__dict__.pop("_only_member", None)  # it lives where the buffers lived
-        for name, exact in before.items():
-            moved = self._buffers[name]
-            if moved is not None and moved.dtype in (torch.float16, torch.bfloat16):
-                self._buffers[name] = exact.to(moved.device)
-        return self
+        return super()._apply(fn, recurse)

@@ -20,16 +20,17 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.translation_table import LexicalTable
+from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 from fairseq_llrnn.backgrounds.explicit_words import expanded
 
 PSEUDO_COUNT = 0.5
 
 
-class FormShares(nn.Module):
+class FormShares(ExactBuffers):
     """Shares of forms; buffers that no checkpoint holds."""
 
     head_of: Tensor  # (V,)
@@ -65,13 +66,13 @@ class FormShares(nn.Module):
         said = sentence[rows] * size + self.words[places]
         counts = self.counts[places]
         if leave_out is not None:
-            counts = (counts - _occurrences(leave_out, said, size)).clamp_min(0)
+            counts = (counts - occurrences(leave_out, said, size)).clamp_min(0)
         shares = (counts + PSEUDO_COUNT) ** self.power
         totals = shares.new_zeros(len(keys)).index_add(0, rows, shares)
         return said, weights[rows] * shares / totals[rows]
 
 
-def _occurrences(sentences: Tensor, keys: Tensor, size: int) -> Tensor:
+def occurrences(sentences: Tensor, keys: Tensor, size: int) -> Tensor:
     """How often each word (keys: sentence · size + word, any shape) occurs in its sentence (B, T)."""
     first = torch.arange(len(sentences), device=sentences.device).unsqueeze(1) * size
     there, many = torch.unique((first + sentences).flatten(), return_counts=True)  # rising

@@ -13,12 +13,13 @@ t' is the table t(x | s) with three additions, so that b is as normalised as b�
 * A source word of which the table knows nothing (<unk>, above all) counts as b₀: t'(x | s) = b₀(x).
 * A word that b₀ forbids is in no table, and stays forbidden.
 
-Training is leave-one-out: of the links that t(x | s) was estimated from, one is taken away where
-x is in the target (`given(source, leave_out)`). What a text was estimated from is known of no other text: a word that
+Training is leave-one-out: of the links that t(x | s) was estimated from, those of the sentence at hand are taken away
+(`given(source, leave_out)`, source_rows.py). What a text was estimated from is known of no other text: a word that
 occurs once would be predicted with certainty in training, never in use, and the network would learn to rely on it.
 
-The table may be one of lemmas: t'(x | s) = m Σ_ℓ t(ℓ | s) share(x | ℓ), so that forms are reached which no bitext shows
-(form_shares.py). A lemma is the id of one of its forms.
+A rare source word may say what its lemma says (source_rows.py). The table may be one of lemmas of the target:
+t'(x | s) = m Σ_ℓ t(ℓ | s) share(x | ℓ), so that forms are reached which no bitext shows (form_shares.py). A lemma is
+the id of one of its forms.
 
 At the beginning of training, t may also be hidden from a share of the sentences (`hidden_share`), whose background is
 then b₀: a network that has most of the answer from t need not learn where in the source to look.
@@ -33,15 +34,16 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, expanded
 from fairseq_llrnn.backgrounds.form_shares import FormShares
+from fairseq_llrnn.backgrounds.source_rows import SourceRows
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 
@@ -51,10 +53,6 @@ class LexicalBackground(StaticBackground):
 
     is_content_word: Tensor  # (U,) bool
     rank_of: Tensor  # (V,) the place of a word in ranked_members
-    row_starts: Tensor  # (U + 1,) where the translations of a source word begin
-    row_units: Tensor  # (entries of the table,) what the translations are: ranks of words, or lemmas
-    unit_of: Tensor  # (V,) the unit of every word
-    row_links: Tensor  # (entries of the table,) expected links of s and unit, in proportion to t(unit | s)
     word_mass: Tensor  # scalar, m
     kept_ranks: Tensor  # (≤ 2,) ranks of the words that keep their mass
     kept_weights: Tensor  # (≤ 2,) b₀ of them
@@ -71,6 +69,7 @@ class LexicalBackground(StaticBackground):
         weight: float,
         learned: bool,
         forms: FormShares | None = None,
+        source_lemmas: SourceLemmas | None = None,
     ) -> None:
         """class_of, log_weights: (V,) as in StaticBackground.
 
@@ -80,12 +79,14 @@ class LexicalBackground(StaticBackground):
             is_content_word: (U,) bool, the source tokens that count in the mean.
             weight: λ, or where it starts if it is `learned`.
             forms: how a lemma is shared among its forms; None: the table is one of words.
+            source_lemmas: what rare source words fall back on.
         """
         super().__init__(class_of, num_classes, log_weights)
         rank_of = torch.empty_like(class_of)
         rank_of[self.ranked_members] = torch.arange(len(class_of))
         self.forms = forms
-        units = rank_of if forms is None else forms.head_of
+        units = rank_of if forms is None else forms.head_of  # shape: (V,); a translation is a word's rank, or a lemma
+        self.rows = SourceRows(table, units, source_lemmas, log_weights.dtype)
         exact = log_weights.double()
         self.log_total = float(exact.logsumexp(0))  # 0, unless the weights are not normalised
         self._warmup_updates = 0
@@ -97,10 +98,6 @@ class LexicalBackground(StaticBackground):
         for name, value in (
             ("is_content_word", is_content_word),
             ("rank_of", rank_of),
-            ("row_starts", torch.from_numpy(table.offsets.copy())),
-            ("row_units", units[torch.from_numpy(table.targets.copy())]),
-            ("unit_of", units),
-            ("row_links", _links(table).to(log_weights.dtype)),
             ("word_mass", word_mass.to(log_weights.dtype)),
             ("kept_ranks", rank_of[kept]),
             ("kept_weights", share_of_all[kept].to(log_weights.dtype)),
@@ -138,27 +135,12 @@ class LexicalBackground(StaticBackground):
 
     def entries(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """What the sentences say: rising keys sentence · V + rank, and weights e (E,); and their shares r (B,)."""
-        batch, dtype = source.size(0), self.row_links.dtype
-        # shape: (B, L), how many translations each token has; <s>, <pad> and </s> have none
-        starts = self.row_starts[source]
-        many = self.row_starts[source + 1] - starts
+        batch, dtype = source.size(0), self.rows.links.dtype
         length = self.is_content_word[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
+        said, shares, _, some = self.rows.said(source, leave_out)
+        known = some.sum(1).to(dtype) / length
         sentence = torch.arange(batch, device=source.device)
-        flat = many.flatten()
-        # the translations of a token stand at starts, starts + 1, …
-        step = torch.arange(int(flat.sum()), device=source.device)
-        where = step + (starts.flatten() - flat.cumsum(0) + flat).repeat_interleave(flat)
-        of_words = sentence.repeat_interleave(many.sum(1))  # shape: (all translations,), which sentence each is of
-        said = of_words * len(self.class_of) + self.row_units[where]
-        links = self.row_links[where]
-        if leave_out is not None:
-            of_targets = sentence.unsqueeze(1) * len(self.class_of) + self.unit_of[leave_out]
-            links = torch.where(torch.isin(said, of_targets), (links - 1).clamp_min(0), links)
-        # of every token, the links that are left; a token without any is one of which nothing is known
-        token = torch.arange(flat.numel(), device=source.device).repeat_interleave(flat)
-        totals = links.new_zeros(flat.numel()).index_add(0, token, links)
-        known = (totals > 0).view_as(source).sum(1).to(dtype) / length
-        shares = links / totals.clamp_min(torch.finfo(dtype).tiny)[token]
+        of_words = said // len(self.class_of)
         said, weights = self._words(said, self.word_mass * shares / length[of_words], leave_out)
         keys = torch.cat([said, (sentence.unsqueeze(1) * len(self.class_of) + self.kept_ranks).flatten()])
         weights = torch.cat([weights, (known.unsqueeze(1) * self.kept_weights).flatten()])
@@ -377,8 +359,3 @@ def _sum_runs(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Rising keys (E,) with repetitions, and their weights -> each key once, and the sum of its weights."""
     once, which = torch.unique_consecutive(keys, return_inverse=True)
     return once, weights.new_zeros(len(once)).index_add(0, which, weights)
-
-
-def _links(table: LexicalTable) -> Tensor:
-    """Expected links of all entries of the table."""
-    return torch.from_numpy(table.probabilities * table.links.repeat(np.diff(table.offsets)))

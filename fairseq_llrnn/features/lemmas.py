@@ -11,6 +11,8 @@ from fairseq_llrnn.features.languages.base import sources_of
 from fairseq_llrnn.features.lemma_rules import LemmaRules
 from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
 
+ADVICE = "give --conllu, --lexicon or --unimorph, or --language with a package that lists lemmas"
+
 
 @dataclass(frozen=True)
 class LemmaSources:
@@ -45,20 +47,18 @@ class Lemmas:
     _guesses: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def read(cls, sources: LemmaSources, option: str) -> Lemmas:
+    def read(cls, sources: LemmaSources, option: str, advice: str = ADVICE) -> Lemmas:
         """All that the sources list.
 
         Raises:
-            OptionError: they list nothing; `option` is what needs them. DataError: as the readers do.
+            OptionError: they list nothing; `option` is what needs them, and `advice` says what else there is.
+            DataError: as the readers do.
         """
         found: dict[str, set[str]] = {}
         for form, lemma in sources.pairs():
             found.setdefault(form, set()).add(lemma)
         if not found:
-            raise OptionError(
-                f"{option}: expected a source of lemmas, found none; give --conllu, --lexicon or --unimorph, or "
-                "--language with a package that lists lemmas"
-            )
+            raise OptionError(f"{option}: expected a source of lemmas, found none; {advice}")
         listed = {form: tuple(sorted(lemmas)) for form, lemmas in found.items()}
         return cls(listed, LemmaRules.learn((form, lemma) for form, lemmas in listed.items() for lemma in lemmas))
 

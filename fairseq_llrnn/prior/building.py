@@ -33,7 +33,7 @@ from fairseq_llrnn.prior.guessing import Completed
 from fairseq_llrnn.prior.labels import LABELS, check_of_labels
 from fairseq_llrnn.prior.languages import gathered_for, part_of, with_codes
 from fairseq_llrnn.prior.leaves import EXAMPLES, STATIC, TRANSLATIONS, Leaves, is_order, kind_of, read_background
-from fairseq_llrnn.prior.lemmas import check_units, lemmas_of
+from fairseq_llrnn.prior.lemmas import check_units, files_of_source_lemmas, lemmas_of, source_lemmas_of
 from fairseq_llrnn.prior.morphemes import check_options, morphemes_of, segmenter
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.options import MORFESSOR, EvidenceOptions, PriorOptions, as_paths
@@ -120,7 +120,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         opened = options.open_vocabulary
         features = united(lexicon, morphemes.features or {})
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.neural)
-    prior, more = _with_source(prior, words, options, lemmas_of(options, words, code))
+    prior, more = _with_source(prior, words, options, lemmas_of(options, words, code), source_lemmas_of(options))
     notes.update(more)
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, known_words)
@@ -128,8 +128,9 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
 
 
 def _with_source(
-    prior: Prior, words: WordList, options: PriorOptions, lemmas: Sequence[Sequence[str]] | None
-) -> tuple[Prior, Counter[str]]:
+    prior: Prior, words: WordList, options: PriorOptions, lemmas: Sequence[Sequence[str]] | None,
+    source_lemmas: Sequence[Sequence[str]] | None,
+) -> tuple[Prior, Counter[str]]:  # fmt: skip
     """Translations, and less background for words that need evidence.
 
     A static background is discounted before translations come, which may then hold no word that it forbids; any other
@@ -142,7 +143,7 @@ def _with_source(
         prior, more = discount(prior, words, unsupported)
         notes.update(more)
     if options.translations is not None:
-        prior, more = add_translations(prior, options.translations, options.workers, lemmas)
+        prior, more = add_translations(prior, options.translations, options.workers, lemmas, source_lemmas)
         notes.update(more)
     if unsupported and late:
         prior, more = discount(prior, words, unsupported)
@@ -253,6 +254,7 @@ def _sources(options: PriorOptions, background: Expression, code: str | None) ->
         *(("--patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
         *(("--background", path) for path in _background_files(options, background)),
         *(("--lexical-translation", p) for p in (options.translations.text.files if options.translations else ())),
+        *(("--lexical-source-lemmas", path) for path in files_of_source_lemmas(options)),
         *(("--evidence-map", path) for path in [evidence_map] if isinstance(path, (str, Path))),
     ]
     described = []
@@ -264,6 +266,8 @@ def _sources(options: PriorOptions, background: Expression, code: str | None) ->
             described.append(f"{option} {Path(path).name} {hashlib.file_digest(stream, 'sha256').hexdigest()[:16]}")
     if code is not None:
         described.append(f"--language {code}, lemmas that {options.lemma_floor} words share")
+    packages = () if options.translations is None else options.translations.source_lemmas
+    described += [f"--lexical-source-lemmas {place}" for place in packages if place.startswith("lemmas:")]
     return described + ([] if options.apertium is None else [f"--apertium {Path(options.apertium).name}"])
 
 

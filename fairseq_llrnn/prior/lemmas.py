@@ -1,26 +1,34 @@
-"""The lemmas of a dictionary's words, for translations between lemmas (translations.py)."""
+"""The lemmas of words of either side, for translations between lemmas (translations.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
 
 OPTION = "--lexical-units lemma"
+SOURCE_OPTION = "--lexical-source-lemmas"
+FILES = {"lexicon": "lexicon", "unimorph": "unimorph", "treebank": "conllu"}  # as readers/lemma_rows.py calls them
 
 
 def check_units(options: PriorOptions) -> None:
     """Raise OptionError for options that do not go together."""
-    if options.translations is not None and options.translations.units == "lemma" and options.pieces is not None:
+    if options.translations is None:
+        return
+    places = options.translations.source_lemmas
+    if options.pieces is not None and (places or options.translations.units == "lemma"):
         raise OptionError(
-            f"{OPTION}: lemmas are of whole words, found --pieces {options.pieces} beside it; preprocess words, or "
-            "leave one of them out"
+            f"{SOURCE_OPTION if places else OPTION}: lemmas are of whole words, found --pieces {options.pieces} beside "
+            "it; preprocess words, or leave one of them out"
         )
+    _sources(places, False)
 
 
 def lemmas_of(options: PriorOptions, words: WordList, code: str | None) -> list[Sequence[str]] | None:
@@ -42,3 +50,44 @@ def lemmas_of(options: PriorOptions, words: WordList, code: str | None) -> list[
     ]
     lemmas = Lemmas.read(LemmaSources(files, code, not options.keep_case, language_of(options.lower)), OPTION)
     return [() if special else lemmas.of(word) for word, special in zip(words.symbols, words.specials, strict=True)]
+
+
+def source_lemmas_of(options: PriorOptions) -> list[Sequence[str]] | None:
+    """The lemmas of every source word (U,), guessed where no source of lemmas has it; None where nobody asks for them.
+
+    Raises:
+        OptionError: places that are none, or list no lemmas. DataError: as the readers do.
+    """
+    if options.translations is None or not options.translations.source_lemmas:
+        return None
+    named = f"{SOURCE_OPTION} {' '.join(options.translations.source_lemmas)}"
+    sources = _sources(options.translations.source_lemmas, not options.keep_case)
+    advice = "give lexicon:FILE, unimorph:FILE or treebank:FILE, or a package's lemmas:CODE"
+    lemmas = Lemmas.read(sources, named, advice)
+    symbols = options.translations.text.source_symbols
+    return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, is_word(symbols), strict=True)]
+
+
+def files_of_source_lemmas(options: PriorOptions) -> list[str]:
+    """The files among the places."""
+    places = () if options.translations is None else options.translations.source_lemmas
+    return [path for _, path in _sources(places, False).files]
+
+
+def _sources(places: Sequence[str], lowercase: bool) -> LemmaSources:
+    """What places name. Raises OptionError for what is none, and for two languages."""
+    files, codes = [], []
+    for named in places:
+        kind, _, what = named.partition(":")
+        if kind not in (*FILES, "lemmas") or not what:
+            raise OptionError(
+                f"{SOURCE_OPTION} {named}: expected lexicon:FILE, unimorph:FILE, treebank:FILE or lemmas:CODE (e.g. "
+                "lemmas:en), found something else; say what the file is"
+            )
+        if kind == "lemmas":
+            codes.append(language_code(what, f"{SOURCE_OPTION} {named}"))
+        else:
+            files.append((FILES[kind], what))
+    if len(codes) > 1:
+        raise OptionError(f"{SOURCE_OPTION}: expected one language, found {' and '.join(codes)}; leave one of them out")
+    return LemmaSources(files, codes[0] if codes else None, lowercase)

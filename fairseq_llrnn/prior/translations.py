@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from fairseq_llrnn.alignment.aligners import choose_aligner, translation_table
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
+from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
@@ -30,13 +32,15 @@ ALONE = 0.99  # λ of translations that a mixture weighs: nearly all of them is 
 
 
 def add_translations(
-    prior: Prior, options: TranslationOptions, workers: int | None = None, lemmas: Sequence[Sequence[str]] | None = None
-) -> tuple[Prior, Counter[str]]:
+    prior: Prior, options: TranslationOptions, workers: int | None = None,
+    lemmas: Sequence[Sequence[str]] | None = None, source_lemmas: Sequence[Sequence[str]] | None = None,
+) -> tuple[Prior, Counter[str]]:  # fmt: skip
     """The prior with lexical translations, and what a user should know about them.
 
     Args:
         options: the target side of their text is in the words of the prior. workers: threads that align it.
-        lemmas: of every word, where these are what is aligned.
+        lemmas: of every word, where these are what is aligned. source_lemmas: of every source word, where rare ones
+            fall back on these.
 
     Raises:
         OptionError: a number out of range. DataError: as the alignment does.
@@ -49,10 +53,18 @@ def add_translations(
         counts = np.bincount(bitext.target.tokens, minlength=len(possible))
         forms = LemmaForms.from_lemmas(lemmas, counts, possible)
         bitext = replace(bitext, target=replace(bitext.target, tokens=forms.head_of[bitext.target.tokens]))
-    table, notes = translation_table(bitext, is_word(text.source_symbols), possible, options.top, aligner, workers)
+    sources = is_word(text.source_symbols)
+    align = partial(
+        translation_table, source_words=sources, target_words=possible, top=options.top, aligner=aligner,
+        workers=workers,
+    )  # fmt: skip
+    table, notes = align(bitext)
+    of_source = None
+    if source_lemmas is not None:
+        of_source = SourceLemmas.estimate(bitext, source_lemmas, sources, lambda changed: align(changed)[0])
     # numbers from Python may be whole
     weight, power = float(options.weight), float(options.form_power)
-    part = LexicalPart(table, weight, options.learned, aligner, forms, power)
+    part = LexicalPart(table, weight, options.learned, aligner, forms, power, of_source)
     before = background_of(prior)
     if before is None:
         made = prior.with_part(part, text.source_symbols)

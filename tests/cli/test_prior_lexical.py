@@ -206,6 +206,57 @@ def test_pieces_have_no_lemmas(prior: Run, lemmas: list[object]) -> None:
     )
 
 
+# ---- lemmas of the source -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def source_lemmas(data: Path) -> list[object]:
+    """Options of a prior whose source dictionary has `houses`, which the text lacks."""
+    with (data / "dict.en.txt").open("a", encoding="utf-8") as file:
+        file.write("houses 0\n")
+    lexicon = data / "english.tsv"
+    lexicon.write_text("house\thouse\tX\t_\nhouses\thouse\tX\t_\ncat\tcat\tX\t_\n", encoding="utf-8")
+    return ["--lexical-source-lemmas", f"lexicon:{lexicon}"]
+
+
+@pytest.mark.parametrize("units", ["word", "lemma"])
+def test_source_words_that_the_bitext_lacks_are_known_by_their_lemma(
+    built: Callable[..., Prior], data: Path, lemmas: list[object], source_lemmas: list[object], llrnn: Llrnn, units: str
+) -> None:
+    own = lemmas if units == "lemma" else []
+    plain = built(*own)
+    assert not plain.find(LexicalPart).unit_table.row(plain.source_symbols.index("houses"))
+    prior = built(*own, *source_lemmas)
+    part = prior.find(LexicalPart)
+    rows = [dict(part.word_table.row(prior.source_symbols.index(word))) for word in ("house", "houses")]
+    assert rows[0].keys() == rows[1].keys()
+    assert prior.symbols[max(rows[1], key=rows[1].__getitem__)] == "maison"
+    assert "maison" in llrnn("show", data / "prior", "--source", "houses").out
+    shown = llrnn("show", data / "prior").out
+    assert "rare source words as their lemmas, of 5 links more" in shown and "translations of source lemmas" in shown
+    assert prior.fingerprint != plain.fingerprint
+    assert Prior.load(data / "prior").fingerprint == prior.fingerprint
+    assert any(row.startswith("--lexical-source-lemmas english.tsv ") for row in prior.settings["sources"])
+
+
+def test_where_source_lemmas_come_from(prior: Run, source_lemmas: list[object]) -> None:
+    assert prior("--lexical-source-lemmas", "en").error == (
+        "--lexical-source-lemmas en: expected lexicon:FILE, unimorph:FILE, treebank:FILE or lemmas:CODE (e.g. "
+        "lemmas:en), found something else; say what the file is"
+    )
+    assert prior("--lexical-source-lemmas", "lemmas:en", "lemmas:de").error == (
+        "--lexical-source-lemmas: expected one language, found en and de; leave one of them out"
+    )
+    assert prior("--lexical-source-lemmas", "lemmas:zh").error == (
+        "--lexical-source-lemmas lemmas:zh: expected a source of lemmas, found none; give lexicon:FILE, unimorph:FILE "
+        "or treebank:FILE, or a package's lemmas:CODE"
+    )
+    assert prior(*source_lemmas, "--pieces", "bpe").error == (
+        "--lexical-source-lemmas: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "
+        "one of them out"
+    )
+
+
 # ---- what it refuses ------------------------------------------------------------------------------------------------
 
 

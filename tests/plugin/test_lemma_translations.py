@@ -18,15 +18,18 @@ from fairseq_llrnn.prior.prior import Prior
 
 @pytest.fixture(scope="module")
 def lemmas(shell: Shell, translation: TranslationWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A prior in which all words that begin with the same two letters are forms of one lemma."""
+    """A prior in which all words that begin with the same two letters are forms of one lemma, on either side."""
     place = tmp_path_factory.mktemp("lemmas")
-    words = [line.split()[0] for line in (translation.data / "dict.tgt.txt").read_text(encoding="utf-8").splitlines()]
-    rows = (f"{word}\t{word[:2]}\tX\t_\n" for word in words if "madeupword" not in word)
-    (place / "lexicon.tsv").write_text("".join(rows), encoding="utf-8")
+    for side in ("src", "tgt"):
+        dictionary = (translation.data / f"dict.{side}.txt").read_text(encoding="utf-8")
+        words = [line.split()[0] for line in dictionary.splitlines()]
+        rows = (f"{word}\t{word[:2]}\tX\t_\n" for word in words if "madeupword" not in word)
+        (place / f"{side}.tsv").write_text("".join(rows), encoding="utf-8")
     shell.run(
-        "llrnn", "prior", "--dict", translation.data / "dict.tgt.txt", "--lexicon", place / "lexicon.tsv",
+        "llrnn", "prior", "--dict", translation.data / "dict.tgt.txt", "--lexicon", place / "tgt.tsv",
         "--top-words", 20, "--lexical-translation", translation.data, "--lexical-weight", "learned", "--aligner",
-        "ibm1", "--lexical-units", "lemma", "--out", translation.data / "lemmas",
+        "ibm1", "--lexical-units", "lemma", "--lexical-source-lemmas", f"lexicon:{place / 'src.tsv'}",
+        "--out", translation.data / "lemmas",
     )  # fmt: skip
     return translation.data / "lemmas"
 
@@ -48,6 +51,7 @@ def test_the_prior_is_read_as_it_was_written(lemmas: Path, tmp_path: Path) -> No
     prior = Prior.load(lemmas)
     part = prior.find(LexicalPart)
     assert part is not None and part.forms is not None and part.form_power == 0.5
+    assert part.source_lemmas is not None and len(part.source_lemmas.table.targets)
     prior.save(tmp_path / "again")
     again = Prior.load(tmp_path / "again")
     assert again.fingerprint == prior.fingerprint and again.counts() == prior.counts()
@@ -60,7 +64,7 @@ def test_any_form_of_a_certain_lemma_gives_way_to_an_invented_word(lemmas: Path)
     prior = add_evidence(loaded, EvidenceRules(("copies",), {}, {}), loaded.source_symbols)
     part = prior.find(LexicalPart)
     assert part is not None and part.forms is not None
-    best = certain_translations(part.table, prior.source_symbols, prior.symbols, prior.log_weights)
+    best = certain_translations(part.unit_table, prior.source_symbols, prior.symbols, prior.log_weights)
     forms = part.forms
     source, form = next(
         (s, x)

@@ -20,6 +20,7 @@ from fairseq_llrnn.prior.options import UNITS, EvidenceOptions, TranslationOptio
 
 NAMES = (
     *("lexical_translation", "lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner"),
+    "lexical_source_lemmas",
     *("evidence", "evidence_map", "evidence_weight", "unsupported", "source_dict"),
 )
 
@@ -53,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lexical-form-power", type=float, metavar="P",
         help="of --lexical-units lemma: the share of a form of its lemma is as its count to this power; 0: all forms "
         f"alike, 1: as frequent as they are (default: {TranslationOptions.form_power:g})",
+    )  # fmt: skip
+    lexical.add_argument(
+        "--lexical-source-lemmas", nargs="+", default=[], metavar="PLACE",
+        help="where lemmas of source words come from, which rare words fall back on, and those that the bitext lacks "
+        "take their translations from: lexicon:FILE (form, lemma, UPOS, FEATS), unimorph:FILE, treebank:FILE, "
+        "lemmas:CODE (a package's, e.g. lemmas:en); guessed for words that these lack (default: no lemmas)",
     )  # fmt: skip
     lexical.add_argument(
         "--aligner", choices=ALIGNERS,
@@ -89,7 +96,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def translation_options(args: argparse.Namespace, words: WordList) -> TranslationOptions | None:
     """None where no translations are asked for."""
     if args.lexical_translation is None:
-        own = ("lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner")
+        own = (
+            *("lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "lexical_source_lemmas"),
+            "aligner",
+        )
         refuse_alone(args, own, "--lexical-translation")
         return None
     if args.lexical_units != "lemma":
@@ -102,6 +112,7 @@ def translation_options(args: argparse.Namespace, words: WordList) -> Translatio
         "aligner": args.aligner,
         "units": args.lexical_units,
         "form_power": args.lexical_form_power,
+        "source_lemmas": tuple(args.lexical_source_lemmas) or None,
     }
     options = TranslationOptions(_NOTHING, **{name: value for name, value in given.items() if value is not None})
     options.check()  # before anything is read

@@ -35,8 +35,9 @@ class InventedEvidence(ChangedPairs):
         lexical, table = prior.find(LexicalPart), evidence_table(prior)
         if lexical is None:
             raise ValueError("the prior has no lexical translations")
+        units = lexical.unit_table
         # shape: (U,)
-        self.translation = certain_translations(lexical.table, prior.source_symbols, prior.symbols, prior.log_weights)
+        self.translation = certain_translations(units, prior.source_symbols, prior.symbols, prior.log_weights)
         # a lemma stands for its forms: any of them gives way
         self.unit_of = np.arange(len(prior.symbols)) if lexical.forms is None else lexical.forms.head_of  # shape: (V,)
         self.table = table

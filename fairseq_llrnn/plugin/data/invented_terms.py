@@ -42,7 +42,7 @@ class InventedTerms(ChangedPairs):
     def __init__(self, dataset: FairseqDataset, prior: Prior, forms: WordForms, share: float, seed: int) -> None:
         super().__init__(dataset, share, seed)
         table, lexical = evidence_table(prior), prior.find(LexicalPart)
-        self.lexical = None if lexical is None else lexical.table
+        self.lexical = None if lexical is None else lexical.unit_table
         forms_of_lemmas = None if lexical is None else lexical.forms  # where they are, the table has lemmas
         self.unit_of = np.arange(len(prior.symbols)) if forms_of_lemmas is None else forms_of_lemmas.head_of
         # of every target word the number of its lemma's group, −1 for none; all made now: workers have copies

@@ -14,17 +14,21 @@ import numpy as np
 import torch
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
+from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable, is_content_word, is_word
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.form_shares import FormShares, shared_table
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
-from fairseq_llrnn.files.numbers import LARGEST_SCORE
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
 
 
+# The arrays of a table, in the order of LexicalTable.
+TABLE = {"offsets": np.int64, "targets": np.int64, "probabilities": np.float32, "links": np.float32}
+# Those of the lemmas of source words: their heads, and a table.
+LEMMAS = {"source_head_of": np.int64, **{f"source_lemma_{name}": dtype for name, dtype in TABLE.items()}}
 # The arrays of the forms of lemmas, in the order of LemmaForms.
 FORMS = {"head_of": np.int64, "form_offsets": np.int64, "forms": np.int64, "form_counts": np.float32}
 LARGEST_POWER = 1.0
@@ -41,43 +45,46 @@ class LexicalPart(Part):
     aligner: str
     forms: LemmaForms | None = None
     form_power: float = 0.0  # γ: how much the counts of a lemma's forms count for their shares
+    source_lemmas: SourceLemmas | None = None  # what rare forms of the source fall back on
 
     is_base = True
     knows_source = True
     called = "lexical translations were"
 
     def arrays(self) -> dict[str, np.ndarray]:
-        table = self.table
         return {
-            "offsets": table.offsets,
-            "targets": table.targets,
-            "probabilities": table.probabilities,
-            "links": table.links,
+            **dict(zip(TABLE, _table_arrays(self.table), strict=True)),
             **({} if self.forms is None else dict(zip(FORMS, _arrays(self.forms), strict=True))),
+            **({} if self.source_lemmas is None else dict(zip(LEMMAS, _lemma_arrays(self.source_lemmas), strict=True))),
         }
 
     def description(self) -> dict[str, Any]:
         known = {"weight": self.weight, "learned": self.learned, "aligner": self.aligner}
-        return known if self.forms is None else {**known, "form_power": self.form_power}
+        if self.forms is not None:
+            known["form_power"] = self.form_power
+        if self.source_lemmas is not None:
+            known["source_pseudo_links"] = self.source_lemmas.pseudo_links
+        return known
 
     @property
     def identity(self) -> str:
         of_forms = "" if self.forms is None else f" {self.form_power!r}"
-        return f"{self.weight!r} {self.learned}{of_forms}"
+        of_lemmas = "" if self.source_lemmas is None else f" back-off {self.source_lemmas.pseudo_links!r}"
+        return f"{self.weight!r} {self.learned}{of_forms}{of_lemmas}"
+
+    @cached_property
+    def unit_table(self) -> LexicalTable:
+        """t(word | s), or t(lemma | s) where there are `forms`; what the lemma of s says is in it."""
+        return self.table if self.source_lemmas is None else self.source_lemmas.mixed(self.table)
 
     @cached_property
     def word_table(self) -> LexicalTable:
         """t(word | s), for people."""
-        return self.table if self.forms is None else shared_table(self.table, self.forms, self.form_power)
+        return self.unit_table if self.forms is None else shared_table(self.unit_table, self.forms, self.form_power)
 
     @classmethod
     def read(cls, saved: SavedPart) -> LexicalPart:
-        table = LexicalTable(
-            saved.array("offsets", np.int64),
-            saved.array("targets", np.int64),
-            saved.array("probabilities", np.float32),
-            saved.array("links", np.float32),
-        )
+        table = LexicalTable(*(saved.array(name, dtype) for name, dtype in TABLE.items()))
         weight, learned, aligner = (saved.description[name] for name in ("weight", "learned", "aligner"))
         if not (isinstance(weight, float) and isinstance(learned, bool) and isinstance(aligner, str)):
             raise ValueError("the lexical translations are described by something else than weight, learned, aligner")
@@ -86,7 +93,13 @@ class LexicalPart(Part):
             if not isinstance(power, float):
                 raise ValueError("the forms of lemmas are described by something else than a power")
             forms = LemmaForms(*(saved.array(name, dtype) for name, dtype in FORMS.items()))
-        part = cls(table, weight, learned, aligner, forms, power or 0.0)
+        lemmas, pseudo_links = None, saved.description.get("source_pseudo_links")
+        if pseudo_links is not None:
+            if not isinstance(pseudo_links, float):
+                raise ValueError("the lemmas of source words are described by something else than a number of links")
+            head_of, *of_lemmas = (saved.array(name, dtype) for name, dtype in LEMMAS.items())
+            lemmas = SourceLemmas(head_of, LexicalTable(*of_lemmas), pseudo_links)
+        part = cls(table, weight, learned, aligner, forms, power or 0.0, lemmas)
         part.check(is_word(saved.prior.source_symbols), is_word(saved.prior.symbols) & saved.prior.allowed)
         return part
 
@@ -98,19 +111,16 @@ class LexicalPart(Part):
                 may be one.
         """
         self.table.check(possible)
-        if self.table.num_sources != len(sources):
-            raise ValueError("the lexical translations and the source words differ in number")
-        if np.diff(self.table.offsets)[~sources].any():
-            raise ValueError("the lexical translations hold some of a special symbol")
-        used, links = np.diff(self.table.offsets) > 0, self.table.links
-        if len(links) != len(used) or not ((links[used] > 0).all() and (links <= LARGEST_SCORE).all()):
-            raise ValueError("the lexical translations were estimated from numbers of links that are none")
+        self.table.check_links(sources)
+        if self.source_lemmas is not None:
+            self.source_lemmas.check(sources, possible)
         if not (0.0 <= self.weight < 1.0 and (self.weight > 0.0 or not self.learned)):
             raise ValueError(f"the lexical translations have the weight {self.weight}, which is none")
         if self.forms is not None:
             self.forms.check(possible)
-            if not (self.forms.head_of[self.table.targets] == self.table.targets).all():
-                raise ValueError("the lexical translations hold a lemma of which there are no forms")
+            for table in (self.table, *([] if self.source_lemmas is None else [self.source_lemmas.table])):
+                if not (self.forms.head_of[table.targets] == table.targets).all():
+                    raise ValueError("the lexical translations hold a lemma of which there are no forms")
             if not 0.0 <= self.form_power <= LARGEST_POWER:
                 raise ValueError(f"the forms of lemmas have the power {self.form_power}, which is none")
 
@@ -121,12 +131,16 @@ class LexicalPart(Part):
         shares = None if self.forms is None else FormShares(self.forms, self.form_power, context.log_weights.dtype)
         return LexicalBackground(
             context.class_of, context.num_classes, context.log_weights, self.table, words, counted, self.weight,
-            self.learned, shares,
+            self.learned, shares, self.source_lemmas,
         )  # fmt: skip
 
     def counts(self) -> dict[str, int]:
         sources = int((np.diff(self.table.offsets) > 0).sum())
         known = {"source words": sources, "translations": len(self.table.targets)}
+        if self.source_lemmas is not None:
+            table = self.source_lemmas.table
+            known["source lemmas"] = int((np.diff(table.offsets) > 0).sum())
+            known["translations of source lemmas"] = len(table.targets)
         if self.forms is None:
             return known
         lemmas = int((np.diff(self.forms.offsets) > 0).sum())
@@ -135,10 +149,20 @@ class LexicalPart(Part):
     def lines(self, prior: Prior) -> list[str]:
         weight = f"learned, starting at {self.weight:g}" if self.learned else f"{self.weight:g}"
         said = [f"translations of source words, aligned by {self.aligner}", f"weight {weight}"]
+        if self.source_lemmas is not None:
+            said.append(f"rare source words as their lemmas, of {self.source_lemmas.pseudo_links:g} links more")
         return said + ([] if self.forms is None else [f"of lemmas; counts of forms to the power {self.form_power:g}"])
 
     def source_option(self, dictionary: str) -> str:
         return f"--lexical-translation {Path(dictionary).parent}"
+
+
+def _table_arrays(table: LexicalTable) -> tuple[np.ndarray, ...]:
+    return table.offsets, table.targets, table.probabilities, table.links
+
+
+def _lemma_arrays(lemmas: SourceLemmas) -> tuple[np.ndarray, ...]:
+    return lemmas.head_of, *_table_arrays(lemmas.table)
 
 
 def _arrays(forms: LemmaForms) -> tuple[np.ndarray, ...]:

@@ -1,0 +1,94 @@
+"""What the tokens of source sentences say of target units: rows of links, the sentence at hand left out in training.
+
+A unit is a word of the target or a lemma. A token s has the row n(s, ·) of its word and, where source lemmas are known
+(alignment/source_lemmas.py), that of its lemma l, n(l, ·). With n(s) the sum of a row,
+
+    t(u | s)  =  (n(s, u) + κ n(l, u) / n(l)) / (n(s) + κ)         n(s, u) / n(s) where n(l) = 0, or without lemmas
+
+Training is leave-one-out: a sentence with the row's word or lemma in a places and the unit in b has given at most
+min(a, b) of the links, if each is of one place with one. So many are taken away from n(s, u) and n(l, u), down to 0,
+before anything is divided: t is then what the other sentences say, and a word that they do not show says what its
+lemma says in them.
+
+Sizes: B sentences of length L, T target length, V target words, U source words, R tokens' rows (L, or 2 L with lemmas),
+E links.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
+from fairseq_llrnn.alignment.translation_table import LexicalTable
+from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
+from fairseq_llrnn.backgrounds.explicit_words import expanded
+from fairseq_llrnn.backgrounds.form_shares import occurrences
+
+
+class SourceRows(ExactBuffers):
+    """Rows of links; buffers that no checkpoint holds."""
+
+    starts: Tensor  # (rows + 1,); U rows of words, behind them U of lemmas
+    units: Tensor  # (entries,)
+    links: Tensor  # (entries,) expected links
+    unit_of: Tensor  # (V,)
+    lemma_row_of: Tensor  # (U,), or (0,) without lemmas
+
+    def __init__(
+        self, table: LexicalTable, unit_of: Tensor, lemmas: SourceLemmas | None, dtype: torch.dtype
+    ) -> None:
+        """unit_of: (V,) the unit of every word, by which the tables' targets are called as well."""
+        super().__init__()
+        tables = [table] if lemmas is None else [table, lemmas.table]
+        self.pseudo_links = 0.0 if lemmas is None else lemmas.pseudo_links
+        sizes = torch.cat([torch.from_numpy(t.offsets).diff() for t in tables])
+        row = torch.zeros(0, dtype=torch.long)
+        if lemmas is not None:
+            row = table.num_sources + torch.from_numpy(lemmas.head_of.copy())
+        for name, value in (
+            ("starts", torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])),
+            ("units", unit_of[torch.cat([torch.from_numpy(t.targets) for t in tables])]),
+            ("links", torch.cat([torch.from_numpy(t.expected_links) for t in tables]).to(dtype)),
+            ("unit_of", unit_of),
+            ("lemma_row_of", row),
+        ):
+            self.register_buffer(name, value, persistent=False)
+
+    def said(self, source: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What each token says of units; what two rows of a token say stands apart.
+
+        Args:
+            source: (B, L). leave_out: (B, T), the target of each sentence if the links were estimated from it too.
+
+        Returns:
+            Keys sentence · V + unit, t (or a row's part of it) and tokens sentence · L + place, (E,) each; and whether
+            anything is known of a token, (B, L) bool.
+        """
+        batch, length = source.shape
+        rows = torch.cat([source, self.lemma_row_of[source]], 1) if len(self.lemma_row_of) else source  # shape: (B, R)
+        starts = self.starts[rows].flatten()
+        of_row, where = expanded(starts, self.starts[rows.flatten() + 1] - starts)
+        sentence = of_row // rows.size(1)
+        keys, links = sentence * len(self.unit_of) + self.units[where], self.links[where]
+        if leave_out is not None:
+            # shape: (E,), how often the sentence has the row's word or lemma, and the unit
+            numbered = rows + torch.arange(batch, device=rows.device).unsqueeze(1) * len(self.starts)
+            _, which, many = numbered.flatten().unique(return_inverse=True, return_counts=True)
+            taken = torch.minimum(
+                many[which][of_row], occurrences(self.unit_of[leave_out], keys, len(self.unit_of))
+            )
+            links = (links - taken).clamp_min(0)
+        totals = links.new_zeros(rows.numel()).index_add(0, of_row, links).view_as(rows)  # shape: (B, R)
+        weights = self._weights(totals, length)
+        shares = links * (weights / totals.clamp_min(torch.finfo(links.dtype).tiny)).flatten()[of_row]
+        token = sentence * length + of_row % rows.size(1) % length
+        return keys, shares, token, (totals.view(batch, -1, length) > 0).any(1)
+
+    def _weights(self, totals: Tensor, length: int) -> Tensor:
+        """Of rows with so many links: (B, R). A token's sum to one, where one of its rows has any."""
+        own, shared = totals[:, :length], totals[:, length:]
+        if not shared.size(1):
+            return (own > 0).to(own.dtype)
+        own_weight = torch.where(shared > 0, own / (own + self.pseudo_links), (own > 0).to(own.dtype))
+        return torch.cat([own_weight, (1 - own_weight) * (shared > 0)], 1)

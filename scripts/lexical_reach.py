@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""How many of the words that training lacks are reached by lexical translations, and why the others are not.
+
+    python scripts/lexical_reach.py --prior data/prior --source val.en --reference val.cs --train train.cs
+        --train-source train.en
+
+Of the reference's words that the training text lacks: how many the dictionary has; for how many of these some word of
+the source sentence has t(u | s) of at least 0.01, 0.1, 0.3, u being the word, or its lemma where translations are
+between lemmas; and for how many none has any, by the first reason that holds:
+
+    the lemma is in no table        no source word at all translates into it
+    of a source word unknown        one that training lacks and the table knows nothing of
+    no link                         all are known, and none translates into it
+
+Beside them, what it costs: translations that a source token offers, and different ones that a sentence does. Texts are
+in the words of the prior's dictionaries. No model is needed.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+from lexical_support import read_pairs, translations_of
+
+from fairseq_llrnn.alignment.lemma_forms import LemmaForms
+from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.prior.prior import Prior
+
+LEAST = (0.01, 0.1, 0.3)
+REASONS = ("… the lemma is in no table", "… of a source word unknown", "… no link")
+Pair = tuple[list[str], list[str]]
+
+
+def units_of(forms: LemmaForms | None, num_words: int) -> list[set[int]]:
+    """The units that each word can be of (V,): itself, or the heads of its lemmas."""
+    if forms is None:
+        return [{word} for word in range(num_words)]
+    found: list[set[int]] = [set() for _ in range(num_words)]
+    heads = np.repeat(np.arange(num_words), np.diff(forms.offsets))
+    for head, form in zip(heads.tolist(), forms.forms.tolist(), strict=True):
+        found[form].add(head)
+    return found
+
+
+def reach(prior: Prior, pairs: Sequence[Pair], shown: set[str], shown_in_source: set[str]) -> str:
+    """A table with a row for each count. Raises OptionError for a prior without translations."""
+    lexical = translations_of(prior)
+    table = lexical.unit_table
+    sources = {word: i for i, word in enumerate(prior.source_symbols)}
+    targets = {word: i for i, word in enumerate(prior.symbols)}
+    units, in_table = units_of(lexical.forms, len(prior.symbols)), set(table.targets.tolist())
+    counts: Counter[str] = Counter()
+    offered, of_sentences = 0, 0
+    for source, reference in pairs:
+        ids = [sources.get(word, sources[UNK]) for word in source]
+        rows = [dict(table.row(i)) for i in ids]
+        offered += sum(map(len, rows))
+        of_sentences += len({unit for row in rows for unit in row})
+        unknown = any(word not in shown_in_source and not row for word, row in zip(source, rows, strict=True))
+        for word in reference:
+            if word in shown:
+                continue
+            counts["lacking"] += 1
+            if word not in targets:
+                continue
+            own = units[targets[word]]
+            best = max((row[unit] for row in rows for unit in own if unit in row), default=0.0)
+            counts["known"] += 1
+            counts.update(f"{least:g}" for least in LEAST if best >= least)
+            if best == 0.0:
+                counts["none"] += 1
+                counts[REASONS[0 if own.isdisjoint(in_table) else 1 if unknown else 2]] += 1
+    lines = [("words of the reference that training lacks", counts["lacking"]), ("in the dictionary", counts["known"])]
+    lines += [(f"… t of some source word at least {least:g}", counts[f"{least:g}"]) for least in LEAST]
+    lines += [("t of all source words 0", counts["none"]), *((reason, counts[reason]) for reason in REASONS)]
+    tokens = max(1, sum(len(source) for source, _ in pairs))
+    shares = [
+        ("translations of a source token", offered / tokens),
+        ("different ones of a sentence", of_sentences / max(1, len(pairs))),
+    ]
+    return "\n".join(
+        [f"{name:<44} {number:>7,}" for name, number in lines] + [f"{name:<44} {mean:>7.1f}" for name, mean in shares]
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="How many unseen words of a reference lexical translations reach.")
+    for name, what in (
+        ("prior", "directory of `llrnn prior --lexical-translation`"),
+        ("source", "sentences, in the words of the prior"),
+        ("reference", "their translations"),
+        ("train", "the target side of the training text"),
+        ("train-source", "its source side"),
+    ):
+        parser.add_argument(f"--{name}", required=True, help=what)
+    args = parser.parse_args()
+    try:
+        pairs = read_pairs(args.source, args.reference)
+        shown, in_source = (
+            {word for _, line in iter_lines(path) for word in line.split()} for path in (args.train, args.train_source)
+        )
+        print(reach(Prior.load(args.prior), pairs, shown, in_source))
+    except LLRNNError as error:
+        print(f"lexical_reach: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
