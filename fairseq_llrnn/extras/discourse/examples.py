@@ -4,9 +4,9 @@ ORDER         two adjacent sentences, in half of the examples with their places 
 NEXT          three sentences, and five candidates for the fourth: itself and four that come later in the paragraph
 CONJUNCTION   two adjacent sentences of which the second began with a conjunction, and the relation that it tells
 
-A paragraph of 8 sentences or more gives a NEXT example from its beginning, and one more from each 8th sentence on, as
-long as 8 are left (the thesis takes the beginning alone, of a thousand times as many paragraphs). All paragraphs give
-pairs; the thesis takes those of the long ones.
+A paragraph of 8 sentences or more gives a NEXT example from its beginning, and others from each N-th sentence on, as
+long as 8 are left: with N = 8 none share a sentence, N = 1 gives the most (the thesis takes the beginning alone, of a
+thousand times as many paragraphs). All paragraphs give pairs; the thesis takes those of the long ones.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ def order_examples(paragraph: Sequence[Sequence[str]], rng: random.Random) -> It
         yield Example("order", (second, first) if flipped else (first, second), FLIPPED if flipped else 0)
 
 
-def next_examples(paragraph: Sequence[Sequence[str]], rng: random.Random) -> Iterator[Example]:
-    for begin in range(0, len(paragraph) - LENGTH + 1, LENGTH):
+def next_examples(paragraph: Sequence[Sequence[str]], every: int, rng: random.Random) -> Iterator[Example]:
+    """every: sentences from the beginning of an example to that of the next one."""
+    for begin in range(0, len(paragraph) - LENGTH + 1, every):
         truth = begin + CONTEXT
         candidates = [truth, *rng.sample(range(truth + 1, len(paragraph)), CANDIDATES - 1)]
         rng.shuffle(candidates)
@@ -58,9 +59,9 @@ def conjunction_examples(paragraph: Sequence[Sequence[str]], conjunctions: Conju
 
 
 def all_examples(
-    paragraph: Sequence[Sequence[str]], conjunctions: Conjunctions, rng: random.Random
+    paragraph: Sequence[Sequence[str]], conjunctions: Conjunctions, next_every: int, rng: random.Random
 ) -> Iterator[Example]:
     """Those of the three objectives in turn; the same paragraphs and the same random numbers give the same examples."""
     yield from order_examples(paragraph, rng)
-    yield from next_examples(paragraph, rng)
+    yield from next_examples(paragraph, next_every, rng)
     yield from conjunction_examples(paragraph, conjunctions)

@@ -22,7 +22,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.extras.discourse import OBJECTIVES
 from fairseq_llrnn.extras.discourse.conjunctions import LANGUAGES, RELATIONS, Conjunctions
 from fairseq_llrnn.extras.discourse.data import DESCRIPTION, DICTIONARY, SENTENCES, STRINGS, Split, word_id
-from fairseq_llrnn.extras.discourse.examples import Example, all_examples
+from fairseq_llrnn.extras.discourse.examples import LENGTH, Example, all_examples
 from fairseq_llrnn.extras.discourse.paragraphs import Paragraph, iter_paragraphs
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.open_words import OpenWords
@@ -39,6 +39,7 @@ class Settings:
     lower: bool
     num_words: int  # at most so many in the dictionary
     seed: int
+    next_every: int = LENGTH  # sentences from one NEXT example of a paragraph to the next one
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def prepare(texts: Mapping[str, Sequence[Path | str]], settings: Settings, out: 
             paragraphs = _new_paragraphs(name, texts[name], settings, others, made)
             rng, conjunctions = random.Random(f"{settings.seed} {name}"), Conjunctions(LANGUAGES[settings.language])
             for paragraph in paragraphs:
-                made.add(paragraph, all_examples(paragraph, conjunctions, rng))
+                made.add(paragraph, all_examples(paragraph, conjunctions, settings.next_every, rng))
             splits[name], found[name] = made.split(), made.counts()
     with whole_folder(out) as folder:
         _write(folder / DICTIONARY, (f"{word} {count}\n" for word, count in counts.items()))
@@ -163,6 +164,7 @@ def _description(settings: Settings, found: Mapping[str, Counts]) -> dict[str, A
         "language": settings.language,
         "lower": settings.lower,
         "seed": settings.seed,
+        "next_every": settings.next_every,
         "splits": {name: vars(counts) for name, counts in found.items()},
     }
 

@@ -66,6 +66,14 @@ def test_counts_and_chance_are_said(texts: Texts, llrnn: Llrnn, tmp_path: Path) 
     assert said["examples"] == {name: len(rows) for name, rows in split.examples.items()}
 
 
+@pytest.mark.parametrize(("every", "many"), [(8, 1), (1, 2)])
+def test_next_examples_may_share_sentences(texts: Texts, llrnn: Llrnn, tmp_path: Path, every: int, many: int) -> None:
+    """A paragraph has nine sentences."""
+    make(llrnn, tmp_path / "data", texts.file("train"), "--next-every", every, valid=texts.file("valid"))
+    assert len(load_split(tmp_path / "data", "train").examples["next"]) == 60 * many
+    assert read_description(tmp_path / "data")["next_every"] == every
+
+
 def test_the_same_seed_gives_the_same_bytes(texts: Texts, llrnn: Llrnn, tmp_path: Path) -> None:
     for name, seed in (("one", 3), ("two", 3), ("three", 4)):
         make(llrnn, tmp_path / name, texts.file("train"), "--seed", seed, valid=texts.file("valid"))
@@ -127,6 +135,7 @@ def test_bad_options(texts: Texts, llrnn: Llrnn, tmp_path: Path) -> None:
     for options, message in (
         ((tmp_path / "data", train), "--train: expected another text than of the other splits, found that they have"),
         ((tmp_path / "data", train, "--words", 0), "--words 0: expected a number of at least 1"),
+        ((tmp_path / "data", train, "--next-every", 0), "--next-every 0: expected a number of at least 1"),
         ((tmp_path / "no" / "data", train), "expected a folder, or a name for a new one in a folder that is there"),
         ((tmp_path / "data", tmp_path / "none"), f"{tmp_path / 'none'}: cannot be read: No such file or directory"),
     ):

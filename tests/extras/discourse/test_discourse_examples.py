@@ -79,20 +79,24 @@ def test_order_is_of_neighbours_and_half_of_them_are_flipped() -> None:
     assert not list(order_examples([["Yes"], ["Yes"]], random.Random(1))), "what is said twice has no order"
 
 
-@pytest.mark.parametrize(("sentences", "many"), [(7, 0), (8, 1), (15, 1), (16, 2), (30, 3)])
-def test_next_has_three_sentences_and_five_candidates_from_what_follows(sentences: int, many: int) -> None:
-    examples = list(next_examples(numbered(sentences), random.Random(1)))
+@pytest.mark.parametrize(
+    ("sentences", "every", "many"),
+    [(7, 8, 0), (8, 8, 1), (15, 8, 1), (16, 8, 2), (30, 8, 3), (7, 1, 0), (8, 1, 1), (15, 1, 8), (15, 3, 3)],
+)
+def test_next_has_three_sentences_and_five_candidates_from_what_follows(sentences: int, every: int, many: int) -> None:
+    examples = list(next_examples(numbered(sentences), every, random.Random(1)))
     assert len(examples) == many
     for i, example in enumerate(examples):
         numbers = [int(sentence[0]) for sentence in example.sentences]
         context, candidates = numbers[:CONTEXT], numbers[CONTEXT:]
-        assert context == [8 * i, 8 * i + 1, 8 * i + 2]
-        assert len(set(candidates)) == CANDIDATES and min(candidates) == candidates[example.answer] == 8 * i + 3
+        begin = every * i
+        assert context == [begin, begin + 1, begin + 2]
+        assert len(set(candidates)) == CANDIDATES and min(candidates) == candidates[example.answer] == begin + 3
         assert max(candidates) < sentences
 
 
 def test_the_same_seed_gives_the_same_examples() -> None:
     paragraph = [["However", ",", str(i)] for i in range(20)]
-    one, two, other = (list(all_examples(paragraph, EN, random.Random(seed))) for seed in (1, 1, 2))
+    one, two, other = (list(all_examples(paragraph, EN, 8, random.Random(seed))) for seed in (1, 1, 2))
     assert one == two != other
     assert {example.objective for example in one} == {"order", "next", "conjunction"}

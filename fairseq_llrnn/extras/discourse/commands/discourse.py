@@ -35,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the most frequent words that the dictionary has (default: 100,000); others are unknown to all but "
         "--source-characters",
     )  # fmt: skip
+    texts.add_argument(
+        "--next-every", type=int, default=8, metavar="N",
+        help="sentences of a paragraph from one NEXT example to the next (default: 8, no two share a sentence; 1 gives "
+        "the most examples)",
+    )  # fmt: skip
     texts.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn at random (default: 1)")
     result = parser.add_argument_group("the data")
     result.add_argument("--out", required=True, metavar="DIR", help="where the data folder goes")
@@ -45,10 +50,12 @@ def run(args: argparse.Namespace) -> int:
 
     if args.words < 1:
         raise OptionError(f"--words {args.words}: expected a number of at least 1, e.g. 100000")
+    if args.next_every < 1:
+        raise OptionError(f"--next-every {args.next_every}: expected a number of at least 1, e.g. 8")
     out = Path(args.out)
     if not out.absolute().parent.is_dir() or (out.exists() and not out.is_dir()):
         raise OptionError(f"--out {out}: expected a folder, or a name for a new one in a folder that is there")
-    settings = Settings(args.language, args.lower, args.words, args.seed)
+    settings = Settings(args.language, args.lower, args.words, args.seed, args.next_every)
     try:
         counts = prepare({"train": args.train, "valid": args.valid, "test": args.test}, settings, out)
     except OSError as error:
