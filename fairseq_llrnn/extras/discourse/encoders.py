@@ -3,6 +3,7 @@
 Sizes: B sentences, L words of the longest, E width of a word's vector, D width of a sentence's. CBOW is the sum of the
 words' vectors (E = D); GRU and BiGRU take the maximum of their states over the words in each dimension. Words are read
 by a table with a row per word, or by whatever takes its place: features, characters (head/source_embedding.py).
+Dropout is on words' vectors; the thesis has none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
 
@@ -22,14 +24,14 @@ INITIAL = 0.1  # weights begin in (−0.1, 0.1), the smallest range that the the
 class SumOfWords(nn.Module):
     """CBOW."""
 
-    def __init__(self, embedding: nn.Module, size: int) -> None:
+    def __init__(self, embedding: nn.Module, size: int, dropout: float = 0.0) -> None:
         """embedding: tokens (B, L) -> (B, L, D), zero at padding. size: D."""
         super().__init__()
-        self.embedding, self.output_size = embedding, size
+        self.embedding, self.output_size, self.dropout = embedding, size, dropout
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, L), padded -> (B, D)"""
-        vectors: Tensor = self.embedding(tokens)
+        vectors = functional.dropout(self.embedding(tokens), self.dropout, self.training)
         return vectors.sum(1)
 
 
@@ -60,16 +62,18 @@ def word_table(num_words: int, pad: int, size: int) -> nn.Embedding:
 
 
 def build_encoder(
-    kind: str, embedding: nn.Module, pad: int, embed_size: int, size: int
+    kind: str, embedding: nn.Module, pad: int, embed_size: int, size: int, dropout: float = 0.0
 ) -> SumOfWords | MaximumOfStates:
     """
     Args:
         kind: of KINDS. embedding: tokens -> vectors of `embed_size`, zero at padding. size: D; of CBOW it is
-            `embed_size`, of BiGRU it is even.
+            `embed_size`, of BiGRU it is even. dropout: of words' vectors, in training.
     """
     if kind == CBOW:
-        return SumOfWords(embedding, size)
+        return SumOfWords(embedding, size, dropout)
     both = kind == BIGRU
     hidden = size // 2 if both else size
-    network = RecurrentEncoder(0, pad, embed_size, hidden, 1, "gru", bidirectional=both, embedding=embedding)
+    network = RecurrentEncoder(
+        0, pad, embed_size, hidden, 1, "gru", bidirectional=both, dropout_in=dropout, embedding=embedding
+    )
     return MaximumOfStates(network)

@@ -120,6 +120,29 @@ def test_a_resumed_training_is_one_never_stopped(
     assert whole["extra_state"]["train_iterator"] == parts["extra_state"]["train_iterator"]
 
 
+def test_an_encoder_begins_with_what_other_objectives_taught_it(
+    shell: Shell, texts: Texts, trained: Path, tmp_path: Path
+) -> None:
+    """A new objective, and some of those of the checkpoint; what is begun goes on; its objectives cannot change."""
+    from fairseq_llrnn.extras.discourse.plugin.encoding import load_encoder
+
+    first = trained / "checkpoint_best.pt"
+    still = ("--lr", 1e-9, "--max-update", 1, "--finetune-from-model")
+    shell.run("fairseq-train", *train_args(texts, tmp_path / "next", "--objectives", "next", *still, first))
+    alone = tmp_path / "next" / "checkpoint_last.pt"
+    shell.run("fairseq-train", *train_args(texts, tmp_path / "order", "--objectives", "next,order", *still, alone))
+    found = [read_checkpoint(path)["model"] for path in (first, alone, tmp_path / "order" / "checkpoint_last.pt")]
+    names = ({name.rpartition(".")[2] for name in model if name.startswith("classifiers.")} for model in found)
+    assert [sorted(of_model) for of_model in names] == [sorted(OBJECTIVES), ["next"], ["next", "order"]]
+    for name in found[1]:
+        assert all(torch.allclose(found[0][name], model[name], atol=1e-6) for model in found[1:]), name
+    assert load_encoder(str(alone), None, None, 100).size == 24
+    again = train_args(texts, tmp_path / "next", "--max-epoch", 1, "--finetune-from-model", first)
+    shell.run("fairseq-train", *again, "--objectives", "next")
+    assert read_checkpoint(alone)["optimizer_history"][-1]["num_updates"] > 1
+    assert_says(shell.run("fairseq-train", *again, code=None), "expected weights that fit the model of this training")
+
+
 @pytest.mark.parametrize("characters", [False, True])
 @pytest.mark.parametrize("encoder", ["cbow", "bigru"])
 def test_features_and_characters(texts: Texts, prior: Path, encoder: str, characters: bool) -> None:
@@ -159,6 +182,7 @@ def test_weights_know_their_prior_and_their_words(
         (("--next-share", 0), "--next-share 0.0: expected a share above 0, up to 1"),
         (("--max-words", 0), "--max-words 0: expected a number of at least 1"),
         (("--sentence-dim", 7), "--sentence-dim 7: expected an even number for bigru"),
+        (("--dropout", 1), "--dropout 1.0: expected a probability from 0 to below 1"),
         (("--encoder-embed-dim", 0), "--encoder-embed-dim 0: expected a number of at least 1"),
         (("--valid-subset", "tset"), "expected the data set 'tset'"),
         (("--train-subset", "trian"), "found test, train, valid"),

@@ -72,6 +72,19 @@ def test_padding_and_neighbours_change_nothing(kind: str) -> None:
         torch.testing.assert_close(network(torch.tensor([sentence]))[0], row)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_dropout_is_of_words_in_training_alone(kind: str) -> None:
+    torch.manual_seed(3)
+    width = SIZE if kind == "cbow" else EMBED
+    network = build_encoder(kind, word_table(WORDS, PAD, width), PAD, width, SIZE, dropout=0.5)
+    one = network.eval()(batch())
+    assert torch.equal(one, network(batch()))
+    assert not torch.allclose(network.train()(batch()), network(batch()))
+    if kind == "cbow":
+        mean = torch.stack([network(batch()) for _ in range(4000)]).mean(0)
+        torch.testing.assert_close(mean, one, rtol=0.0, atol=0.02)
+
+
 def test_cbow_is_blind_to_order_and_a_gru_is_not() -> None:
     one, other = torch.tensor([[3, 4, 5]]), torch.tensor([[5, 3, 4]])
     for kind in KINDS:

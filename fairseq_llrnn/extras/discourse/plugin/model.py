@@ -19,9 +19,10 @@ from fairseq_llrnn.head.fingerprint import in_hex
 from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
+from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.source_side import readable, source_embedding
 
-FINGERPRINT = "dictionary_fingerprint"
+FINGERPRINT, CLASSIFIERS = "dictionary_fingerprint", "classifiers."
 
 
 @dataclass
@@ -36,6 +37,10 @@ class DiscourseEncoderConfig(FairseqDataclass):
         default=256, metadata={"help": "width of the words' vectors (of cbow: --sentence-dim)"}
     )
     sentence_dim: int = field(default=256, metadata={"help": "width of a sentence's vector"})
+    dropout: float = field(
+        default=0.0,
+        metadata={"help": "of the words' vectors, in training; helps where examples are few and soon known by heart"},
+    )
     source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
         default=NONE,
         metadata={
@@ -58,8 +63,11 @@ class DiscourseEncoder(BaseFairseqModel):
         embedding = source_embedding(args, task, width)
         if embedding is None:
             embedding = word_table(len(self.dictionary), self.dictionary.pad(), width)
-        self.encoder = build_encoder(args.encoder, embedding, self.dictionary.pad(), width, args.sentence_dim)
+        self.encoder = build_encoder(
+            args.encoder, embedding, self.dictionary.pad(), width, args.sentence_dim, args.dropout
+        )
         self.classifiers = Classifiers(task.objectives, self.encoder.output_size)
+        self.begins_elsewhere = task.begins_elsewhere()
         self.register_buffer(FINGERPRINT, _fingerprint_of(self.dictionary))
 
     @classmethod
@@ -72,9 +80,8 @@ class DiscourseEncoder(BaseFairseqModel):
         """Raises OptionError: another task, or sizes that cannot be."""
         if not isinstance(task, DiscourseTask):
             raise OptionError("--arch discourse_encoder: expected --task discourse, found another one; give it")
-        for name in ("encoder_embed_dim", "sentence_dim"):
-            if getattr(args, name) < 1:
-                raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected a number of at least 1")
+        check_sizes(args, "encoder_embed_dim", "sentence_dim")
+        check_dropouts(args, "dropout")
         if args.encoder == BIGRU and args.sentence_dim % 2:
             raise OptionError(
                 f"--sentence-dim {args.sentence_dim}: expected an even number for bigru, half for each direction"
@@ -93,7 +100,11 @@ class DiscourseEncoder(BaseFairseqModel):
         return vectors
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """Refuse weights that were trained over other words, or beside another source prior."""
+        """Refuse weights that were trained over other words, or beside another source prior.
+
+        With --finetune-from-model, an encoder of other objectives will do: their classifiers are left out, and new ones
+        begin as they are.
+        """
         saved = state_dict.get(FINGERPRINT)
         if saved is not None and in_hex(saved) != in_hex(self.dictionary_fingerprint):
             raise DataError(
@@ -101,6 +112,12 @@ class DiscourseEncoder(BaseFairseqModel):
                 "folder of its training, or, to train anew, say another --save-dir"
             )
         check_source_prior(self.encoder.embedding, state_dict, "encoder.")
+        if self.begins_elsewhere:
+            own = {CLASSIFIERS + name: value for name, value in self.classifiers.state_dict().items()}
+            for name in [name for name in state_dict if name.startswith(CLASSIFIERS) and name not in own]:
+                del state_dict[name]
+            for name, value in own.items():
+                state_dict.setdefault(name, value.clone())
 
 
 def fingerprint_hex(symbols: list[str]) -> str:

@@ -63,6 +63,8 @@ class DiscourseConfig(FairseqDataclass):
         },
     )
     train_subset: str = II("dataset.train_subset")
+    finetune_from_model: Optional[str] = II("checkpoint.finetune_from_model")
+    save_dir: str = II("checkpoint.save_dir")
 
 
 @register_task("discourse", dataclass=DiscourseConfig)
@@ -119,6 +121,10 @@ class DiscourseTask(OwnTask):
         self.datasets[split] = DiscourseDataset(
             loaded, self.objectives, self.cfg.max_words, self.dictionary.pad(), drawn
         )
+
+    def begins_elsewhere(self) -> bool:
+        """Whether the weights are those of --finetune-from-model: training has saved nothing yet."""
+        return bool(self.cfg.finetune_from_model) and not any(Path(self.cfg.save_dir).glob("*.pt"))
 
     def _drawn(self, objective: str, examples: int) -> int:
         """How many of the examples an epoch has."""
