@@ -10,6 +10,7 @@ its validations included. A row is finished when OUT/ROW/result.json exists; one
 
 import argparse
 import json
+import logging
 import sys
 import time
 from collections.abc import Sequence
@@ -35,15 +36,17 @@ from fairseq_llrnn.files.atomic_write import whole_file
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
 HOUR = 3600.0
+BEST = "checkpoint_best.pt"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A model: its encoder, what it learns, and whether it reads words by spelling and characters."""
+    """A model: its encoder, what it learns, whether it reads words by spelling and characters, what it begins with."""
 
     encoder: str
     objectives: str
     reads_spelling: bool = False
+    begins_with: str = ""  # another row, whose encoder has learned something else
 
 
 ALL = ",".join(OBJECTIVES)
@@ -57,6 +60,8 @@ ROWS = {
     "gru-all": Row("gru", ALL),
     "cbow-all": Row("cbow", ALL),
     "spelling-all": Row("bigru", ALL, True),
+    "order-then-next": Row("bigru", "next", begins_with="bigru-order"),
+    "order-then-conjunction": Row("bigru", "conjunction", begins_with="bigru-order"),
 }
 WORDS, VECTORS = "words", "vectors"  # the comparisons of Table 5.6
 
@@ -64,23 +69,34 @@ WORDS, VECTORS = "words", "vectors"  # the comparisons of Table 5.6
 def train_command(row: Row, data: Path, place: Path, args: argparse.Namespace) -> list[str]:
     """What is written to `place` is the training's checkpoints."""
     spelling = ["--source-prior", str(args.out / "prior"), "--source-characters", "cnn"] if row.reads_spelling else []
+    begin = ["--finetune-from-model", str(args.out / row.begins_with / BEST)] if row.begins_with else []
     return [
         "fairseq-train", str(data), "--user-dir", USER_DIR, "--task", "discourse", "--arch", "discourse_encoder",
         "--criterion", "discourse", "--objectives", row.objectives, "--encoder", row.encoder, "--sentence-dim",
         str(args.size), "--encoder-embed-dim", str(args.size // 2), "--optimizer", "adagrad", "--lr", str(args.lr),
-        "--clip-norm", "5", "--batch-size", "64", "--max-words", "40", "--epoch-examples", str(args.epoch_examples),
+        "--clip-norm", "5", "--batch-size", "64", "--max-words", "40", "--dropout", str(args.dropout),
+        "--epoch-examples", str(args.epoch_examples),
         "--stop-time-hours", str(args.budget / HOUR), "--max-epoch", "100000", "--seed", str(args.seed), "--save-dir",
         str(place), "--no-epoch-checkpoints", "--best-checkpoint-metric", "accuracy",
         "--maximize-best-checkpoint-metric", "--cpu", "--num-workers", "0", "--log-format", "json", "--log-interval",
-        "100", *spelling,
+        "100", *spelling, *begin,
     ]  # fmt: skip
 
 
 def count_processor_time() -> None:
-    """Let --stop-time-hours count what a training computes, and not how long it waits for others on the machine."""
+    """Let --stop-time-hours count what a training computes, and not how long it waits for others on the machine.
+
+    The log says before each validation how much that was so far.
+    """
     from fairseq.trainer import Trainer
 
+    def begin(self: Trainer, epoch: int) -> None:
+        logging.getLogger("discourse_rows").info(json.dumps({"seconds": round(self.cumulative_training_time(), 1)}))
+        begin_valid_epoch(self, epoch)
+
+    begin_valid_epoch = Trainer.begin_valid_epoch
     Trainer._local_cumulative_training_time = lambda self: time.process_time() + self._previous_training_time
+    Trainer.begin_valid_epoch = begin
 
 
 def train(names: Sequence[str], args: argparse.Namespace) -> None:
@@ -92,6 +108,8 @@ def train(names: Sequence[str], args: argparse.Namespace) -> None:
         place, row = args.out / name, ROWS[name]
         if (place / "result.json").exists():
             continue
+        if row.begins_with and not (args.out / row.begins_with / "result.json").exists():
+            raise OptionError(f"{name}: expected a finished row {row.begins_with}, found none; train it first")
         with processes.alone(place):
             if row.reads_spelling and not (args.out / "prior").exists():
                 spelling = ["--suffixes", "3", "--shapes", "--top-words", "all"]
@@ -99,7 +117,7 @@ def train(names: Sequence[str], args: argparse.Namespace) -> None:
                 processes.run("llrnn", command, args.out / "prior.log")
             program, *arguments = train_command(row, args.data, place, args)
             seconds = processes.run(program, arguments, place / "train.log")
-            found = {"row": name, "seconds": round(seconds), **measure(place / "checkpoint_best.pt", row, args.data)}
+            found = {"row": name, "seconds": round(seconds), **measure(place / BEST, row, args.data)}
             with whole_file(place / "result.json") as file:
                 json.dump(found | {"size": args.size, "budget": args.budget, "lr": args.lr, "seed": args.seed}, file)
             shown = ", ".join(f"{objective} {value:.1%}" for objective, value in found["accuracy"].items())
@@ -156,7 +174,7 @@ def transfer(names: Sequence[str], args: argparse.Namespace) -> None:
         for name in names:
             if all(_result(args.out, f"{name}{more}", data.name).exists() for more in ("", f"+{WORDS}", f"+{VECTORS}")):
                 continue
-            encoder = load_encoder(str(args.out / name / "checkpoint_best.pt"), str(args.data), None, 8192)
+            encoder = load_encoder(str(args.out / name / BEST), str(args.data), None, 8192)
             encoded = of_pairs([np.concatenate(list(encoder.blocks(part, data.name))) for part in parts])
             measured(name, encoded, False)
             measured(f"{name}+{WORDS}", encoded, True)
@@ -189,6 +207,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=HOUR, help="seconds of a training (default: an hour)")
     parser.add_argument("--size", type=int, default=256, help="width of a sentence's vector (default: 256)")
     parser.add_argument("--lr", type=float, default=0.005, help="of Adagrad (default: 0.005)")
+    parser.add_argument("--dropout", type=float, default=0.0, help="of words' vectors (default: 0, as in the thesis)")
     parser.add_argument("--epoch-examples", type=int, default=8000, help="as of the task (default: 8000)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_intermixed_args()

@@ -13,8 +13,8 @@ from fairseq_llrnn.errors import DataError
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'fairseq-llrnn[transfer]'")
 Split = pytest.importorskip("fairseq_llrnn.extras.discourse.data", reason="the extra was deleted").Split
-sets, transfer, vectors, tables = load(
-    EXAMPLES / "discourse", "sentence_sets", "transfer", "word_vectors", "discourse_tables"
+sets, transfer, vectors, tables, curves = load(
+    EXAMPLES / "discourse", "sentence_sets", "transfer", "word_vectors", "discourse_tables", "learning_curves"
 )
 
 
@@ -120,14 +120,39 @@ def test_tables(tmp_path: Path) -> None:
     assert "| | average | CR | MR |\n|---|---|---|---|\n| a | 50.0 | 50.0 | 90.0 |\n| b | 60.0 | 60.0 | — |" in text
 
 
+def test_curves_of_a_log(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected the log of a row, found no such file"):
+        curves.read_curves(tmp_path / "train.log")
+    valid = '10:00 | INFO | valid | {"valid_order_accuracy": "0.%d", "valid_order_chance": "0.5"}'
+    said = ["$ fairseq-train", "10:00 | INFO | fairseq_cli.train | {'a': 1}"]
+    for seconds, accuracy in ((2.5, 55), (5.0, 61), (7.5, 60)):
+        said += [f'10:00 | INFO | discourse_rows | {{"seconds": {seconds}}}', valid % accuracy]
+    (tmp_path / "train.log").write_text("\n".join(said[:2]), encoding="utf-8")
+    with pytest.raises(DataError, match="expected accuracies on valid, found none"):
+        curves.read_curves(tmp_path / "train.log")
+    (tmp_path / "train.log").write_text("\n".join(said), encoding="utf-8")
+    found = curves.read_curves(tmp_path / "train.log")
+    assert found == ({"order": [(2.5, 0.55), (5.0, 0.61), (7.5, 0.6)]}, {"order": 0.5})
+    assert "| a | ORDER | 61.0 | 5 s | 60.0 | 8 s |" in curves.table({"a": found[0]})
+    pytest.importorskip("matplotlib")
+    curves.draw({"a": found[0]}, found[1], tmp_path / "it.png")
+    assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_the_whole_run_and_again(tmp_path: Path) -> None:
     """The second time, all is there. A row that reads spelling and characters is built like the others."""
-    few = {"BUDGET": "1", "ROWS": "cbow-all bigru-order spelling-all"}
+    few = {"BUDGET": "1", "ROWS": "cbow-all bigru-order spelling-all order-then-next"}
     first = run_example("discourse/run.sh", tmp_path / "out", variables=few)
     assert "cbow-all: order " in first.out and "words on CR: " in first.out
     again = run_example("discourse/run.sh", tmp_path / "out", variables=few)
     assert "on CR" not in again.out and again.out.endswith((tmp_path / "out" / "tables.md").read_text(encoding="utf-8"))
     for name in ("cbow-all", "bigru-order+vectors", "spelling-all+words", "vectors", "words"):
         assert f"\n| {name} | " in again.out
+    rows = ("bigru-order", "order-then-next", "--out", tmp_path / "out" / "rows")
+    said = run_example("discourse/learning_curves.py", *rows).out
+    assert "| bigru-order | ORDER | " in said and "| order-then-next | NEXT | " in said
+    other = ("train", "order-then-next", "--data", tmp_path / "out" / "data", "--out", tmp_path / "other")
+    missing = run_example("discourse/discourse_rows.py", *other, code=2)
+    assert "order-then-next: expected a finished row bigru-order, found none; train it first" in missing.err
     wrong = run_example("discourse/discourse_rows.py", "train", "gru", "--out", tmp_path / "out", code=2)
     assert "discourse_rows.py: error: gru: expected one of bigru-order" in wrong.err
