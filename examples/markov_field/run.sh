@@ -44,12 +44,16 @@ part valid "$((tokens / 10))"
 part test "$((tokens / 10))"
 head -n 600 "$out/test.txt" >"$out/test-600.txt"
 
-say "2/6 fields of words: low rank, explicit potentials, and a log-bilinear model by pseudo-likelihood"
+say "2/6 fields of words: low rank, explicit potentials, and log-bilinear models"
 field "uw-$words" 150 --words "$words" --width 30
 field "uw-$words-order-1" 100 --words "$words" --width 30 --order 1
 field "uw-$fewer" 100 --words "$fewer" --width 30
 field "explicit-$fewer" 60 --words "$fewer" --form explicit
 field "lbl-$fewer" 3 --words "$fewer" --width 30 --objective pseudo-likelihood
+for size in "$words" "$fewer"; do
+    table "left-to-right-$size.md" python "$here/log_bilinear.py" --field "$out/uw-$size" --texts "$out" \
+        --out "$out/left-to-right-$size" --epochs "${iterations:-30}"
+done
 table neighbours llrnn mrf neighbours --model "$out/uw-$words" --number 3 house has she day john red pounds married
 
 say "3/6 the field from left to right, beside n-grams"

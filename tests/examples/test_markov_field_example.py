@@ -43,9 +43,11 @@ def test_the_whole_run_and_again(tmp_path: Path) -> None:
     out = tmp_path / "out"
     small = {"TOKENS": "300", "WORDS": "20 12", "ITERATIONS": "3", "CURVE": "0.2", "MANY": "16"}
     first = run_example("markov_field/run.sh", out, tmp_path, variables=small).out
-    for name in ("uw-20.score", "uw-20-order-1.score", "explicit-12.score", "lbl-12.score", "neighbours", "tags.md"):
+    scores = ("uw-20.score", "uw-20-order-1.score", "explicit-12.score", "lbl-12.score", "left-to-right-20.md")
+    for name in (*scores, "neighbours", "tags.md"):
         assert f"\n{name}\n" in first
     assert "| 0.5 FIELD plus 0.5 ngram:2 | " in first and "| uw, nested | " in first
+    assert first.count("\n| D = 30, 2 words before | ") == 2
     assert "| HMM, unknown words by suffix (TnT) | 100.00 | 0.00 (of 0) |" in first
     times = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file() and path.name != "test-600.txt"}
     assert run_example("markov_field/run.sh", out, tmp_path, variables=small).out == first
