@@ -8,42 +8,11 @@ from pathlib import Path
 import pytest
 from evidence_world import EvidenceWorld
 from shell import Result, Shell
+from term_world import BAD, FORMS, SOURCES, TermWorld, said, written
 from tiny_world import EVERY_SENTENCE
 
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
-
-FORMS = {"chat": ("chat", "chats", "chatte"), "vache": ("vache", "vaches"), "grand": ("grand", "grande")}
-TERMS = "tahc\tchat\n"
-SOURCES = ["el tahc tneiv", "enu ehcav tneiv 12", "el tahc ed al ehcav", "Karim tiov 12"]
-
-
-def written(found: Result) -> dict[int, list[str]]:
-    """The best hypothesis of each sentence."""
-    lines = re.findall(r"^H-(\d+)\t\S+\t(.*)$", found.out, re.MULTILINE)
-    return {int(number): text.split() for number, text in reversed(lines)}
-
-
-class TermWorld:
-    """A prior that knows terms, a model that was trained with invented ones, and a file of forms."""
-
-    def __init__(self, evidence: EvidenceWorld, place: Path) -> None:
-        self.evidence, self.place = evidence, place
-        self.prior, self.forms, self.terms = place / "prior", place / "forms.tsv", place / "terms.tsv"
-        rows = (f"{form}\t{lemma}\tNOUN\t_\n" for lemma, forms in FORMS.items() for form in forms)
-        self.forms.write_text("".join(rows), encoding="utf-8")
-        self.terms.write_text(TERMS, encoding="utf-8")
-
-    @property
-    def model(self) -> Path:
-        return self.place / "model" / "checkpoint_last.pt"
-
-    def args(self, raw: bool = False) -> list[object]:
-        return [*self.evidence.task_args(raw=raw), "--prior", self.prior, "--term-forms", f"lexicon:{self.forms}"]
-
-    def train_args(self, place: Path) -> list[object]:
-        own = self.evidence.train_args("llrnn_transformer", "lexical", place, raw=True)
-        return [*own, "--prior", self.prior, "--term-forms", f"lexicon:{self.forms}", "--invented-terms", 0.9]
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +36,6 @@ def interactive(
     )  # fmt: skip
 
 
-def said(words: Sequence[str], lemma: str) -> int:
-    return sum(word in FORMS[lemma] for word in words)
-
-
 def test_the_prior_says_that_it_knows_terms(taught: TermWorld) -> None:
     part = Prior.load(taught.prior).find(EvidencePart)
     assert part is not None and part.rules.kinds == ("terms", "numbers", "names", "copies")
@@ -91,6 +56,8 @@ def test_a_line_may_have_terms_of_its_own(shell: Shell, taught: TermWorld) -> No
     assert re.findall(r"^S-\d+\t(.*)$", found.out, re.MULTILINE) == re.findall(
         r"^S-\d+\t(.*)$", plain.out, re.MULTILINE
     )
+    # a tokeniser would take the tab for a blank
+    assert written(interactive(shell, taught, lines, "--tokenizer", "space")) == hypotheses
 
 
 def test_terms_stay_with_their_sentence_when_batches_are_sorted(shell: Shell, taught: TermWorld) -> None:
@@ -155,19 +122,6 @@ def test_a_resumed_run_is_the_run_that_never_stopped(shell: Shell, taught: TermW
     models = [torch.load(place / "checkpoint_last.pt", weights_only=False)["model"] for place in (whole, parts)]
     for name, value in models[0].items():
         assert torch.equal(value, models[1][name]), name
-
-
-BAD = {
-    "an empty side": ("\tchat\n", [], "the source side is empty"),
-    "no target": ("tahc\t\n", [], "the target side is empty"),
-    "contradictory": ("tahc\tchat\ntahc\tvache\n", [], "cannot be required to become both"),
-    "an unknown language": (TERMS, ["--term-forms", "lemmas:klingon"], "expected a language that some package knows"),
-    "no share": (TERMS, ["--invented-terms", 1], "--invented-terms 1.0: expected a share from 0 to below 1"),
-    "another strength": (TERMS, ["--term-strength", "maybe"], "--term-strength maybe: expected must or may"),
-    "too long": (
-        TERMS + "el\tgrand\ntneiv\tvache\n", ["--max-len-a", 0, "--max-len-b", 2], "the shortest one has 3",
-    ),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -1,0 +1,59 @@
+"""A world whose model knows terms: evidence_world.py with a prior, forms, a file of terms, and what may be wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from evidence_world import EvidenceWorld
+from shell import Result
+
+FORMS = {"chat": ("chat", "chats", "chatte"), "vache": ("vache", "vaches"), "grand": ("grand", "grande")}
+TERMS = "tahc\tchat\n"
+SOURCES = ["el tahc tneiv", "enu ehcav tneiv 12", "el tahc ed al ehcav", "Karim tiov 12"]
+
+
+def written(found: Result) -> dict[int, list[str]]:
+    """The best hypothesis of each sentence."""
+    lines = re.findall(r"^H-(\d+)\t\S+\t(.*)$", found.out, re.MULTILINE)
+    return {int(number): text.split() for number, text in reversed(lines)}
+
+
+class TermWorld:
+    """A prior that knows terms, a model that was trained with invented ones, and a file of forms."""
+
+    def __init__(self, evidence: EvidenceWorld, place: Path) -> None:
+        self.evidence, self.place = evidence, place
+        self.prior, self.forms, self.terms = place / "prior", place / "forms.tsv", place / "terms.tsv"
+        rows = (f"{form}\t{lemma}\tNOUN\t_\n" for lemma, forms in FORMS.items() for form in forms)
+        self.forms.write_text("".join(rows), encoding="utf-8")
+        self.terms.write_text(TERMS, encoding="utf-8")
+
+    @property
+    def model(self) -> Path:
+        return self.place / "model" / "checkpoint_last.pt"
+
+    def args(self, raw: bool = False) -> list[object]:
+        return [*self.evidence.task_args(raw=raw), "--prior", self.prior, "--term-forms", f"lexicon:{self.forms}"]
+
+    def train_args(self, place: Path) -> list[object]:
+        own = self.evidence.train_args("llrnn_transformer", "lexical", place, raw=True)
+        return [*own, "--prior", self.prior, "--term-forms", f"lexicon:{self.forms}", "--invented-terms", 0.9]
+
+
+def said(words: Sequence[str], lemma: str) -> int:
+    return sum(word in FORMS[lemma] for word in words)
+
+
+BAD = {
+    "an empty side": ("\tchat\n", [], "the source side is empty"),
+    "no target": ("tahc\t\n", [], "the target side is empty"),
+    "contradictory": ("tahc\tchat\ntahc\tvache\n", [], "cannot be required to become both"),
+    "an unknown language": (TERMS, ["--term-forms", "lemmas:klingon"], "expected a language that some package knows"),
+    "no share": (TERMS, ["--invented-terms", 1], "--invented-terms 1.0: expected a share from 0 to below 1"),
+    "another strength": (TERMS, ["--term-strength", "maybe"], "--term-strength maybe: expected must or may"),
+    "too long": (
+        TERMS + "el\tgrand\ntneiv\tvache\n", ["--max-len-a", 0, "--max-len-b", 2], "the shortest one has 3",
+    ),
+}  # fmt: skip
