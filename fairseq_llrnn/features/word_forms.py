@@ -1,9 +1,10 @@
-"""The forms of lemmas, from files and packages that know lemmas: what `--term-forms` names.
+"""The forms of lemmas, from files and packages that know lemmas: what `--term-forms` and `--source-forms` name.
 
     lexicon:FILE      TSV of form, lemma, UPOS, FEATS
     unimorph:FILE     UniMorph: lemma, form, tags
     treebank:FILE     CoNLL-U
-    lemmas:CODE       a package's lemmas of the dictionary's words (simplemma, of 54 languages)
+    lemmas:CODE       a package's lemmas of the text's words (simplemma, of 54 languages)
+    apertium:MODE     Apertium's analyses of the text's words, by an installed mode or an *.automorf.bin
 
 Lemmas and forms may be phrases. A form has the union of the features of its analyses under the lemma.
 """
@@ -15,17 +16,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.languages.lemmas import GROUP, Simplemma
 from fairseq_llrnn.features.lexicon import Lexicon, feature_group
+from fairseq_llrnn.features.readers.apertium import read_apertium_lemmas
 from fairseq_llrnn.features.readers.conllu import iter_conllu_words
 from fairseq_llrnn.features.readers.lemma_rows import NONE
 from fairseq_llrnn.features.readers.tsv import iter_tsv_rows
 from fairseq_llrnn.features.readers.unimorph import MISSING, iter_unimorph_rows
 from fairseq_llrnn.features.readers.unimorph_tags import tags_features
-
-OPTION = "--term-forms"
 
 Row = tuple[str, str, Iterable[str]]  # lemma, form, features
 
@@ -62,11 +63,13 @@ class WordForms:
         return found
 
 
-def read_word_forms(places: Sequence[str], words: Sequence[str], spelling: Spelling) -> WordForms:
+def read_word_forms(
+    places: Sequence[str], words: Sequence[str], spelling: Spelling, option: str = "--term-forms"
+) -> WordForms:
     """All that some places, named as above, know.
 
     Args:
-        words: of the dictionary. spelling: of lemmas and forms in the text.
+        words: of the text. spelling: of lemmas and forms in it. option: which names the places.
 
     Raises:
         OptionError: another kind of place, a language that no package knows, a package that is not installed.
@@ -75,19 +78,26 @@ def read_word_forms(places: Sequence[str], words: Sequence[str], spelling: Spell
     found = WordForms()
     for named in places:
         kind, colon, what = named.partition(":")
-        if not colon or kind not in (*FILES, "lemmas") or not what:
+        if not colon or kind not in (*FILES, "lemmas", "apertium") or not what:
             raise OptionError(
-                f"{OPTION} {named}: expected lexicon:FILE, unimorph:FILE, treebank:FILE or lemmas:CODE (e.g. "
-                "lemmas:cs), found something else; say what the file is"
+                f"{option} {named}: expected lexicon:FILE, unimorph:FILE, treebank:FILE, lemmas:CODE (e.g. lemmas:cs) "
+                "or apertium:MODE_OR_FILE, found something else; say what the file is"
             )
-        rows = _package_rows(what, words, spelling) if kind == "lemmas" else FILES[kind](Path(what))
+        rows: Iterable[Row]
+        if kind == "lemmas":
+            rows = _package_rows(what, words, spelling, option)
+        elif kind == "apertium":
+            asked = (word for word in words if word not in SPECIALS)
+            rows = read_apertium_lemmas(asked, analyser=what, lowercase=spelling.lowercase, language=spelling.rules)
+        else:
+            rows = FILES[kind](Path(what))
         for lemma, form, features in rows:
             found.add(spelling.of_text(lemma), spelling.of_text(form), features)
     return found
 
 
-def _package_rows(code: str, words: Sequence[str], spelling: Spelling) -> Iterator[Row]:
-    named, package = f"{OPTION} lemmas:{code}", Simplemma()
+def _package_rows(code: str, words: Sequence[str], spelling: Spelling, option: str) -> Iterator[Row]:
+    named, package = f"{option} lemmas:{code}", Simplemma()
     known = language_code(code, named)
     if known not in package.codes:
         raise OptionError(

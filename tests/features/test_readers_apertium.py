@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.features.readers import apertium, read_apertium, read_conllu
+from fairseq_llrnn.features.readers import apertium, read_apertium, read_apertium_lemmas, read_conllu
 from fairseq_llrnn.features.readers.apertium import find_analyser, parse_stream
 from fairseq_llrnn.features.readers.apertium_tags import tags_features
 
@@ -236,3 +236,39 @@ def test_the_analyser_agrees_with_the_treebank(shared_data: Path) -> None:
     pairs = [pair for pair in pairs if len(pair[0]) == len(pair[1]) == 1]
     assert len(pairs) > 500
     assert sum(first == second for first, second in pairs) > 0.95 * len(pairs)
+
+
+# ---- lemmas ---------------------------------------------------------------------------------------------------------
+
+
+def lemmas(stand_in: StandIn, words: list[str], answers: dict[str, str]) -> list[tuple[str, str, tuple[str, ...]]]:
+    program = (
+        f"known = {answers!r}\nfor word in sys.stdin.buffer.read().decode().split('\\0'):\n"
+        "    sys.stdout.write(f'^{word}/{known.get(word, chr(42) + word)}$\\0')"
+    )
+    return list(read_apertium_lemmas(words, analyser=stand_in(program), lowercase=False))
+
+
+def test_each_analysis_says_its_lemma(stand_in: StandIn) -> None:
+    answers = {
+        "couvent": "couvent<n><m><sg>/couver<vblex><inf>",
+        "au": "à<pr>+le<det>",  # two words in one: no form of either
+        "c++": "c++<n>",
+        "cul-de-sac": "cul<n><m># de sac",
+        r"\<": r"\<<lpar>",
+        "zut": "zut",  # an analysis without tags
+    }
+    assert lemmas(stand_in, ["couvent", "au", "blorp", "c++", "cul-de-sac", "<", "zut"], answers) == [
+        ("couvent", "couvent", ("POS:NOUN", "Gender:Masc", "Number:Sing")),
+        ("couver", "couvent", ("POS:VERB", "VerbForm:Inf")),
+        ("c++", "c++", ("POS:NOUN",)),
+        ("cul de sac", "cul-de-sac", ("POS:NOUN", "Gender:Masc")),
+        ("<", "<", ("POS:PUNCT",)),
+    ]
+
+
+@needs_french
+def test_the_real_analyser_s_lemmas() -> None:
+    found = list(read_apertium_lemmas(["grandes", "chats", "au", "lyon"], analyser="fra-cat", lowercase=True))
+    assert {("grand", "grandes"), ("chat", "chats"), ("Lyon", "lyon")} <= {row[:2] for row in found}
+    assert "au" not in {word for _, word, _ in found}

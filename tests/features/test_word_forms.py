@@ -2,12 +2,14 @@
 
 import importlib.util
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.languages.base import Spelling
+from fairseq_llrnn.features.readers.apertium import find_analyser
 from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
 
 CASED, LOWER = Spelling(False), Spelling(True)
@@ -53,6 +55,21 @@ def test_a_package_says_the_forms_that_the_dictionary_has() -> None:
     assert set(found.of("kočka")) == {"kočka", "kočky"}
 
 
+@pytest.mark.skipif(shutil.which("lt-proc") is None, reason="lt-proc is absent: apt install lttoolbox apertium-fra-cat")
+def test_apertium_says_the_forms_that_the_text_has() -> None:
+    try:
+        analyser = find_analyser("fra-cat")
+    except DataError:
+        pytest.skip("the French analyser is absent: apt install apertium-fra-cat")
+    words = ["<s>", "grand", "grandes", "chats", "lyon"]
+    for named in ("fra-cat", str(analyser)):
+        found = read_word_forms([f"apertium:{named}"], words, LOWER)
+        assert set(found.of("grand")) == {"grand", "grandes"} and set(found.of("lyon")) == {"lyon"}
+        assert {"POS:ADJ", "Number:Plur", "Gender:Fem"} <= set(found.of("grand")["grandes"])
+    with pytest.raises(DataError, match="there is no Apertium analyser 'xx-yy': expected the path of an"):
+        read_word_forms(["apertium:xx-yy"], words, LOWER)
+
+
 def test_features_that_name_lemmas_say_forms() -> None:
     features = {"psi": {"Lemma:pes": 1.0, "Case:Nom": 1.0}, "a": {"POS:CCONJ": 1.0}, "psa": {"Lemma:pes": 1.0}}
     found = WordForms.of_lexicon(features, features.__getitem__)
@@ -62,14 +79,18 @@ def test_features_that_name_lemmas_say_forms() -> None:
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("words.tsv", "--term-forms words.tsv: expected lexicon:FILE, unimorph:FILE, treebank:FILE or lemmas:CODE"),
+        (
+            "words.tsv", "--term-forms words.tsv: expected lexicon:FILE, unimorph:FILE, treebank:FILE, lemmas:CODE "
+            "(e.g. lemmas:cs) or apertium:MODE_OR_FILE, found something else",
+        ),
+        ("apertium:", "expected lexicon:FILE"),
         ("hunspell:cs", "expected lexicon:FILE"),
         ("lemmas:", "expected lexicon:FILE"),
         ("lemmas:klingon", "--term-forms lemmas:klingon: expected a language that some package knows"),
         ("lemmas:zh", "--term-forms lemmas:zh: expected a language"),
         ("lemmas:ja", "--term-forms lemmas:ja: expected a language of simplemma, found ja, which it lacks; it has ar"),
     ],
-)
+)  # fmt: skip
 def test_an_unknown_place_or_language_is_refused(named: str, message: str) -> None:
     with pytest.raises(OptionError) as raised:
         read_word_forms([named], ("a",), CASED)

@@ -1,6 +1,6 @@
 """Readers that fill a `Lexicon`: treebanks, word lists, a morphological analyser; and of words cut into segments."""
 
-from fairseq_llrnn.features.readers.apertium import read_apertium
+from fairseq_llrnn.features.readers.apertium import read_apertium, read_apertium_lemmas
 from fairseq_llrnn.features.readers.conllu import (
     Token,
     in_one_word,
@@ -21,6 +21,7 @@ __all__ = [
     "iter_conllu_sentences",
     "iter_conllu_words",
     "read_apertium",
+    "read_apertium_lemmas",
     "read_conllu",
     "read_segmentations",
     "read_tsv_lexicon",

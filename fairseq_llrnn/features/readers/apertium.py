@@ -44,6 +44,37 @@ def read_apertium(
     as Lyon and LYON, with the capitals of `language` (casing.py). Raises DataError where lt-proc or the analyser is
     missing or fails, or does not know a single word.
     """
+    lexicon = Lexicon()
+    for word, analyses in _analysed(words, analyser, lowercase, language):
+        names = [] if analyses is None else [name for one in analyses for name in _analysis_features(one)]
+        if names:
+            lexicon.add(word, names)
+        else:
+            lexicon.notes[SPLIT if analyses is None else UNKNOWN] += 1
+    return lexicon
+
+
+def read_apertium_lemmas(
+    words: Iterable[str], *, analyser: str | Path, lowercase: bool, language: str | None = None
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Of the words that have some: lemma, word and features of each analysis that is not of several words.
+
+    Takes and raises what read_apertium does.
+    """
+    for word, analyses in _analysed(words, analyser, lowercase, language):
+        for one in analyses or ():
+            lemma = _analysis_lemma(one)
+            if lemma is not None:
+                yield lemma, word, _analysis_features(one)
+
+
+def _analysed(
+    words: Iterable[str], analyser: str | Path, lowercase: bool, language: str | None
+) -> Iterator[tuple[str, list[str] | None]]:
+    """The analyses of each word, those of the first spelling that has some; None where it is taken for several words.
+
+    Raises DataError as read_apertium, for words of which none is known at the end.
+    """
     program = shutil.which(PROGRAM)
     if program is None:
         raise DataError(
@@ -51,21 +82,21 @@ def read_apertium(
             "lttoolbox)"
         )
     automaton = find_analyser(analyser)
-    lexicon = Lexicon()
     remaining = iter(words)
-    asked = 0
+    asked = known = 0
     while batch := list(islice(remaining, WORDS_PER_RUN)):
         asked += len(batch)
         spellings = [_spellings(word, lowercase, language) for word in batch]
         answers = iter(_run(program, automaton, [spelling for group in spellings for spelling in group]))
         for word, group in zip(batch, spellings, strict=True):
-            _add_analyses(lexicon, word, [(spelling, next(answers)) for spelling in group])
-    if asked and not len(lexicon):
+            analyses = _first_analyses([(spelling, next(answers)) for spelling in group])
+            known += bool(analyses)
+            yield word, analyses
+    if asked and not known:
         raise DataError(
             f"{automaton}: knows none of the {asked} words; is it a compiled analyser, and one of their "
             "language?"
         )
-    return lexicon
 
 
 def find_analyser(analyser: str | Path) -> Path:
@@ -107,19 +138,17 @@ def _run(program: str, automaton: Path, words: list[str]) -> list[str]:
     return answers
 
 
-def _add_analyses(lexicon: Lexicon, word: str, answers: list[tuple[str, str]]) -> None:
-    """Add the analyses of the first spelling that has some."""
+def _first_analyses(answers: list[tuple[str, str]]) -> list[str] | None:
+    """The analyses of the first spelling of a word that has some with features; None: it is taken for several words."""
     is_split = False
     for spelling, answer in answers:
-        units = list(parse_stream(answer))
+        units = list(_units(answer))
         if len(units) == 1 and units[0][0] == spelling:
-            names = [name for analysis in units[0][1] for name in analysis]
-            if names:
-                lexicon.add(word, names)
-                return
+            if any(map(_analysis_features, units[0][1])):
+                return units[0][1]
         elif len(units) > 1:
             is_split = True
-    lexicon.notes[SPLIT if is_split else UNKNOWN] += 1
+    return None if is_split else []
 
 
 def parse_stream(text: str) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
@@ -127,10 +156,32 @@ def parse_stream(text: str) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
 
     An unknown word (`*`) has no analysis. What stands between the units is passed over.
     """
+    for surface, analyses in _units(text):
+        yield surface, [_analysis_features(one) for one in analyses]
+
+
+def _units(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Surface form and analyses of each unit."""
     for unit in UNIT.finditer(text):
-        surface = re.sub(r"\\(.)", r"\1", unit[1], flags=re.DOTALL)
-        analyses = ANALYSIS.findall(unit[2])
-        yield surface, [_analysis_features(text) for text in analyses if not text.startswith("*")]
+        yield _unescaped(unit[1]), [one for one in ANALYSIS.findall(unit[2]) if not one.startswith("*")]
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+
+
+def _analysis_lemma(analysis: str) -> str | None:
+    """The lemma, with what follows its tags (`cul<n># de sac`); None for joined parts, as in de<pr>+le<det>."""
+    end, joined, rest = None, False, 0
+    for part in PART_OR_TAG.finditer(analysis):
+        if part[2] is not None:
+            end = part.start() if end is None else end
+            rest = part.end()
+        elif part[1] and end is not None:
+            joined = True
+    if joined or end is None:
+        return None
+    return _unescaped(analysis[:end] + analysis[rest:].removeprefix("#"))
 
 
 def _analysis_features(analysis: str) -> tuple[str, ...]:
