@@ -94,7 +94,7 @@ class PieceTable(EvidenceTable):
             yield Offer(rank, target, self._row(string, evidence, unknown, first=i == 0), unknown)
 
     def written(self, string: str) -> str:
-        return self.convention.whole(string)
+        return " ".join(map(self.convention.whole, string.split()))
 
     def _unknown_features(self, string: str) -> dict[str, float]:
         place = self.convention.position(self.written(string))

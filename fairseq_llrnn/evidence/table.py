@@ -63,7 +63,7 @@ class EvidenceTable:
         self._offers: dict[int, tuple[Offer, ...]] = {}
         self._seen = np.zeros(0, dtype=np.uint8)  # by source id; 0: not asked yet, 1: offers nothing, 2: something
         self.left_out = LeftOut()
-        self.terms = TermTable(self.target.index, self._term_row)
+        self.terms = TermTable(self._token, self._term_row)
 
     def __deepcopy__(self, memo: object) -> EvidenceTable:
         return self  # a copy of a model belongs to the same dictionaries
@@ -142,7 +142,7 @@ class EvidenceTable:
         """That of a form of a term: its word's, or what its spelling shows and `more`; of several words, the union."""
         features: dict[str, float] = {FEATURES["terms"]: 1.0}
         for word in string.split():
-            target = self.target.known_index.get(word)
+            target = self.target.known_index.get(self.written(word))
             if target is None:
                 features |= self._unknown_features(word)
             else:
@@ -157,8 +157,12 @@ class EvidenceTable:
             self.rows.append(row)
         return self._row_index[row]
 
+    def _token(self, string: str) -> int:
+        """The id of a target word, or a phrase, as one token."""
+        return self.target.index(self.written(string))
+
     def written(self, string: str) -> str:
-        """How a target word is written as one token."""
+        """How a target word, or a phrase, is written as one token."""
         return string
 
     def _unknown_features(self, string: str) -> dict[str, float]:

@@ -1,7 +1,9 @@
 """Terms in sentences: which phrases of a source ask for which term, and the marks that say so.
 
-A phrase matches by its tokens, or, token by token, by a lemma of the source if the source's words have lemmas. In
+A phrase matches by its words, or, word by word, by a lemma of the source if the source's words have lemmas. In
 lower-cased text it matches in any case. Where matches overlap, the longest counts, then the first in the sentence.
+Over pieces, too, terms are words: those that the pieces of a source spell, and a form is one token of the target,
+however many pieces the dictionary has for it (evidence/piece_table.py).
 The forms of a term are those that its row gives; else those that are known of the lemma (features/word_forms.py), of
 the part of speech that the row says; else, of a phrase, the combinations of its words' forms that agree; else the lemma
 alone, with a warning.
@@ -13,6 +15,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import product
+
+import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.table import EvidenceTable
@@ -75,9 +79,22 @@ class Terms:
                 logger.warning(f"terms: {len(lemmas):,} of {len(entries):,} targets {what} ({some}); {advice}")
 
     def _add(self, entry: TermEntry) -> None:
+        self._refuse_pieces(entry)
         group = self.table.terms.group(entry.target, self.forms_of(entry), self.must)
-        for key in self._keys(entry.source[0]):
+        for key in self._phrase_keys(entry.source[0]):
             self._of_first.setdefault(key, []).append((entry, group))
+
+    def _refuse_pieces(self, entry: TermEntry) -> None:
+        pieces = self.table.target_words.convention
+        if pieces is None:
+            return
+        words = [*entry.source, *(word for phrase in (entry.target, *entry.forms) for word in phrase.split())]
+        wrong = next((word for word in words if pieces.mark("") in word), None)
+        if wrong is not None:
+            raise DataError(
+                f"{entry.where}: expected words, found pieces: {wrong!r}; write terms in whole words, whatever the "
+                "text is cut into"
+            )
 
     # ---- forms ------------------------------------------------------------------------------------------------------
 
@@ -101,7 +118,7 @@ class Terms:
         if len(found) > MOST_FORMS:
             self._cut.append(entry.target)
         index = self.table.target.known_index  # words of the dictionary go first where there is no room for all
-        in_order = sorted(found.items(), key=lambda one: one[0] not in index)
+        in_order = sorted(found.items(), key=lambda one: self.table.written(one[0]) not in index)
         return {entry.target: found.get(entry.target, {}), **dict(in_order)}
 
     def _combined(self, words: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -126,6 +143,11 @@ class Terms:
         own = word.lower() if self._is_lower else word
         return {own, *(f"\t{lemma}" for lemma in self._lemmas.get(own, ()))}
 
+    def _phrase_keys(self, word: str) -> set[str]:
+        """Of a word of a phrase, which may be a lemma that the text lacks."""
+        own = word.lower() if self._is_lower else word
+        return self._keys(word) | {f"\t{own}"}
+
     def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
         """The source tokens of a sentence with the marks of its terms.
 
@@ -135,8 +157,10 @@ class Terms:
         Raises:
             DataError: a cell without a term; one whose phrase is not in the sentence; two that contradict each other.
         """
-        words = [self.table.source.symbols[plain(token)] for token in tokens]
-        keys = [self._keys(word) for word in words]
+        read = np.array([plain(token) for token in tokens], dtype=np.int64)
+        spans = self.table.source_words.spans(read)
+        words = [self.table.source_words.word(read[begin:end]) for begin, end in spans]
+        keys = [set() if word is None else self._keys(word) for word in words]
         own: dict[tuple[str, ...], TermEntry] = {}
         anywhere: list[int] = []
         for cell in cells:
@@ -158,9 +182,11 @@ class Terms:
             )
         uses: dict[int, list[Use]] = {}
         for start, end, group in found:
-            for at in range(start, end):
-                uses.setdefault(at, []).append(Use(group, at == start, True))
-        ordinary = [i for i, word in enumerate(words) if word not in ("<s>", "<pad>", "</s>")]
+            first = spans[start][0]
+            for at in range(first, spans[end - 1][1]):
+                uses.setdefault(at, []).append(Use(group, at == first, True))
+        symbols = self.table.source.symbols
+        ordinary = [begin for begin, _ in spans if symbols[read[begin]] not in ("<s>", "<pad>", "</s>")]
         if anywhere and not ordinary:
             raise DataError("terms: expected a source with words, found an empty one with a term; leave the term out")
         for number, group in enumerate(anywhere):
@@ -176,7 +202,9 @@ class Terms:
         where = f"the column {cell.strip()!r}"
         if arrow and not source.strip():
             raise DataError(f"{where}: the source side is empty; expected {CELL}")
-        return check_entry(TermEntry(tuple(source.split()), " ".join(target.split()), where=where))
+        entry = check_entry(TermEntry(tuple(source.split()), " ".join(target.split()), where=where))
+        self._refuse_pieces(entry)
+        return entry
 
     def _matches(
         self, keys: Sequence[set[str]], single: Iterable[tuple[TermEntry, int]]
@@ -184,7 +212,7 @@ class Terms:
         """Where terms are: start, end and group; those of the sentence alone come before the others."""
         of_first: dict[str, list[tuple[TermEntry, int]]] = {}
         for entry, group in single:
-            for key in self._keys(entry.source[0]):
+            for key in self._phrase_keys(entry.source[0]):
                 of_first.setdefault(key, []).append((entry, group))
         kept: list[tuple[int, int, int]] = []
         taken: set[int] = set()
@@ -207,7 +235,7 @@ class Terms:
             for entry, group in (one for key in in_order for one in table.get(key, ())):
                 end = place + len(entry.source)
                 rest = zip(keys[place + 1 : end], entry.source[1:], strict=False)
-                if end <= len(keys) and all(key & self._keys(word) for key, word in rest):
+                if end <= len(keys) and all(key & self._phrase_keys(word) for key, word in rest):
                     found.setdefault((place, end), group)
         return found
 

@@ -187,6 +187,13 @@ class PieceText:
         """The different words, in the order in which they came."""
         return list(dict.fromkeys(map(self.convention.join, self.counts)))
 
+    def word_counts(self) -> Counter[str]:
+        """The different words, and how often each occurs."""
+        found: Counter[str] = Counter()
+        for split, count in self.counts.items():
+            found[self.convention.join(split)] += count
+        return found
+
     def pieces(self) -> set[str]:
         """The pieces that occur."""
         return {piece for split in self.counts for piece in split}

@@ -5,6 +5,7 @@
     expression.py     how backgrounds are combined
     building.py       from files or objects to a prior, by options.py; its steps are build.py, leaves.py,
                       open_vocabulary.py, translations.py and evidence.py
+    term_words.py     the words that terms are of
     session.py        ids of strings that were met
     directory.py      files, whole and with hashes (manifest.py, arrays.py, model_files.py)
     coverage.py       sentences that an automaton forbids

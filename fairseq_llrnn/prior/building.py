@@ -27,7 +27,7 @@ from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.prior.analyses import complete_analyses, read_analyses, with_values
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.case_check import notes_of_case
-from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words
+from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words, spelled_words
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.guessing import Completed
 from fairseq_llrnn.prior.labels import LABELS, check_of_labels
@@ -88,6 +88,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     source = _source_symbols(options, path)
     text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
     known_words = None if evidence is None else _known_words(options, evidence, source)
+    target_words = None if evidence is None else spelled_words(options, evidence, text)
     gathered = gathered_for(code, options, words, counts, all_counts, None if text is None else text.words())
     analyses = read_analyses(options, words, text)
     analyses.update(gathered.analyses)
@@ -123,7 +124,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     prior, more = _with_source(prior, words, options, lemmas_of(options, words, code), source_lemmas_of(options))
     notes.update(more)
     if evidence is not None:
-        prior = add_evidence(prior, evidence, source, known_words)
+        prior = add_evidence(prior, evidence, source, known_words, target_words)
     return Built(prior, words, counts, notes, completed, gathered)
 
 
@@ -305,11 +306,6 @@ def _known_words(options: PriorOptions, rules: EvidenceRules, source: tuple[str,
     """Of the source, where both sides are in pieces; None where they are not."""
     if options.pieces is None:
         return None
-    if "terms" in rules.kinds:
-        raise OptionError(
-            f"--evidence terms: not supported with --pieces {options.pieces}, since forms of terms are words; "
-            "preprocess words, or leave one of them out"
-        )
     text = None if options.translations is None else options.translations.text.bitext.source
     return known_source_words(rules, CONVENTIONS[options.pieces], source, text)
 

@@ -18,8 +18,9 @@ from fairseq_llrnn.evidence.rules import BY_KNOWN_WORDS, EvidenceRules, form_of
 from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.open_words import OpenWords
-from fairseq_llrnn.features.subwords import Convention
+from fairseq_llrnn.features.subwords import CONVENTIONS, Convention, PieceText
 from fairseq_llrnn.prior.expression import Atom, Times
+from fairseq_llrnn.prior.options import PriorOptions, as_paths
 from fairseq_llrnn.prior.parts import EvidencePart, StaticPart
 from fairseq_llrnn.prior.parts.evidence import pieces_of
 from fairseq_llrnn.prior.prior import Prior
@@ -27,18 +28,22 @@ from fairseq_llrnn.prior.translations import background_of
 
 
 def add_evidence(
-    prior: Prior, rules: EvidenceRules, source_symbols: tuple[str, ...], known_words: frozenset[str] | None = None
+    prior: Prior,
+    rules: EvidenceRules,
+    source_symbols: tuple[str, ...],
+    known_words: frozenset[str] | None = None,
+    target_words: Mapping[str, int] | None = None,
 ) -> Prior:
     """The prior with evidence, and with the features that slots have.
 
     Args:
         source_symbols: the source dictionary; the same one as that of its lexical translations.
-        known_words: of the source, where dictionaries hold pieces.
+        known_words: of the source, where dictionaries hold pieces. target_words: with counts, if there are terms, too.
     """
     output = with_slot_features(prior.output, rules)
     same = prior.input is prior.output
     prior = replace(prior, output=output, input=output if same else prior.input)
-    return prior.with_part(EvidencePart(rules, known_words), source_symbols)
+    return prior.with_part(EvidencePart(rules, known_words, target_words), source_symbols)
 
 SENTENCES = 10_000  # that are cut into words at once
 
@@ -71,6 +76,28 @@ def known_source_words(
         tokens = block.tolist()
         found.update(tuple(tokens[begin:end]) for begin, end in spans.spans(block))
     return frozenset(word for word in (spans.word(np.array(one)) for one in found) if word is not None)
+
+
+def spelled_words(
+    options: PriorOptions, rules: EvidenceRules, text: PieceText | None
+) -> Mapping[str, int] | None:
+    """The words of a target in pieces, and how often its training text has each; None where terms do not need them.
+
+    Args:
+        text: the target's training text, if it was read.
+
+    Raises:
+        OptionError: there is none. DataError: it is not in pieces.
+    """
+    if options.pieces is None or "terms" not in rules.kinds:
+        return None
+    texts = as_paths(options.text)
+    if not texts:
+        raise OptionError(
+            f"--evidence terms: expected --count-text beside it and --pieces {options.pieces}, since only the target's "
+            "training text says which words there are, found none; add it"
+        )
+    return (text or PieceText.read(texts, CONVENTIONS[options.pieces], options.workers)).word_counts()
 
 
 def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tuple[Prior, Counter[str]]:

@@ -329,11 +329,14 @@ def test_translations_and_evidence_of_a_word(prior: Run, data: Path, llrnn: Llrn
     )
 
 
-def test_terms_are_of_words_and_not_of_pieces(prior: Run, data: Path) -> None:
+def test_terms_over_pieces_need_the_training_text(prior: Run, data: Path) -> None:
     dictionary = data / "dict.fr.txt"
     dictionary.write_text(dictionary.read_text(encoding="utf-8") + "ch@@ 1\n", encoding="utf-8")
-    assert prior("--evidence", "terms,numbers", "--pieces", "bpe").error.startswith(
-        "--evidence terms: not supported with --pieces bpe, since forms of terms are words; preprocess words, or leave"
+    source = data / "dict.en.txt"
+    source.write_text(source.read_text(encoding="utf-8") + "c@@ 1\n", encoding="utf-8")
+    assert prior("--evidence", "terms,numbers", "--pieces", "bpe").error == (
+        "--evidence terms: expected --count-text beside it and --pieces bpe, since only the target's training text "
+        "says which words there are, found none; add it"
     )
     assert not (data / "prior").exists()
 

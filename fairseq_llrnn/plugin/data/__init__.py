@@ -3,6 +3,9 @@
     binarized_bitext.py   the bitext of fairseq-preprocess, to align its words
     evidence_data.py      copied words read as unknown ones
     invented_evidence.py  invented unknown words on both sides
+    invented_terms.py     lemmas of the target, required as terms
+    term_columns.py       tokenisers that leave the terms behind a line as they are
+    merged_targets.py     targets with slots as tokens
     rare_word_aliases.py  rare words read and written as unknown ones
     evidence_warnings.py  evidence that finds no room
     zero_mass.py          targets that the background forbids

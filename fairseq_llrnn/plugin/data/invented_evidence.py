@@ -16,6 +16,7 @@ from fairseq.data import FairseqDataset
 
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.synthetic_words import certain_translations, in_pieces, invented_words
+from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
@@ -103,5 +104,5 @@ class InventedEvidence(ChangedPairs):
         if words.convention is None:
             return np.ones(len(sentence), dtype=bool)
         found = np.zeros(len(sentence), dtype=bool)
-        found[[begin for begin, end in words.spans(sentence) if end == begin + 1]] = True
+        found[[begin for begin, end in words.spans(plain(sentence)) if end == begin + 1]] = True
         return found

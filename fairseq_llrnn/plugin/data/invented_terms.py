@@ -6,18 +6,22 @@ now and then, any word, without being its place: so the model learns to place a 
 context.
 Which ones depends on the seed, the epoch and the sentence's number alone.
 
-Sizes: U source words, V target words.
+Over pieces, terms are words that pieces spell, on either side.
+
+Sizes: L source tokens, U source words, V target words of the dictionaries.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset
 
-from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import marked, plain
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
 from fairseq_llrnn.evidence.terms import RunTerms
@@ -27,13 +31,23 @@ from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.term_words import target_shares
 
 STREAM = 3  # its random numbers are others than those of the evidence's data
 MOST = 3  # terms of a sentence
 LEAST_PROBABILITY = 0.05  # t(x | s) of a source word at which a term is looked for
 WITHOUT_PLACE = 0.1  # share of the terms whose place is not said
-MOST_FREQUENT = 0.01  # b₀ of all forms together: more frequent lemmas are function words
+MOST_FREQUENT = 0.01  # of all forms together, as a share: more frequent lemmas are function words
 CLOSED = {f"POS:{upos}" for upos in ("ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "PUNCT", "SCONJ", "SYM")}
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Of a group: at the first token of its place and at the others, and at any token that is not its place."""
+
+    first: int
+    others: int
+    anywhere: int
 
 
 class InventedTerms(ChangedPairs):
@@ -41,33 +55,33 @@ class InventedTerms(ChangedPairs):
 
     def __init__(self, dataset: FairseqDataset, prior: Prior, forms: WordForms, share: float, seed: int) -> None:
         super().__init__(dataset, share, seed)
-        table, lexical = evidence_table(prior), prior.find(LexicalPart)
+        self.table, lexical = evidence_table(prior), prior.find(LexicalPart)
         self.lexical = None if lexical is None else lexical.unit_table
         forms_of_lemmas = None if lexical is None else lexical.forms  # where they are, the table has lemmas
         self.unit_of = np.arange(len(prior.symbols)) if forms_of_lemmas is None else forms_of_lemmas.head_of
-        # of every target word the number of its lemma's group, −1 for none; all made now: workers have copies
-        self.group_of = np.full(len(prior.symbols), -1)
-        weights = np.exp(prior.log_weights)
-        self.words_of: dict[int, np.ndarray] = {}  # all words of a group
-        self.at_place: dict[int, int] = {}
-        self.anywhere: dict[int, int] = {}
+        # of every word of the target the number of its lemma's group; all made now: workers have copies
+        self.group_of: dict[str, int] = {}
+        self.words_of: dict[int, frozenset[str]] = {}  # all words of a group
+        self.marks: dict[int, Marks] = {}
+        shares = target_shares(prior)
         for lemma in forms:
-            self._add(table, prior, lemma, forms, weights)
+            self._add(lemma, forms, shares)
 
-    def _add(self, table: EvidenceTable, prior: Prior, lemma: str, forms: WordForms, weights: np.ndarray) -> None:
+    def _add(self, lemma: str, forms: WordForms, shares: Mapping[str, float]) -> None:
         found = {form: features for form, features in forms.of(lemma).items() if len(form.split()) == 1}
-        index = table.target.known_index
-        found = dict(sorted(found.items(), key=lambda one: one[0] not in index))  # a group has no room for all
-        known = [index[form] for form in found if form in index][:MOST_FORMS]
-        if len(found) < 2 or not known or not any(map(str.isalpha, lemma)) or weights[known].sum() > MOST_FREQUENT:
+        found = dict(sorted(found.items(), key=lambda one: one[0] not in shares))  # a group has no room for all
+        known = [form for form in found if form in shares][:MOST_FORMS]
+        frequent = math.fsum(shares[form] for form in known) > MOST_FREQUENT
+        if len(found) < 2 or not known or not any(map(str.isalpha, lemma)) or frequent:
             return
         if any(CLOSED & set(features) for features in found.values()):
             return
-        group = table.terms.group(lemma, found, True)
-        self.group_of[known] = group
-        self.words_of[group] = np.array(table.terms.groups[group].words)
-        self.at_place[group] = table.terms.mark([Use(group, True, True)])
-        self.anywhere[group] = table.terms.mark([Use(group, True, False)])
+        terms = self.table.terms
+        group = terms.group(lemma, found, True)
+        self.group_of.update(dict.fromkeys(known, group))
+        self.words_of[group] = frozenset(list(found)[:MOST_FORMS])
+        uses = Use(group, True, True), Use(group, False, True), Use(group, True, False)
+        self.marks[group] = Marks(*(terms.mark([use]) for use in uses))
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]
@@ -75,40 +89,59 @@ class InventedTerms(ChangedPairs):
         if random.random() >= self.share:
             return pair
         source, target = pair["source"].numpy(), pair["target"].numpy()
-        of_words = np.where(target < len(self.group_of), self.group_of[np.minimum(target, len(self.group_of) - 1)], -1)
-        groups = np.unique(of_words[of_words >= 0])
-        free = [i for i, token in enumerate(source.tolist()) if token >= len(SPECIALS) and plain(token) == token]
-        if not len(groups) or not free:
+        spans = self.table.target_words.spans(target)
+        words = [self.table.target_words.word(target[begin:end]) for begin, end in spans]
+        groups = sorted({self.group_of[word] for word in words if word in self.group_of})
+        free = self._free(source)
+        if not groups or not free:
             return pair
         made, many = source.copy(), random.integers(1, MOST + 1)
-        said: set[int] = set()  # places in the target
+        translations = [self._translations(int(token)) for token in source]
+        said: set[int] = set()  # numbers of words of the target
         for group in random.permutation(groups).tolist():
-            places = np.flatnonzero(np.isin(target, self.words_of[group])).tolist()
+            places = [place for place, word in enumerate(words) if word in self.words_of[group]]
             # words may be forms of two lemmas: what the target says twice, or for another term, it cannot say once
             if len(places) != 1 or places[0] in said:
                 continue
             if not free or len(said) == many:
                 break
             said.add(places[0])
-            at = self._best(source, free, int(self.unit_of[target[places[0]]]))
+            at = self._best(translations, free, target[slice(*spans[places[0]])])
+            marks = self.marks[group]
             if at is None or random.random() < WITHOUT_PLACE:
-                at, mark = int(random.choice(free)), self.anywhere[group]
+                at = free[int(random.integers(len(free)))]
+                made[at[0]] = marked(int(source[at[0]]), marks.anywhere)
             else:
-                mark = self.at_place[group]
-            made[at] = marked(int(source[at]), mark)
+                for token in range(*at):
+                    made[token] = marked(int(source[token]), marks.first if token == at[0] else marks.others)
             free.remove(at)
         return pair | {"source": torch.from_numpy(made)}
 
-    def _best(self, source: np.ndarray, free: list[int], word: int) -> int | None:
-        """The free place whose word translates best into a word of the table; None where none does."""
-        table, best, at = self.lexical, LEAST_PROBABILITY, None
-        if table is None:
-            return None
-        for place in free:
-            token = int(source[place])
-            probability = dict(table.row(token)).get(word, 0.0) if token < table.num_sources else 0.0
+    def _free(self, source: np.ndarray) -> list[tuple[int, int]]:
+        """The words of a source (L,) without special symbols and marks: where each begins and ends."""
+        own = plain(source)
+        ordinary = (own >= len(SPECIALS)) & (own == source)
+        return [span for span in self.table.source_words.spans(own) if ordinary[slice(*span)].all()]
+
+    def _translations(self, token: int) -> Mapping[int, float]:
+        """t(x | s) of a source token, by x."""
+        table = self.lexical
+        return {} if table is None or token >= table.num_sources else dict(table.row(token))
+
+    def _best(
+        self, translations: Sequence[Mapping[int, float]], free: Sequence[tuple[int, int]], word: np.ndarray
+    ) -> tuple[int, int] | None:
+        """The free word of the source that translates best into a word (of one token or several pieces); or None.
+
+        A piece of the target is translated by the best piece of the source's word; the mean of all of them counts.
+        """
+        units = self.unit_of[word[word < len(self.unit_of)]].tolist()
+        best, at = LEAST_PROBABILITY, None
+        for begin, end in free:
+            each = (max(row.get(unit, 0.0) for row in translations[begin:end]) for unit in units)
+            probability = math.fsum(each) / len(word)
             if probability >= best:
-                best, at = probability, place
+                best, at = probability, (begin, end)
         return at
 
 

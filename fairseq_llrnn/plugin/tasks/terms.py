@@ -1,6 +1,6 @@
 """The options of a translation's terms, and what they say: terms of a run, of single lines, and of training."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
@@ -16,8 +16,10 @@ from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.term_words import source_words, target_shares, word_features
 
 MUST, MAY = "must", "may"
+TERM_FORMS, SOURCE_FORMS = "--term-forms", "--source-forms"
 TBX = (".tbx", ".tbx.gz")
 
 
@@ -41,7 +43,14 @@ class TermConfig(FairseqDataclass):
         default=None,
         metadata={
             "help": "where the forms of lemmas are known from, several with commas: lexicon:FILE, unimorph:FILE, "
-            "treebank:FILE, lemmas:CODE, e.g. lemmas:cs (default: the prior's features Lemma:…)"
+            "treebank:FILE, lemmas:CODE (e.g. lemmas:cs), apertium:MODE_OR_FILE (default: the prior's features Lemma:…)"
+        },
+    )
+    source_forms: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "where the lemmas of the source's words are known from, as --term-forms: phrases of --terms match "
+            "by them, too (default: the features Lemma:… of --source-prior, if there are any)"
         },
     )
     invented_terms: float = field(
@@ -61,7 +70,8 @@ def check_term_options(cfg: Any, prior: Prior) -> None:
         raise OptionError(f"--invented-terms {cfg.invented_terms}: expected a share from 0 to below 1, e.g. 0.3")
     if has_terms(prior):
         return
-    for name, value in (("--terms", cfg.terms), ("--term-forms", cfg.term_forms)):
+    given = ("--terms", cfg.terms), (TERM_FORMS, cfg.term_forms), (SOURCE_FORMS, cfg.source_forms)
+    for name, value in given:
         if value is not None:
             raise OptionError(
                 f"{name} {value}: expected a prior that knows terms, found one that does not; build it with `llrnn "
@@ -77,22 +87,16 @@ def has_terms(prior: Prior) -> bool:
 def word_forms(prior: Prior, places: str | None) -> WordForms:
     """The forms that `--term-forms` names, or those of the prior's features `Lemma:…`; raises as read_word_forms."""
     if places is not None:
-        is_lower = all(word == word.lower() for word in prior.symbols if not word.startswith("<"))
-        named = [one.strip() for one in places.split(",") if one.strip()]
-        return read_word_forms(named, prior.symbols, Spelling(is_lower))
-    return WordForms.of_lexicon(prior.symbols, features_of(prior))
+        return _read_forms(TERM_FORMS, places, list(target_shares(prior)))
+    known = word_features(prior)
+    return WordForms.of_lexicon(known, known.__getitem__)
 
 
-def features_of(prior: Prior) -> Callable[[str], Mapping[str, float]]:
-    """The features of the words of a prior, by word: of those that the output predicts, and of those that are read."""
-    index_of = prior.session.target.known_index
-
-    def of(word: str) -> Mapping[str, float]:
-        index = index_of[word]
-        sides = (prior.output, prior.input)
-        return {k: v for side in sides for k, v in side.features.row(int(side.class_of[index])).items()}
-
-    return of
+def _read_forms(option: str, places: str, words: Sequence[str]) -> WordForms:
+    """option: which names the places. words: of the text."""
+    is_lower = all(word == word.lower() for word in words if not word.startswith("<"))
+    named = [one.strip() for one in places.split(",") if one.strip()]
+    return read_word_forms(named, words, Spelling(is_lower), option)
 
 
 def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
@@ -109,7 +113,7 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
     entries = () if cfg.terms is None else _read(cfg.terms, (cfg.source_lang, cfg.target_lang))
 
     def read() -> Terms:
-        lemmas = None if source_prior is None else _lemmas(source_prior)
+        lemmas = _source_lemmas(prior, cfg.source_forms, source_prior)
         return Terms(table, word_forms(prior, cfg.term_forms), entries, must=must, source_lemmas=lemmas)
 
     return RunTerms(read, bool(entries))
@@ -119,8 +123,18 @@ def _read(path: str, languages: Sequence[str]) -> list[TermEntry]:
     return read_tbx(path, languages) if path.lower().endswith(TBX) else read_terms(path)
 
 
-def _lemmas(prior: Prior) -> Mapping[str, Sequence[str]]:
-    """The lemmas of words by their features, of those that have some."""
-    of = features_of(prior)
-    found = {word: [n.partition(":")[2] for n in of(word) if feature_group(n) == GROUP] for word in prior.symbols}
-    return {word: lemmas for word, lemmas in found.items() if lemmas}
+def _source_lemmas(prior: Prior, places: str | None, source_prior: Prior | None) -> Mapping[str, Sequence[str]]:
+    """The lemmas of the source's words that have some, by the features of its prior, or from `places`.
+
+    Raises as read_word_forms.
+    """
+    found: dict[str, list[str]] = {}
+    if places is not None:
+        forms = _read_forms(SOURCE_FORMS, places, list(source_words(prior)))
+        for lemma in forms:
+            for form in forms.of(lemma):
+                found.setdefault(form, []).append(lemma)
+    elif source_prior is not None:
+        for word, features in word_features(source_prior).items():
+            found[word] = [name.partition(":")[2] for name in features if feature_group(name) == GROUP]
+    return found

@@ -35,6 +35,7 @@ from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.data.invented_terms import InventedTerms, TermMarks
 from fairseq_llrnn.plugin.data.merged_targets import MergedTargets
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
+from fairseq_llrnn.plugin.data.term_columns import before_tab
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -249,6 +250,16 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if getattr(cfg, "source_characters", NONE) == CNN:
             self.keep_unknown_source_words()
         return model
+
+    def build_tokenizer(self, args: Any) -> Any:
+        """As fairseq's; where the prior has terms, those behind a line are left as they are."""
+        made = super().build_tokenizer(args)
+        return before_tab(made) if has_terms(self.prior) else made
+
+    def build_bpe(self, args: Any) -> Any:
+        """As `build_tokenizer`."""
+        made = super().build_bpe(args)
+        return before_tab(made) if has_terms(self.prior) else made
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As every task's of ours; raises OptionError for one that would take slots for words."""

@@ -1,13 +1,16 @@
 """Evidence: which strings of a source sentence its translation may write (evidence/rules.py).
 
 Over pieces (the prior's setting `pieces`, of both sides) the part also has the words of the source's training text:
-a dictionary of pieces does not say which words are unknown.
+a dictionary of pieces does not say which words are unknown. With terms it has those of the target's, and how often each
+occurs: nor does such a dictionary say which words are forms of which lemma.
+
+Sizes: D different words of a training text.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +29,7 @@ from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_par
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
 
-KNOWN_WORDS = "known_words"  # an array
+KNOWN_WORDS, TARGET_WORDS, TARGET_COUNTS = "known_words", "target_words", "target_counts"  # arrays
 
 
 @register_part("evidence")
@@ -36,15 +39,18 @@ class EvidencePart(Part):
 
     rules: EvidenceRules
     known_words: frozenset[str] | None = None  # of the source, where it is in pieces; else those of its dictionary
+    target_words: Mapping[str, int] | None = None  # D and their counts, where terms are over pieces; else None
 
     knows_source = True
     called = "evidence was"
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The known words as UTF-8, one a line."""
-        if self.known_words is None:
-            return {}
-        return {KNOWN_WORDS: np.frombuffer("\n".join(sorted(self.known_words)).encode(), dtype=np.uint8)}
+        """Words as UTF-8, one a line."""
+        found = {} if self.known_words is None else {KNOWN_WORDS: _lines(sorted(self.known_words))}
+        if self.target_words is not None:
+            words = dict(sorted(self.target_words.items()))
+            found |= {TARGET_WORDS: _lines(words), TARGET_COUNTS: np.array(list(words.values()), dtype=np.int64)}
+        return found
 
     def description(self) -> dict[str, Any]:
         return self.rules.description()
@@ -61,11 +67,20 @@ class EvidencePart(Part):
             raise ValueError("the evidence needs <unk> alone in its signature")
         if UNK not in prior.source_symbols:
             raise ValueError(f"the source words of the evidence lack {UNK}")
-        if (KNOWN_WORDS in saved.arrays) != (pieces_of(prior) is not None):
+        pieces = pieces_of(prior) is not None
+        if (KNOWN_WORDS in saved.arrays) != pieces or (TARGET_WORDS in saved.arrays) != (
+            pieces and "terms" in rules.kinds
+        ):
             raise ValueError("the evidence and the prior differ in whether their words are in pieces")
-        if KNOWN_WORDS not in saved.arrays:
+        if not pieces:
             return cls(rules)
-        return cls(rules, frozenset(saved.array(KNOWN_WORDS, np.uint8).tobytes().decode().split("\n")) - {""})
+        known = frozenset(_read_lines(saved.array(KNOWN_WORDS, np.uint8)))
+        if TARGET_WORDS not in saved.arrays:
+            return cls(rules, known)
+        words, counts = _read_lines(saved.array(TARGET_WORDS, np.uint8)), saved.array(TARGET_COUNTS, np.int64)
+        if len(words) != len(counts) or (counts < 0).any():
+            raise ValueError("the words of the evidence's terms and their counts do not go together")
+        return cls(rules, known, dict(zip(words, counts.tolist(), strict=True)))
 
     def find(self, word: str, symbols: Collection[str]) -> Evidence | None:
         """What a source word is evidence of; symbols: the source dictionary.
@@ -96,6 +111,14 @@ class EvidencePart(Part):
         prior = context.prior
         source_unk = prior.source_symbols.index(UNK)
         return EvidenceBackground(below, evidence_table(prior), prior.index(UNK), source_unk)
+
+
+def _lines(words: Iterable[str]) -> np.ndarray:
+    return np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
+
+
+def _read_lines(array: np.ndarray) -> list[str]:
+    return [word for word in array.tobytes().decode().split("\n") if word]
 
 
 def pieces_of(prior: Prior) -> Convention | None:

@@ -1,0 +1,47 @@
+"""The words that terms are of: those of a dictionary, or, over pieces, those that a training text spells in them.
+
+A piece that is a whole word has those features of it that are true of most of its occurrences (features/subwords.py).
+
+Sizes: V words of the target's dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, pieces_of
+from fairseq_llrnn.prior.prior import Prior
+
+MOSTLY = 0.5
+
+
+def target_shares(prior: Prior) -> dict[str, float]:
+    """How frequent each word of the target is, as a share of all."""
+    part = prior.find(EvidencePart)
+    if part is None or part.target_words is None:
+        return dict(zip(prior.symbols, np.exp(prior.log_weights).tolist(), strict=True))
+    total = max(1, sum(part.target_words.values()))
+    return {word: count / total for word, count in part.target_words.items()}
+
+
+def source_words(prior: Prior) -> Iterable[str]:
+    """The words of the source that are known."""
+    part = prior.find(EvidencePart)
+    return prior.source_symbols if part is None or part.known_words is None else sorted(part.known_words)
+
+
+def word_features(prior: Prior) -> dict[str, Mapping[str, float]]:
+    """The features of the words of a prior: of those that the output predicts, and of those that are read."""
+    pieces, sides = pieces_of(prior), (prior.output, prior.input)
+    found: dict[str, Mapping[str, float]] = {}
+    for index, symbol in enumerate(prior.symbols):
+        if symbol in SPECIALS or (pieces is not None and pieces.is_marked(symbol) != pieces.mark_begins):
+            continue
+        features = {k: v for side in sides for k, v in side.features.row(int(side.class_of[index])).items()}
+        if pieces is not None:
+            symbol, features = pieces.bare(symbol), {k: v for k, v in features.items() if v >= MOSTLY}
+        found[symbol] = features
+    return found

@@ -1,0 +1,331 @@
+"""Terms over pieces: phrases are found in the words that pieces spell, a form is one token; exact by enumeration."""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.evidence.background import EvidenceBackground
+from fairseq_llrnn.evidence.counted_slots import CountedSlots
+from fairseq_llrnn.evidence.merged_targets import merged_target
+from fairseq_llrnn.evidence.piece_table import PieceTable
+from fairseq_llrnn.evidence.slots import slots_of
+from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.term_slots import asked_terms
+from fairseq_llrnn.evidence.terms import Terms
+from fairseq_llrnn.evidence.terms_file import TermEntry
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.term_words import source_words, target_shares, word_features
+
+PIECES = {
+    "sentencepiece": ("▁a", "▁b", "▁An", "▁", "▁ab", "n", "a", "b"),
+    "bpe": ("a", "b", "An@@", "n", "ab", "a@@", "b@@", "n@@"),
+}
+TEXT = ["a b a", "aba ab ab", "Ann a"]  # words of it are what a training text spells
+FORMS = {"ab": ("ab", "aba", "abb"), "Ann": ("Ann", "Anna")}
+EOS, UNK = SPECIALS.index("</s>"), SPECIALS.index("<unk>")
+
+
+def in_pieces(line: str, convention: str) -> str:
+    """A line in pieces: single characters, but for words that are a piece; a special symbol stays."""
+    style, found = CONVENTIONS[convention], []
+    for word in line.split():
+        if word in SPECIALS or style.whole(word) in PIECES[convention]:
+            found.append(word if word in SPECIALS else style.whole(word))
+            continue
+        parts = ["An", *word[2:]] if word.startswith("An") else list(word)
+        marks = [style.mark_begins == (i == 0) if style.mark_begins else i < len(parts) - 1 for i in range(len(parts))]
+        found += [style.mark(part) if mark else part for part, mark in zip(parts, marks, strict=True)]
+    return " ".join(found)
+
+
+def prior_of(convention: str, folder: Path) -> Prior:
+    symbols, path = (*SPECIALS, *PIECES[convention]), folder / "text"
+    path.write_text("".join(f"{in_pieces(line, convention)}\n" for line in TEXT), encoding="utf-8")
+    translations = TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1")
+    chosen = EvidenceOptions(("terms", "numbers"))
+    return Prior.build(
+        symbols, PriorOptions(pieces=convention, text=[path], translations=translations, evidence=chosen)
+    )
+
+
+@cache
+def of_session(convention: str) -> Prior:
+    with TemporaryDirectory() as folder:
+        return prior_of(convention, Path(folder))
+
+
+@pytest.fixture(params=list(PIECES))
+def prior(request: pytest.FixtureRequest, tmp_path: Path) -> Prior:
+    return prior_of(request.param, tmp_path)
+
+
+def word_forms() -> WordForms:
+    known = WordForms()
+    for lemma, some in FORMS.items():
+        for form in some:
+            known.add(lemma, form)
+    return known
+
+
+def entry(source: str, target: str, *forms: str) -> TermEntry:
+    return TermEntry(tuple(source.split()), target, None, forms, "terms.tsv, line 1")
+
+
+ENTRIES = [entry("aba", "ab"), entry("a aba", "Ann"), entry("b", "ab Ann")]
+
+
+def make(prior: Prior, *entries: TermEntry, must: bool = True, **options: object) -> tuple[PieceTable, Terms]:
+    table = evidence_table(prior)
+    assert isinstance(table, PieceTable)
+    return table, Terms(table, word_forms(), entries or ENTRIES, must=must, **options)  # type: ignore[arg-type]
+
+
+def batch(table: PieceTable, terms: Terms, lines: Sequence[str], cells: Sequence[str] = ()) -> torch.Tensor:
+    """Lines of words, in pieces; the last one has the cells."""
+    rows = []
+    for number, line in enumerate(lines):
+        ids = [table.source_index(piece) for piece in in_pieces(line, table.convention.name).split()]
+        rows.append(terms.marked(ids, cells if number == len(lines) - 1 else ()))
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[1] * (longest - len(row))] for row in rows])
+
+
+def asked(table: PieceTable, source: torch.Tensor) -> list[list[tuple[str, int, tuple[int, ...]]]]:
+    found = asked_terms(table.terms, source.numpy())
+    return [sorted((one.group.lemma, one.most, one.places) for one in row) for row in found]
+
+
+# ---- matching -------------------------------------------------------------------------------------------------------
+
+
+def test_phrases_are_found_in_the_words_that_pieces_spell(prior: Prior) -> None:
+    table, terms = make(prior)
+    lines = ["a aba aba </s>", "ab b </s>", "Ann </s>"]
+    assert len(in_pieces("aba", table.convention.name).split()) > 1
+    places = tuple(table.source_words.spans(plain(batch(table, terms, lines)[0].numpy())))
+    first, second = tuple(range(places[0][0], places[1][1])), tuple(range(*places[2]))
+    assert asked(table, batch(table, terms, lines)) == [
+        [("Ann", 1, first), ("ab", 1, second)], [("ab Ann", 1, (1,))], [],
+    ]  # fmt: skip
+
+
+def slowly(words: Sequence[str], entries: Iterable[TermEntry]) -> list[tuple[str, int, int]]:
+    """The longest phrases first, then the first: target, and where the phrase begins and ends among words."""
+    every = [
+        (len(one.source), -at, one.target)
+        for one in entries
+        for at in range(len(words))
+        if tuple(words[at : at + len(one.source)]) == one.source
+    ]
+    taken: set[int] = set()
+    found = []
+    for length, back, target in sorted(every, reverse=True):
+        if taken.isdisjoint(range(-back, -back + length)):
+            taken.update(range(-back, -back + length))
+            found.append((target, -back, -back + length))
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(list(PIECES)), st.lists(st.sampled_from(["a", "b", "ab", "aba", "Ann"]), max_size=7))
+def test_they_are_found_as_in_words(convention: str, words: list[str]) -> None:
+    table, terms = make(of_session(convention))
+    source = batch(table, terms, [" ".join([*words, "</s>"])])
+    spans = table.source_words.spans(plain(source[0].numpy()))
+    expected: dict[str, tuple[int, list[int]]] = {}
+    for target, begin, end in sorted(slowly(words, ENTRIES), key=lambda one: one[1]):
+        many, places = expected.setdefault(target, (0, []))
+        places += range(spans[begin][0], spans[end - 1][1])
+        expected[target] = many + 1, places
+    assert asked(table, source)[0] == sorted((t, many, tuple(places)) for t, (many, places) in expected.items())
+
+
+def test_lemmas_of_the_source_match(prior: Prior) -> None:
+    table, terms = make(prior, entry("ab", "Ann"), source_lemmas={"aba": ["ab"]})
+    [[(lemma, many, places)]] = asked(table, batch(table, terms, ["a aba </s>"]))
+    assert (lemma, many, len(places)) == ("Ann", 1, len(in_pieces("aba", table.convention.name).split()))
+
+
+def test_terms_of_a_sentence_are_words(prior: Prior) -> None:
+    table, terms = make(prior, entry("b", "ab"))
+    found = asked(table, batch(table, terms, ["aba", "a aba </s>"], ["aba => Ann", "ab a"]))
+    assert found[0] == [] and [(lemma, many) for lemma, many, _ in found[1]] == [("Ann", 1), ("ab a", 1)]
+
+
+def test_pieces_in_the_place_of_words_are_refused(prior: Prior) -> None:
+    convention = prior.settings["pieces"]
+    wrong = "▁ab" if convention == "sentencepiece" else "ab@@"
+    message = f"expected words, found pieces: {wrong!r}; write terms in whole words, whatever the text is cut into"
+    for bad in (entry(wrong, "ab"), entry("a", wrong), entry("a", "ab", f"ab {wrong}")):
+        with pytest.raises(DataError) as raised:
+            make(prior, bad)
+        assert str(raised.value) == f"terms.tsv, line 1: {message}"
+    table, terms = make(prior, entry("b", "ab"))
+    with pytest.raises(DataError) as raised:
+        batch(table, terms, ["a </s>"], [f"a => {wrong}"])
+    assert str(raised.value) == f"the column 'a => {wrong}': {message}"
+
+
+# ---- slots ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_form_is_one_token_however_many_pieces_it_has(prior: Prior) -> None:
+    table, terms = make(prior)
+    source = batch(table, terms, ["aba b </s>"])
+    slots = slots_of(table, source)
+    whole, known = table.convention.whole, prior.symbols
+    words = {table.target.symbols[word]: word for word in slots.words[0].tolist()}
+    assert set(words) == {*map(whole, FORMS["ab"]), f"{whole('ab')} {whole('Ann')}"}
+    assert words[whole("ab")] == known.index(whole("ab")), "a single piece is that piece"
+    read_as_unknown = dict(zip(slots.words[0].tolist(), slots.unknown[0].tolist(), strict=True))
+    assert [read_as_unknown[words[whole(form)]] for form in FORMS["ab"]] == [False, True, True]
+    names = prior.output.features.names
+    rows = {
+        word: {names[f] for f in table.rows[table.terms.groups[0].rows[i]][0]}
+        for i, word in enumerate(table.terms.groups[0].words)
+    }
+    assert all("Evidence:Term" in row for row in rows.values()) and table.terms.groups[0].lemma == "ab"
+    assert all(table.convention.position(whole("ab")) in row for row in rows.values())
+
+
+def test_targets_are_read_with_forms_as_tokens(prior: Prior) -> None:
+    table, terms = make(prior)
+    [source] = batch(table, terms, ["aba b </s>"])
+    convention = table.convention
+
+    def read(line: str) -> str:
+        ids = [table.target.index(piece) for piece in in_pieces(line, convention.name).split()]
+        merged = merged_target(table, source, torch.tensor(ids))
+        return " ".join(table.target.symbols[token] for token in merged.tolist())
+
+    whole = convention.whole
+    assert read("a aba </s>") == f"{whole('a')} {whole('aba')} </s>"
+    assert read("ab Ann abb b </s>") == f"{whole('ab')} {whole('Ann')} {whole('abb')} {whole('b')} </s>"
+    assert len(read("ab Ann abb b </s>").split()) == 5  # `ab Ann` is one token, with a blank in it
+
+
+LENGTH = 3
+
+
+@pytest.mark.parametrize("must", [True, False])
+def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: bool) -> None:
+    """All sentences of at most three tokens before `</s>`, slowly: b₀ + ε Σ 1/|g| for forms, until one was said."""
+    table, terms = make(prior, must=must)
+    source = batch(table, terms, ["aba b </s>"])
+    class_of = torch.from_numpy(prior.output.class_of.copy())
+    base = StaticBackground(class_of, prior.output.num_classes, torch.from_numpy(prior.log_weights.copy()))
+    bound = EvidenceBackground(base, table, UNK, UNK).given(source)
+    assert isinstance(bound, CountedSlots)
+    groups = [set(one.group.words) for one in asked_terms(table.terms, source.numpy())[0]]
+    assert sorted(map(len, groups)) == [1, 3]
+    slots = set.union(*groups)
+    state = bound.start(1)
+    columns = list(dict.fromkeys(bound.columns(state)[0].tolist()))
+    assert set(columns) == {*range(len(prior.symbols)), *slots}
+    before = {word: math.exp(w) for word, w in enumerate(prior.log_weights.tolist())}
+
+    def weight(word: int, said: tuple[int, ...]) -> float:
+        """Of a word after others."""
+        of_word = [group for group in groups if word in group]
+        full = any(sum(token in group for token in said) >= 1 for group in of_word)
+        missing = any(not group & set(said) for group in groups)
+        if must and (full or (word == EOS and missing)):
+            return 0.0
+        own = before.get(word, 0.0) + table.rules.weight * sum(1 / len(group) for group in of_word)
+        return own * (1e-3 if full else 1.0)  # of what may be said, once more
+
+    ended = 0.0
+    tokens = torch.tensor(columns)
+    for length in range(LENGTH + 1):
+        for said in itertools.product(
+            [word for word in columns if word != EOS and weight(word, ()) > 0], repeat=length
+        ):
+            if any(weight(word, said[:i]) == 0 for i, word in enumerate(said)):
+                continue
+            state = bound.start(1)
+            for word in said:
+                state = bound.advance(state, torch.tensor([word]))
+            weights = [weight(word, said) for word in columns]
+            each = state.expand(len(columns), -1)
+            share = bound.log_share(each, tokens) + bound.log_mass(state)[0][bound.classes(each, tokens)]
+            assert share.exp().tolist() == pytest.approx(weights, rel=1e-5)
+            assert bound.log_mass(state).logsumexp(1).exp().item() == pytest.approx(sum(weights), rel=1e-5)
+            if weights[columns.index(EOS)] > 0:
+                ended += 1
+                assert not must or all(sum(token in group for token in said) == 1 for group in groups)
+    assert ended > 0
+
+
+def test_a_head_reads_words_and_says_forms(prior: Prior) -> None:
+    """The Python interface: sources in pieces, terms in words, and behind a tab those of a line."""
+    _, terms = make(prior)
+    head = LogLinearHead(prior, 3, source_size=2).eval()
+    convention = str(prior.settings["pieces"])
+    source = head.encode_source([in_pieces("aba b", convention), in_pieces("a", convention) + "\ta => Ann"], terms)
+    bound = head.background.given(source)
+    assert bound.steps_to_end(bound.start(2)).tolist() == [3, 2]
+    targets = head.encode([in_pieces("abb a ab Ann", convention), in_pieces("Anna", convention)], source)
+    whole = CONVENTIONS[convention].whole
+    assert head.decode(targets) == [f"{whole('abb')} {whole('a')} {whole('ab')} {whole('Ann')}", whole("Anna")]
+    assert targets.shape == (2, 4)
+    hidden, states = torch.randn(2, 4, 3), torch.randn(*source.shape, 2)
+    assert head.loss(hidden, targets, source=source, source_states=states).isfinite()
+
+
+# ---- the prior ------------------------------------------------------------------------------------------------------
+
+
+def test_a_prior_keeps_the_words_of_the_training_text(prior: Prior, tmp_path: Path) -> None:
+    part = prior.find(EvidencePart)
+    assert part is not None and part.target_words == {"a": 3, "b": 1, "aba": 1, "ab": 2, "Ann": 1}
+    assert target_shares(prior)["ab"] == 2 / 8 and set(source_words(prior)) == {"a", "b", "aba", "ab", "Ann"}
+    prior.save(tmp_path / "prior")
+    read = Prior.load(tmp_path / "prior")
+    assert read.find(EvidencePart) == part and read.fingerprint == prior.fingerprint
+
+
+def test_a_damaged_prior_is_refused(prior: Prior, tmp_path: Path) -> None:
+    part = prior.find(EvidencePart)
+    assert part is not None
+    without = EvidencePart(part.rules, part.known_words)
+    prior.without(EvidencePart).with_part(without, prior.source_symbols).save(tmp_path / "without")
+    with pytest.raises(PriorError, match="differ in whether their words are in pieces"):
+        Prior.load(tmp_path / "without")
+
+
+def test_terms_over_pieces_need_the_training_text() -> None:
+    symbols = (*SPECIALS, *PIECES["bpe"])
+    with pytest.raises(OptionError) as raised:
+        Prior.build(
+            symbols,
+            PriorOptions(pieces="bpe", evidence=EvidenceOptions(("terms",)), source_dictionary=symbols),
+        )
+    assert str(raised.value) == (
+        "--evidence terms: expected --count-text beside it and --pieces bpe, since only the target's training text "
+        "says which words there are, found none; add it"
+    )
+
+
+def test_whole_pieces_have_the_features_of_their_words(prior: Prior) -> None:
+    found = word_features(prior)
+    style = CONVENTIONS[str(prior.settings["pieces"])]
+    assert set(found) == {style.bare(p) for p in PIECES[style.name] if style.is_marked(p) == style.mark_begins}
+    assert np.isfinite(list(target_shares(prior).values())).all()

@@ -1,0 +1,172 @@
+"""Terms over pieces through the commands: training with invented ones, a run's and a line's, in text and raw data."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from piece_evidence_world import POST_PROCESS, in_pieces, make_piece_evidence_world, words_of
+from shell import Result, Shell
+from term_world import BAD, FORMS, SOURCES, TERMS, TermWorld, said, written
+from tiny_world import EVERY_SENTENCE, World
+
+from fairseq_llrnn.evidence.term_slots import asked_terms
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.prior import Prior
+
+RARE = ("champ", "neige", "livre", "fleur", "pomme", "train", "verte", "lourde")  # of several pieces each
+
+
+class PieceTerms(TermWorld):
+    """A world of terms in pieces."""
+
+    convention: str
+    shell: Shell
+
+    def lines(self, sources: Sequence[str]) -> list[str]:
+        """Lines in pieces, the terms behind them in words."""
+        split = (source.partition("\t") for source in sources)
+        return [f"{in_pieces(text, self.convention)}{tab}{cells}" for text, tab, cells in split]
+
+    def interactive(self, sources: Sequence[str], *options: object, code: int | None = 0) -> Result:
+        return self.shell.run(
+            "fairseq-interactive", *self.args(), "--path", self.model, "--max-len-b", 24, "--num-workers", 0,
+            "--beam", 3, "--post-process", POST_PROCESS[self.convention], *options,
+            stdin="\n".join(self.lines(sources)) + "\n", code=code,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["sentencepiece", "bpe"])
+def taught(
+    request: pytest.FixtureRequest, shell: Shell, world: World, tmp_path_factory: pytest.TempPathFactory
+) -> PieceTerms:
+    place = tmp_path_factory.mktemp("piece-terms")
+    evidence = make_piece_evidence_world(place, world, shell, request.param)
+    made = PieceTerms(evidence, place)
+    made.convention, made.shell = request.param, shell
+    with made.forms.open("a", encoding="utf-8") as file:  # for training to invent terms of
+        file.writelines(f"{form}\t{lemma}\tNOUN\t_\n" for lemma in RARE for form in (lemma, f"{lemma}s"))
+    shell.run(
+        "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--pieces", request.param, "--count-text",
+        place / "train.tgt", "--suffixes", 2, "--shapes", "--top-words", "all", "--evidence",
+        "terms,numbers,names,copies", "--lexical-translation", evidence.data, "--aligner", "ibm1", "--out", made.prior,
+    )  # fmt: skip
+    shell.run("fairseq-train", *made.train_args(place / "model"), "--max-epoch", 3)
+    return made
+
+
+def test_the_prior_knows_the_words_of_the_target(taught: PieceTerms) -> None:
+    part = Prior.load(taught.prior).find(EvidencePart)
+    assert part is not None and part.target_words is not None
+    spelled = [word for line in taught.evidence.text("train", "tgt") for word in words_of(line, taught.convention)]
+    assert part.target_words == {word: spelled.count(word) for word in set(spelled)}
+
+
+def test_every_translation_has_exactly_one_form_of_each_term(taught: PieceTerms) -> None:
+    found = written(taught.interactive(SOURCES, "--terms", taught.terms))
+    assert [said(found[i], "chat") for i in (0, 2)] == [1, 1] and len(found) == len(SOURCES)
+
+
+def as_lemmas(words: Sequence[str]) -> list[str]:
+    """With one name for forms that the prior knows no difference of, of which any may win."""
+    lemma_of = {form: lemma for lemma, forms in FORMS.items() for form in forms}
+    return [lemma_of.get(word, word) for word in words]
+
+
+def test_terms_stay_with_their_sentence_when_batches_are_sorted(taught: PieceTerms) -> None:
+    lemmas, sources = list(FORMS), []
+    for i in range(9):
+        words = ["el", "tahc", *["tneiv"] * ((5 * i) % 7), "12"]
+        sources.append(f"{' '.join(words)}\t{lemmas[i % 3]}")
+    together = written(taught.interactive(sources, "--buffer-size", 9, "--batch-size", 4))
+    alone = written(taught.interactive(sources, "--buffer-size", 1))
+    backwards = written(taught.interactive(sources[::-1], "--buffer-size", 9, "--batch-size", 9))
+    for i in range(9):
+        assert said(together[i], lemmas[i % 3]) >= 1
+        assert as_lemmas(together[i]) == as_lemmas(alone[i]) == as_lemmas(backwards[8 - i])
+
+
+def test_a_line_may_have_terms_of_its_own(taught: PieceTerms) -> None:
+    lines = [SOURCES[0], f"{SOURCES[1]}\tvache", f"{SOURCES[1]}\tehcav => gros chat noir\tgrand", SOURCES[3]]
+    before = written(taught.interactive([line.partition("\t")[0] for line in lines]))
+    found = written(taught.interactive(lines))
+    assert said(found[1], "vache") >= 1 and "gros chat noir" in " ".join(found[2]) and said(found[2], "grand") >= 1
+    assert found[0] == before[0] and found[3] == before[3]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_data_set_has_the_terms_of_the_run(taught: PieceTerms, raw: bool) -> None:
+    found = written(
+        taught.shell.run(
+            "fairseq-generate", *taught.args(raw), "--path", taught.model, "--gen-subset", "test", "--max-tokens", 90,
+            "--max-len-b", 24, "--num-workers", 1, *EVERY_SENTENCE, "--terms", taught.terms, "--beam", 2,
+            "--post-process", POST_PROCESS[taught.convention],
+        )
+    )  # fmt: skip
+    sources = [words_of(line, taught.convention) for line in taught.evidence.text("test", "src")]
+    assert len(found) == len(sources) and any("tahc" in source for source in sources)
+    for number, source in enumerate(sources):
+        assert said(found[number], "chat") >= source.count("tahc"), source
+
+
+def test_phrases_match_by_lemmas_of_the_source(taught: PieceTerms, tmp_path: Path) -> None:
+    """`ehcav` is several pieces; the file has a lemma that no text has."""
+    (tmp_path / "source.tsv").write_text("ehcav\tcow\tNOUN\t_\n", encoding="utf-8")
+    (tmp_path / "terms.tsv").write_text("cow\tchat\n", encoding="utf-8")
+    given = ["--terms", tmp_path / "terms.tsv", "--source-forms", f"lexicon:{tmp_path / 'source.tsv'}"]
+    assert said(written(taught.interactive([SOURCES[1]], *given))[0], "chat") >= 1
+    unread = taught.interactive([SOURCES[1]], *given[:2], "--source-forms", "nowhere", code=1)
+    assert "--source-forms nowhere: expected lexicon:FILE" in unread.err and "Traceback" not in unread.err
+
+
+def test_what_may_be_said_and_an_ensemble(taught: PieceTerms) -> None:
+    assert len(written(taught.interactive(SOURCES, "--terms", taught.terms, "--term-strength", "may"))) == len(SOURCES)
+    both = f"{taught.model}:{taught.model}"
+    found = written(taught.interactive(SOURCES, "--terms", taught.terms, "--path", both))
+    assert said(found[0], "chat") >= 1
+
+
+def test_training_shows_forms_as_tokens(taught: PieceTerms) -> None:
+    """The pairs that training reads: some carry terms, whose one form is one token of the target."""
+    from tiny_world import build
+
+    task = build([*map(str, taught.train_args(taught.place / "unused"))]).task
+    task.load_dataset("train", combine=True)
+    table, some = evidence_table(task.prior), 0
+    for index in range(len(task.dataset("train"))):
+        pair = task.dataset("train")[index]
+        for one in asked_terms(table.terms, pair["source"].numpy()[None])[0]:
+            assert sum(token in one.group.words for token in pair["target"].tolist()) == one.most == 1
+            some += any(token >= table.target.known for token in pair["target"].tolist())
+    assert some > 0
+
+
+def test_explain_shows_the_forms_of_terms(taught: PieceTerms) -> None:
+    [source] = taught.lines([f"{SOURCES[1]}\tehcav => vache"])
+    explained = taught.shell.run(
+        "llrnn", "explain", "--path", taught.model, "--json", "--source", source,
+        in_pieces("la vache", taught.convention),
+    )  # fmt: skip
+    words = json.loads(explained.out)["words"]
+    mark = "▁" if taught.convention == "sentencepiece" else ""
+    assert words[1]["word"] == f"{mark}vache" and words[1]["slot"]["kind"] == "terms" and words[2]["p"] > 0
+    assert {f"{mark}{form}" for form in FORMS["vache"]} <= {slot["string"] for slot in words[0]["slots"]}
+
+
+PIECES = {"sentencepiece": "▁tahc", "bpe": "tahc@@"}
+
+
+def test_what_is_wrong_is_said_in_a_line(taught: PieceTerms, tmp_path: Path) -> None:
+    wrong = PIECES[taught.convention]
+    (tmp_path / "terms.tsv").write_text(f"{wrong}\tchat\n", encoding="utf-8")
+    found = taught.interactive(SOURCES[:1], "--terms", tmp_path / "terms.tsv", code=1)
+    assert f"terms.tsv, line 1: expected words, found pieces: {wrong!r}" in found.err and "Traceback" not in found.err
+
+
+@pytest.mark.parametrize("name", ["contradictory", "too long"])
+def test_what_is_wrong_of_words_is_so_of_pieces(name: str, taught: PieceTerms, tmp_path: Path) -> None:
+    text, options, message = BAD[name]
+    assert TERMS in text or name == "contradictory"
+    (tmp_path / "terms.tsv").write_text(text, encoding="utf-8")
+    found = taught.interactive(SOURCES[:1], "--terms", tmp_path / "terms.tsv", *options, code=1)
+    assert message in found.err and "Traceback" not in found.err
