@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/options.md: every option of `llrnn` and of our tasks, models and criteria, from the code itself.
+"""Write docs/options.md: every option of `llrnn`, our tasks, models, criteria and optimisers, from the code itself.
 
 Options of an extra go into options.md in its folder.
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
+from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
 import fairseq_llrnn.plugin  # noqa: F401  (fills the registries)
@@ -35,6 +36,7 @@ REGISTRIES = (
     ("--task", TASK_DATACLASS_REGISTRY),
     ("--arch", MODEL_DATACLASS_REGISTRY),
     ("--criterion", CRITERION_DATACLASS_REGISTRY),
+    ("--optimizer", OPTIMIZER_DATACLASS_REGISTRY),
 )
 
 
@@ -112,7 +114,8 @@ def page(extra: str = "") -> str:
             if is_ours(configuration) and extra_of(configuration.__module__) == extra:
                 parser = argparse.ArgumentParser()
                 gen_parser_from_dataclass(parser, configuration())
-                parts.append(f"## `{option} {name}`\n\n{table(rows(parser, ours(configuration)))}")
+                listed = table(rows(parser, ours(configuration))) if ours(configuration) else "It takes no options.\n"
+                parts.append(f"## `{option} {name}`\n\n{listed}")
         if registry is MODEL_DATACLASS_REGISTRY:
             parts += [f"## `{option} {name}`\n\n{listed}" for name, listed in of_old_models(extra)]
     return "\n".join(parts)

@@ -56,10 +56,9 @@ class Classifier:
         of_symbols = np.array([0] * len(SPECIALS) + list(counts.values()))
         prior = Prior.build(self.symbols, PriorOptions(labels=True, counts=of_symbols, top_words="all"))
         self.bag = BagOfWords(2 + len(self.words), PAD, options.size, sparse_gradients=True)
-        self.head = LogLinearHead(prior, options.size, tree=self._tree(len(self.symbols)))
+        tree = self._tree(len(self.symbols))
+        self.head = LogLinearHead(prior, options.size, tree=tree, sparse_gradients=tree is not None)
         torch.nn.init.zeros_(self.head.output.weight)  # the model begins as the background
-        if self.head.tree is not None:
-            self.head.tree.sparse_gradients = True
 
     def _tree(self, leaves: int) -> TreeOptions | None:
         options = self.options

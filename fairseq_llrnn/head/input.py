@@ -122,7 +122,10 @@ class HeadInput(nn.Module):
 
     def embedding_rows(self) -> Tensor | None:
         """The ψ-embeddings of all input signatures, (R, D), to hand to `embed` several times; None: it needs none."""
-        return None if self.embedding is None and self.characters is not None else self._embedding().table()
+        if self.embedding is None and self.characters is not None:
+            return None
+        embedding = self._embedding()
+        return None if embedding.sparse_gradients and torch.is_grad_enabled() else embedding.table()
 
     def embed(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
         """What the network reads in the place of tokens (…,): (…, D).

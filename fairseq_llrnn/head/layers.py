@@ -61,6 +61,7 @@ class HeadLayers(HeadInput):
         sampled_classes: int = 0,
         tree: Tree | TreeOptions | None = None,
         tree_rows: str = "free",
+        sparse_gradients: bool = False,
         speller: SpellerSizes | None = None,
         speller_input: int | None = None,
         formula: str = "signature",
@@ -78,6 +79,8 @@ class HeadLayers(HeadInput):
             sampled_classes: train with about so many signatures, drawn from the background; 0: with all of them.
             tree: over the signatures: a choice at each node leads to that of a word (output/tree_layer.py).
             tree_rows: those of its internal nodes: "free", or "composed" of the rows of what is below.
+            sparse_gradients: of the weights of features in output and input, with a tree whose rows are free: sparse
+                tensors, for optimisers that take such (torch's SGD, Adagrad, SparseAdam).
             speller: the sizes of the network that spells words, where the prior has an open vocabulary with one; None:
                 those of `SpellerSizes()`.
             speller_input: the width of what it spells from, where that is not the hidden states (`batch`'s `spelling`).
@@ -114,7 +117,11 @@ class HeadLayers(HeadInput):
             self.experts = ExpertFeatures(experts, prior.output.features, hidden_size)
         self.temperature = self._new_temperature() if learn_temperature else None
         self.sampler: ClassSampler | None = None
+        self.sparse_gradients = sparse_gradients
         self.tree = None if tree is None else self._new_tree(tree, tree_rows)
+        self._check_sparse()
+        if self.embedding is not None:
+            self.embedding.sparse_gradients = sparse_gradients
         if sampled_classes:
             self.train_with_samples(sampled_classes)
         sizes = target_terms.log_class_sizes(self.background, [self.eos, self.unk])
@@ -143,9 +150,20 @@ class HeadLayers(HeadInput):
             raise OptionError(f"--output-tree: not supported with {other}; leave one of them out")
         log_mass = self._static_log_mass()
         if isinstance(tree, TreeOptions) and tree.kind == LEARNED:
-            return LearnedTreeLayer(tree, self.hidden_size, log_mass, rows)
-        made = tree if isinstance(tree, Tree) else tree.build(log_mass.double().exp().numpy())
-        return TreeLayer(made, self.hidden_size, log_mass, rows)
+            layer: TreeLayer = LearnedTreeLayer(tree, self.hidden_size, log_mass, rows)
+        else:
+            made = tree if isinstance(tree, Tree) else tree.build(log_mass.double().exp().numpy())
+            layer = TreeLayer(made, self.hidden_size, log_mass, rows)
+        layer.sparse_gradients = self.sparse_gradients
+        return layer
+
+    def _check_sparse(self) -> None:
+        if self.sparse_gradients and (self.tree is None or self.tree.rows != "free"):
+            found = "no --output-tree" if self.tree is None else f"--tree-rows {self.tree.rows}"
+            raise OptionError(
+                "--tree-sparse-gradients: expected --output-tree with --tree-rows free, so that an update needs the "
+                f"rows of few signatures, found {found}; leave the option out"
+            )
 
     def _static_log_mass(self) -> Tensor:
         """That of the signatures in the background without context, (S,); none of that of open classes."""

@@ -59,8 +59,12 @@ class SparseRows(nn.Module):
             include_last_offset=True,
         )
 
-    def compose_subset(self, weight: Tensor, subset: Tensor) -> Tensor:
-        """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H)."""
+    def compose_subset(self, weight: Tensor, subset: Tensor, sparse: bool = False) -> Tensor:
+        """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H).
+
+        Args:
+            sparse: whether the gradient of `weight` is a sparse tensor, as of an embedding.
+        """
         entries, offsets, _ = self._entries(subset)
         return functional.embedding_bag(
             self.indices[entries],
@@ -69,6 +73,7 @@ class SparseRows(nn.Module):
             mode="sum",
             per_sample_weights=self.values[entries].to(weight.dtype),
             include_last_offset=True,
+            sparse=sparse,
         )
 
     def compose_once(self, weight: Tensor, bias: Tensor, subset: Tensor, sparse: bool = False) -> tuple[Tensor, Tensor]:
@@ -167,7 +172,10 @@ class FeatureEmbedding(nn.Module):
     """Embeds tokens by their input features: e(x) = Σ_f ψ_f(x) U_f.
 
     Words with equal ψ share one row, so the table has one row per input signature, whatever the vocabulary's size.
+    With `sparse_gradients`, only the rows of the tokens are composed, and the gradient of U is a sparse tensor.
     """
+
+    sparse_gradients = False
 
     class_of: Tensor  # (V,)
 
@@ -186,4 +194,8 @@ class FeatureEmbedding(nn.Module):
 
     def forward(self, tokens: Tensor, table: Tensor | None = None) -> Tensor:
         """tokens (…,) -> embeddings (…, dim). `table` is a composed table to use again."""
-        return functional.embedding(self.class_of[tokens], self.table() if table is None else table)
+        classes = self.class_of[tokens]
+        if table is None and self.sparse_gradients:
+            some, places = classes.unique(return_inverse=True)
+            return functional.embedding(places, self.rows.compose_subset(self.weight, some, sparse=True))
+        return functional.embedding(classes, self.table() if table is None else table)

@@ -49,8 +49,7 @@ class TreeLayer(nn.Module):
             rows of all leaves below, weighted by the background without context.
 
     With `sparse_gradients` = True and free rows, the gradient of the features' weights is a sparse tensor: a step then
-    costs what its targets touch, however many features there are, if the optimiser takes such (torch's SGD, Adagrad,
-    SparseAdam).
+    costs what its targets touch, however many features there are, if the optimiser takes such.
     """
 
     sparse_gradients = False

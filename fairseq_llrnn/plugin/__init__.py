@@ -1,9 +1,10 @@
-"""The integration layer: the only place that imports fairseq. Importing it registers tasks, models and the criterion.
+"""The integration layer: the only place that imports fairseq. Importing it registers what fairseq's options name.
 
     compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
     models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_encoder_decoder, llrnn_rctm, llrnn_transformer, llrnn_bag,
                llrnn_classifier; decoders that they share
+    optimizers/  llrnn_adagrad, llrnn_adam, which take sparse gradients
     search/    searches over candidates and slots, within a limit of length
     tasks/     llrnn_language_modeling, llrnn_translation, llrnn_classification, and the criterion log_linear
     scoring/   log-probabilities of sentences and texts, why each word has its own, labels of texts
@@ -28,6 +29,7 @@ from fairseq_llrnn.plugin.models import (
     llrnn_transformer,
     translation_presets,
 )
+from fairseq_llrnn.plugin.optimizers import llrnn_adagrad, llrnn_adam
 from fairseq_llrnn.plugin.tasks import classification, criterion, language_modeling, translation
 from fairseq_llrnn.plugin.tasks.own import OwnTask
 
@@ -39,6 +41,8 @@ __all__ = [
     "classification",
     "criterion",
     "language_modeling",
+    "llrnn_adagrad",
+    "llrnn_adam",
     "llrnn_bag",
     "llrnn_classifier",
     "llrnn_encoder_decoder",

@@ -89,6 +89,16 @@ def test_large_tree_benchmark(
     assert picture.stat().st_size > 1000
 
 
+def test_large_update_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("fairseq")
+    (module,) = load(SCRIPTS, "bench_large_update")
+    for name, value in {"TOKENS": 64, "SIZE": 8, "ARITY": 4, "QUICK": 2}.items():
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--words", "200", "--optimizer", "adam"])
+    assert module.main() == 0
+    assert list(last_line(capsys)) == ["update_dense", "update_sparse", "update_dense_over_sparse"]
+
+
 def test_all_rivals_of_the_large_tree_are_distributions() -> None:
     (module,) = load(SCRIPTS, "bench_large_tree")
     args = argparse.Namespace(device="cpu", dtype="float32")

@@ -39,6 +39,7 @@ class LLRNNBag(LabelModel):
         check_sizes(args, "encoder_embed_dim")
         check_dropouts(args, "dropout")
         words, size = task.source_dictionary, args.encoder_embed_dim
-        bag = BagOfWords(len(words), words.pad(), size, args.dropout, source_embedding(args, task, size))
+        read, sparse = source_embedding(args, task, size), getattr(args, "tree_sparse_gradients", False)
+        bag = BagOfWords(len(words), words.pad(), size, args.dropout, read, sparse)
         encoder = TextEncoder(words, bag, task.max_positions())
         return cls(encoder, LabelDecoder(task.target_dictionary, label_head(args, prior, size)))

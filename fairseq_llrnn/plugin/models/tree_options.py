@@ -63,6 +63,13 @@ class TreeConfig(FairseqDataclass):
     tree_reassign_epochs: Optional[float] = field(
         default=None, metadata={"help": "in how many epochs it does so; later ones keep the tree (default: in all)"}
     )
+    tree_sparse_gradients: bool = field(
+        default=False,
+        metadata={
+            "help": "gradients of the weights of features are sparse tensors, so that an update costs what its words "
+            "need, however many signatures there are; with --optimizer llrnn_adagrad or llrnn_adam"
+        },
+    )
 
 
 OPTIONS = [option for option in fields(TreeConfig) if option.name in TreeConfig.__annotations__]
@@ -81,13 +88,14 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> dict[str, Any]:
     if kind is None:
         for option in OPTIONS:
             if given[option.name] != option.default:
+                value = "" if given[option.name] is True else f" {given[option.name]}"
                 raise OptionError(
-                    f"--{option.name.replace('_', '-')} {given[option.name]}: expected --output-tree beside it, found "
+                    f"--{option.name.replace('_', '-')}{value}: expected --output-tree beside it, found "
                     "none; give it, or leave this option out"
                 )
         return {}
     tree = flat_tree(prior.output.num_classes) if in_safe_loading() else _tree(given, prior)
-    return {"tree": tree, "tree_rows": str(rows)}
+    return {"tree": tree, "tree_rows": str(rows), "sparse_gradients": given["tree_sparse_gradients"]}
 
 
 def _tree(given: dict[str, Any], prior: Prior) -> Tree | TreeOptions:

@@ -31,6 +31,7 @@ from fairseq_llrnn.plugin.compat.safe_eval import plain_options
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.optimizers.sparse_gradients import check_optimizer
 from fairseq_llrnn.plugin.search.ensemble import has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
@@ -217,8 +218,14 @@ class PriorTask(OwnTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """As fairseq's; before, a learned tree changes if that is due."""
+        """As fairseq's; before, a learned tree changes if that is due.
+
+        Raises:
+            OptionError: an optimiser that takes no sparse gradients, where there are some.
+        """
         head = getattr(getattr(model, "decoder", None), "head", None)
+        if isinstance(head, LogLinearHead) and head.sparse_gradients:
+            check_optimizer(optimizer)
         if isinstance(head, LogLinearHead) and head.learned is not None:
             options: Any = getattr(self, "args", self.cfg)
             batches = max(1, options.update_freq[0])  # of an update, in the first epoch

@@ -1,0 +1,162 @@
+"""--tree-sparse-gradients through fairseq: equal to dense gradients, clipped, resumed, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from dynamic_prior import LINES
+from fairseq.optim import FairseqOptimizer, build_optimizer
+from omegaconf import OmegaConf
+from same_training import assert_same_training
+from shell import Shell
+from tiny_world import World, batch, build, randomise, read_checkpoint
+from torch import Tensor
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.optimizers.sparse_gradients import check_optimizer
+
+TREE = ("--output-tree", "huffman", "--tree-arity", "3")
+SPARSE = "--tree-sparse-gradients"
+WEIGHTS = ("decoder.head.output.weight", "decoder.head.embedding.weight")
+
+
+def optimizer_of(name: str, params: list[torch.nn.Parameter], **options: Any) -> FairseqOptimizer:
+    return build_optimizer(OmegaConf.create({"_name": name, "lr": [0.1], **options}), params)
+
+
+def gradients(world: World, *more: str) -> dict[str, Tensor]:
+    setting = build([*world.train_args(), *TREE, *more], double=True)
+    randomise(setting.model)
+    setting.criterion(setting.model.train(), batch(setting.task.dictionary, LINES))[0].backward()
+    return {name: weight.grad for name, weight in setting.model.named_parameters() if weight.grad is not None}
+
+
+def test_gradients_are_those_of_dense_tensors(world: World) -> None:
+    dense, sparse = gradients(world), gradients(world, SPARSE)
+    assert dense.keys() == sparse.keys()
+    for name, grad in sparse.items():
+        assert grad.is_sparse == (name in WEIGHTS), name
+        torch.testing.assert_close(grad.to_dense() if grad.is_sparse else grad, dense[name], rtol=1e-10, atol=1e-12)
+
+
+def test_tied_features(world: World) -> None:
+    """Output and input add to one gradient."""
+    tied = ("--tie-features", "--decoder-embed-dim", "8", "--decoder-hidden-size", "8")
+    dense, sparse = gradients(world, *tied), gradients(world, *tied, SPARSE)
+    found = sparse[WEIGHTS[0]]
+    assert found.is_sparse
+    torch.testing.assert_close(found.to_dense(), dense[WEIGHTS[0]], rtol=1e-10, atol=1e-12)
+
+
+def parameters() -> list[torch.nn.Parameter]:
+    generator = torch.Generator().manual_seed(1)
+    shapes = ((6, 3), (4,), (5, 2))
+    return [torch.nn.Parameter(torch.randn(*shape, generator=generator)) for shape in shapes]
+
+
+def some_gradients(step: int, rows: Callable[[int], list[int]]) -> list[Tensor]:
+    """That of the first is not zero in some rows alone, one of which is said in two parts."""
+    generator = torch.Generator().manual_seed(step)
+    which = rows(step)
+    values = torch.randn(len(which), 3, generator=generator)
+    first = torch.sparse_coo_tensor(torch.tensor([which]), values, (6, 3), check_invariants=True)
+    others = [torch.randn(*shape, generator=generator) for shape in ((4,), (5, 2))]
+    return [first, *others]
+
+
+@pytest.mark.parametrize("max_norm", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("name", "other", "rows"),
+    [
+        ("llrnn_adagrad", "adagrad", lambda step: [step % 6, 3, 3]),
+        # a row without a gradient moves on with adam: the same where all rows always have one
+        ("llrnn_adam", "adam", lambda step: [0, 1, 2, 3, 4, 5, step % 6]),
+    ],
+)
+def test_updates_are_those_of_dense_gradients(
+    name: str, other: str, rows: Callable[[int], list[int]], max_norm: float
+) -> None:
+    sparse, dense = parameters(), parameters()
+    options = {} if name == "llrnn_adagrad" else {"adam_betas": "(0.8, 0.95)", "adam_eps": 1e-6}
+    mine = optimizer_of(name, sparse, **options)
+    theirs = optimizer_of(other, dense, weight_decay=0.0, tpu=False, **options)
+    for step in range(1, 6):
+        for a, b, grad in zip(sparse, dense, some_gradients(step, rows), strict=True):
+            a.grad, b.grad = grad, grad.to_dense() if grad.is_sparse else grad.clone()
+        for optimizer in (mine, theirs):
+            optimizer.multiply_grads(torch.tensor(0.5))
+        norms = [optimizer.clip_grad_norm(max_norm) for optimizer in (mine, theirs)]
+        torch.testing.assert_close(*norms)
+        for optimizer in (mine, theirs):
+            optimizer.step()
+        for a, b in zip(sparse, dense, strict=True):
+            torch.testing.assert_close(a.data, b.data, rtol=1e-5, atol=1e-6)
+    assert mine.state_dict()["state"][0].keys() == theirs.state_dict()["state"][0].keys()
+
+
+def test_adam_of_a_row_is_torchs_sparse_adam() -> None:
+    (mine, *_), (theirs, *_) = parameters(), parameters()
+    optimizer, expected = optimizer_of("llrnn_adam", [mine]), torch.optim.SparseAdam([theirs], lr=0.1)
+    for step in range(1, 8):
+        mine.grad, theirs.grad = (some_gradients(step, lambda step: [step % 6, 3, 3])[0] for _ in range(2))
+        before = mine.detach().clone()
+        optimizer.step()
+        expected.step()
+        torch.testing.assert_close(mine.data, theirs.data)
+        untouched = [row for row in range(6) if row not in (step % 6, 3)]
+        assert torch.equal(mine.data[untouched], before[untouched])
+
+
+@pytest.mark.parametrize("name", ["llrnn_adagrad", "llrnn_adam"])
+def test_the_command(shell: Shell, world: World, tmp_path: Path, name: str) -> None:
+    """Trained, resumed as if never stopped, with a learned tree; with Adagrad the weights of dense gradients."""
+    tree = ("--output-tree", "learned", "--tree-arity", 4, "--optimizer", name, "--update-freq", 2, "--clip-norm", 0.5)
+    runs = (("whole", [2], [SPARSE]), ("parts", [1, 2], [SPARSE]), ("dense", [2], []))
+    for folder, epochs, more in runs[: 3 if name == "llrnn_adagrad" else 2]:
+        for epoch in epochs:
+            args = [*world.train_args(save_dir=tmp_path / folder), *tree, *more, "--max-epoch", epoch]
+            shell.run("fairseq-train", *args)
+    last = [tmp_path / folder / "checkpoint_last.pt" for folder, *_ in runs]
+    assert_same_training(last[0], last[1])
+    if name == "llrnn_adagrad":
+        weights, expected = read_checkpoint(last[0])["model"], read_checkpoint(last[2])["model"]
+        for key, value in expected.items():
+            torch.testing.assert_close(weights[key], value, rtol=1e-3, atol=1e-4)
+    model = ("--path", tmp_path / "whole" / "checkpoint_last.pt")
+    assert "bits per word" in shell.run("llrnn", "score", *model, stdin="le chat voit la mer\n").out
+
+
+def test_another_optimizer_is_refused(shell: Shell, world: World, tmp_path: Path) -> None:
+    args = [*world.train_args(save_dir=tmp_path), *TREE, SPARSE, "--max-epoch", 1]
+    refused = shell.run("fairseq-train", *args, code=None)
+    assert refused.code != 0 and "Traceback" not in refused.err
+    assert f"{SPARSE}: expected --optimizer llrnn_adagrad or llrnn_adam, without --fp16" in refused.err
+    assert "found adam" in refused.err
+
+
+def test_several_processes_are_refused() -> None:
+    optimizer = optimizer_of("llrnn_adagrad", parameters())
+    check_optimizer(optimizer)
+    with (
+        mock.patch("torch.distributed.is_initialized", lambda: True),
+        mock.patch("torch.distributed.get_world_size", lambda: 2),
+        pytest.raises(OptionError, match=f"{SPARSE}: expected one process, found 2 that train together"),
+    ):
+        check_optimizer(optimizer)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ([SPARSE], f"{SPARSE}: expected --output-tree beside it, found none"),
+        ([*TREE, "--tree-rows", "composed", SPARSE], f"{SPARSE}: expected .* found --tree-rows composed"),
+    ],
+)
+def test_what_is_refused(world: World, more: list[str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        build([*world.train_args(), *more])
