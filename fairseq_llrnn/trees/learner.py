@@ -30,7 +30,6 @@ from fairseq_llrnn.trees.fixed_depth import complete_tree, reassigned
 from fairseq_llrnn.trees.free_depth import rebuilt
 from fairseq_llrnn.trees.huffman import huffman_tree
 from fairseq_llrnn.trees.limits import check_masses
-from fairseq_llrnn.trees.node_objective import node_objective
 from fairseq_llrnn.trees.tree import NONE, Tree
 
 
@@ -157,13 +156,6 @@ class TreeLearner(nn.Module):
         above = tree.parent[tree.internal :]
         came_from = above if origin is None else origin[above]
         return Reassignment(tree, origin, int((came_from != old.parent[old.internal :]).sum()))
-
-    def objective(self) -> np.ndarray:
-        """(I,) J_n of each node, by what was observed; nodes that nobody chooses at have 0."""
-        sums, counts = self.sums.double().cpu().numpy(), self.counts.cpu().numpy()
-        begin = self._begin.cpu().numpy()
-        owner = self.tree.path[self._classes(begin), self._levels(begin)]
-        return node_objective(counts, sums / np.maximum(counts, 1)[:, None], owner, self.tree.internal)
 
     def _carry_over(self, tree: Tree, origin: np.ndarray | None, column: np.ndarray | None) -> None:
         """Take the new tree; rows of a class and a node that it still visits are kept, others begin anew."""

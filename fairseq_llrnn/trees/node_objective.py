@@ -21,19 +21,12 @@ ROUNDING = 1e-6  # nearer to p_j a p_j|i, whose sums are float32, has no sign
 LARGEST_RATIO = 4.0  # so that weights are from −1 to 1
 
 
-def node_objective(counts: np.ndarray, means: np.ndarray, owner: np.ndarray, owners: int) -> np.ndarray:
-    """(O,) J_n; 0 without examples.
+def choice_weights(counts: np.ndarray, means: np.ndarray, owner: np.ndarray, owners: int) -> np.ndarray:
+    """(n, M) the derivatives (3.13).
 
     Args:
         counts: (n,) examples of a class that reached its owner. means: (n, M) p_j|i. owner: (n,). owners: O.
     """
-    share, mean = _shares(counts, means, owner, owners)
-    distance = np.abs(mean[owner] - means).sum(1)
-    return 2 / means.shape[1] * np.bincount(owner, share * distance, owners)
-
-
-def choice_weights(counts: np.ndarray, means: np.ndarray, owner: np.ndarray, owners: int) -> np.ndarray:
-    """(n, M) the derivatives (3.13); arguments as of `node_objective`."""
     share, mean = _shares(counts, means, owner, owners)
     scale = 2 / means.shape[1] * share * (1 - share)
     apart = means - mean[owner]
@@ -42,7 +35,7 @@ def choice_weights(counts: np.ndarray, means: np.ndarray, owner: np.ndarray, own
 
 
 def log_ratio_weights(counts: np.ndarray, means: np.ndarray, owner: np.ndarray, owners: int) -> np.ndarray:
-    """(n, M) 2/M q_i (1 − q_i) log(p_j|i / p_j), cut off at ±LARGEST_RATIO; arguments as of `node_objective`.
+    """(n, M) 2/M q_i (1 − q_i) log(p_j|i / p_j), cut off at ±LARGEST_RATIO; arguments as of `choice_weights`.
 
     The derivative in p_j|i itself, 2/M q_i (1 − q_i) sign(p_j|i − p_j), is the same for all children that a class
     prefers. These weights have its signs, and rank such children by how much they are preferred, and not, as (3.13), by

@@ -7,7 +7,6 @@ no leaf is below it.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -167,34 +166,6 @@ class Tree:
         """For every depth, from the root's on, the nodes that are that deep."""
         order = np.argsort(self.depth, kind="stable")
         return np.split(order, np.cumsum(np.bincount(self.depth))[:-1])
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """The same for trees with the same choices, however their nodes are numbered, and with any empty nodes.
-
-        64 hexadecimal digits.
-        """
-        least = np.full(len(self.parent), self.leaves)  # the first class below
-        least[self.internal :] = np.arange(self.leaves)
-        for nodes in reversed(self.by_depth[1:]):
-            np.minimum.at(least, self.parent[nodes], least[nodes])
-        rank = np.zeros_like(self.parent)
-        digest = hashlib.sha256(str(self.leaves).encode())
-        for level in self.by_depth[1:]:
-            nodes = level[self.below[level] > 0]
-            sorted_nodes = nodes[np.lexsort((least[nodes], rank[self.parent[nodes]]))]
-            rank[sorted_nodes] = np.arange(len(nodes))
-            classes = np.where(sorted_nodes >= self.internal, sorted_nodes - self.internal, NONE)
-            digest.update(np.stack([rank[self.parent[sorted_nodes]], classes]).astype("<i8").tobytes())
-        return digest.hexdigest()
-
-    def sums(self, values: np.ndarray) -> np.ndarray:
-        """(I + S,) sum of the leaves' values, (S,), in and below every node."""
-        sums = np.zeros(len(self.parent), dtype=values.dtype)
-        sums[self.internal :] = values
-        for nodes in reversed(self.by_depth[1:]):
-            np.add.at(sums, self.parent[nodes], sums[nodes])
-        return sums
 
 
 def numbered(parent: np.ndarray, leaves: int) -> tuple[Tree, np.ndarray]:

@@ -39,6 +39,14 @@ def any_tree(rng: np.random.Generator, leaves: int, arity: int) -> Tree:
     return numbered(np.array([*parent.values(), *of_leaf]), leaves)[0]
 
 
+def choices(tree: Tree, node: int = 0) -> object:
+    """The same for trees with the same choices, however their nodes are numbered, and with any empty nodes."""
+    if node >= tree.internal:
+        return node - tree.internal
+    children = [child for child in np.flatnonzero(tree.parent == node).tolist() if tree.below[child]]
+    return frozenset(choices(tree, child) for child in children)
+
+
 def flat_tree(leaves: int) -> Tree:
     return Tree.from_parents(np.array([-1] + [0] * leaves), leaves)
 

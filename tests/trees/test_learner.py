@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.trees.free_depth import rebuilt
 from fairseq_llrnn.trees.learner import TreeLearner
-from fairseq_llrnn.trees.node_objective import node_objective
 from fairseq_llrnn.trees.random_tree import random_tree
 from fairseq_llrnn.trees.schedule import Schedule
 from fairseq_llrnn.trees.tree import NONE, Tree
@@ -122,19 +121,6 @@ def test_a_checkpoint_goes_on_bit_by_bit(leaves: int, arity: int, depth: int | N
         assert learner.reassign().moved == again.reassign().moved
         assert (learner.tree.parent == again.tree.parent).all()
     assert sorted(learner.state_dict()) == ["counts", "sums"]
-
-
-def test_the_objective_is_that_of_the_statistics() -> None:
-    learner = learner_of(12, 3, 3)
-    learner.observe(*visits(learner, 60, 1))
-    found = as_dict(learner)
-    values = learner.objective()
-    for node in range(learner.tree.internal):
-        rows = [value for (_, own), value in found.items() if own == node]
-        counts = np.array([count for _, count in rows])
-        means = np.array([np.array(sums) / count for sums, count in rows]).reshape(len(rows), 3)
-        assert values[node] == pytest.approx(node_objective(counts, means, np.zeros(len(rows), dtype=int), 1)[0])
-    assert values[0] > 0
 
 
 def test_statistics_stay_exact_in_half_precision() -> None:

@@ -22,7 +22,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     for classes in (OWN, None):
         tree = load_tree(tmp_path / "a.tree", classes)
         assert (tree.parent.tolist(), tree.leaves) == (TREE.parent.tolist(), 4)
-    assert load_tree(tmp_path / "a.tree", OWN, 4).fingerprint == TREE.fingerprint
+    assert load_tree(tmp_path / "a.tree", OWN, 4).parent.tolist() == TREE.parent.tolist()
 
 
 @pytest.mark.parametrize(("classes", "leaves"), [(OTHER, None), (OWN, 5)])
