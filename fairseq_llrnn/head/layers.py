@@ -210,9 +210,6 @@ class HeadLayers(HeadInput):
         if self.learned is None:  # what training has counted is of no use to others
             for name in [name for name in state_dict if name.startswith(f"{prefix}tree.learner.")]:
                 del state_dict[name]
-        else:  # a tree that was fixed before begins to learn
-            for part, value in self.learned.learner.state_dict().items():
-                state_dict.setdefault(f"{prefix}tree.learner.{part}", torch.zeros_like(value))
         given = 0 if self.experts is None else len(self.experts.panel.experts)
         refuse_other_experts("--expert", "the checkpoint", state_dict.get(f"{prefix}experts.weight"), given)
         if self.temperature is not None:  # weights of no learned temperature begin as zeros, and change nothing

@@ -1,7 +1,8 @@
 """A tree that is learned beside its rows: what the layer says of nodes is counted, and now and then signatures move.
 
-Sizes: S signatures, H hidden width. Source: Jernite 2018, Algorithms 3.1 and 3.3 (trees/learner.py). Rows of internal
-nodes stay with the addresses of nodes; the row of a leaf is its signature's, and moves with it.
+Sizes: S signatures, H hidden width. Source: Jernite 2018, Algorithms 3.1, 3.2 and 3.3 (trees/learner.py). With a limit
+of depth, rows of internal nodes stay with the addresses of nodes; without one, nodes keep their rows when they get
+other numbers. The row of a leaf is its signature's, and moves with it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from fairseq_llrnn.output.tree_layer import TreeLayer
@@ -28,6 +30,8 @@ class LearnedTreeLayer(TreeLayer):
         tree = TreeLearner.start(log_mass.double().exp().cpu().numpy(), arity, depth)
         super().__init__(tree, hidden_size, log_mass, rows)
         self.learner = TreeLearner(tree, arity, depth)
+        if depth is None and rows == "free":
+            self.register_buffer("row_of", torch.arange(tree.internal))
         self.times = REASSIGN if options.reassign is None else options.reassign
         self.epochs = math.inf if options.reassign_epochs is None else options.reassign_epochs
         self._changed_after = -1
@@ -48,7 +52,7 @@ class LearnedTreeLayer(TreeLayer):
             return None
         self._changed_after = updates
         found = self.learner.reassign()
-        self.move(found.tree)
+        self.move(found.tree, found.origin)
         return found.moved
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:

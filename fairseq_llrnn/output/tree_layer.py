@@ -11,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.trees.tree import Tree
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.trees.tree import NONE, Tree
 
 ROWS = ("free", "composed")
 
@@ -60,6 +62,7 @@ class TreeLayer(nn.Module):
     place: Tensor  # (I + S,) of a node among its siblings
     widths: Tensor  # (I,)
     chosen: Tensor  # (S, D) children chosen on the way to each leaf, −1 behind it
+    row_of: Tensor | None  # (I,) where a node's row is, in a learned tree whose nodes change their numbers
     log_mass: Tensor  # (S,)
     mean_first: Tensor  # where rows are composed: the leaves below each internal node, and their weights
     mean_leaves: Tensor
@@ -72,21 +75,37 @@ class TreeLayer(nn.Module):
         self.rows = rows
         self.register_buffer("parent", torch.from_numpy(tree.parent.copy()))
         self.register_buffer("log_mass", log_mass.detach().clone(), persistent=False)
+        self.register_buffer("row_of", None)
         self.leaves, self.internal = tree.leaves, tree.internal
         self._set_tables(tree)
         if rows == "free":
             self.node_rows = nn.Parameter(torch.zeros(tree.internal, hidden_size))
             self.node_bias = nn.Parameter(torch.zeros(tree.internal))
 
-    def move(self, tree: Tree) -> None:
-        """Put another tree with as many nodes in the place of this one; rows stay with the numbers of nodes."""
+    def move(self, tree: Tree, origin: np.ndarray | None = None) -> None:
+        """Put another tree with as many nodes in the place of this one.
+
+        Args:
+            origin: (I,) the number that each node had; NONE: it is new, and its row begins anew. None: nodes are as
+                before.
+        """
         if (tree.leaves, tree.internal) != (self.leaves, self.internal):
             raise ValueError(
                 f"tree: expected {self.leaves} leaves and {self.internal} internal nodes, found {tree.leaves} and "
                 f"{tree.internal}"
             )
         self.parent.copy_(torch.from_numpy(tree.parent))
+        if origin is not None and self.row_of is not None:
+            self._keep_rows(torch.from_numpy(origin).to(self.parent.device), self.row_of)
         self._set_tables(tree)
+
+    @torch.no_grad()
+    def _keep_rows(self, origin: Tensor, row_of: Tensor) -> None:
+        """Rows stay where they are, with what an optimiser knows of them, and nodes take theirs along."""
+        kept = origin != NONE
+        left = torch.ones_like(kept).index_fill(0, row_of[origin[kept]], False).nonzero().squeeze(1)
+        self.row_of = row_of[origin.clamp_min(0)].masked_scatter(~kept, left)
+        self.node_rows[left], self.node_bias[left] = 0.0, 0.0
 
     def _set_tables(self, tree: Tree) -> None:
         self.tree = tree
@@ -137,6 +156,8 @@ class TreeLayer(nn.Module):
             rows, bias = composed
             return self._mean(rows), self._mean(bias.unsqueeze(1)).squeeze(1)
         rows, bias = self.node_rows, self.node_bias
+        if self.row_of is not None:
+            rows, bias = rows[self.row_of], bias[self.row_of]
         if composed is not None:
             bias = bias.to(composed[1].dtype)
             if composed[0].size(1) > rows.size(1):
@@ -157,6 +178,23 @@ class TreeLayer(nn.Module):
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
+        saved = state_dict.get(prefix + "row_of")
+        if saved is not None:
+            self._check_order(saved)
+        if saved is None and self.row_of is not None:
+            state_dict[prefix + "row_of"] = torch.arange(self.internal)
+        elif saved is not None and self.row_of is None:  # a tree that does not change has its rows in order
+            del state_dict[prefix + "row_of"]
+            for name in [prefix + name for name in ("node_rows", "node_bias") if prefix + name in state_dict]:
+                state_dict[name] = state_dict[name][saved]
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
         if prefix + "parent" in state_dict:
             self._set_tables(Tree.from_parents(self.parent.cpu().numpy(), self.leaves))
+
+    def _check_order(self, saved: object) -> None:
+        whole = isinstance(saved, Tensor) and saved.dtype == torch.int64 and saved.shape == (self.internal,)
+        if not isinstance(saved, Tensor) or not whole or not saved.sort()[0].cpu().equal(torch.arange(self.internal)):
+            raise DataError(
+                f"the checkpoint: expected the order of the rows of {self.internal:,} nodes of its tree, each once, "
+                "found others; use a checkpoint that fairseq saved"
+            )

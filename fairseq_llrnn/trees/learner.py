@@ -204,11 +204,13 @@ class TreeLearner(nn.Module):
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Raises DataError: statistics of another tree than that which is followed, or none at all."""
+        """Without statistics, as of a tree that was fixed before, its own count.
+
+        Raises:
+            DataError: those of another tree than that which is followed.
+        """
         for name, own in (("sums", self.sums), ("counts", self.counts)):
-            saved = state_dict.get(prefix + name)
-            if saved is None:
-                continue
+            saved = state_dict.setdefault(prefix + name, own)
             sound = isinstance(saved, Tensor) and saved.shape == own.shape and saved.dtype == own.dtype
             if not sound or not saved.isfinite().all() or (saved < 0).any():
                 found = f"{saved.dtype} of shape {tuple(saved.shape)}" if isinstance(saved, Tensor) else type(saved)

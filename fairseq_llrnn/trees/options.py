@@ -37,7 +37,7 @@ class TreeOptions:
 
     kind: str
     arity: int | None = None  # M, the most children of a node; None: the least that the depth has room with
-    depth: int | None = None  # the most levels; None: DEPTH, or with an arity the least
+    depth: int | None = None  # the most levels; None: DEPTH, or with an arity the least; 0: any, of a learned tree
     clusters: int | None = None  # None: √S
     vectors: np.ndarray | None = None  # (S, D), for a clustering
     reassign: int | None = None  # how often in an epoch a learned tree changes; None: REASSIGN
@@ -69,6 +69,7 @@ class TreeOptions:
         if self.kind == CLUSTERS:
             return cluster_tree(masses, self.clusters)
         arity, depth = self.sizes(leaves)
+        assert depth is not None
         if self.kind == HUFFMAN:
             return huffman_tree(masses, arity)
         if self.kind == CLUSTERING:
@@ -80,12 +81,16 @@ class TreeOptions:
             return clustering_tree(self.vectors, arity, depth, self.seed)
         return random_tree(leaves, arity, depth, self.seed)
 
-    def sizes(self, leaves: int) -> tuple[int, int]:
-        """Arity and depth, those that are not given so that there is room.
+    def sizes(self, leaves: int) -> tuple[int, int | None]:
+        """Arity and depth, those that are not given so that there is room. None: any depth.
 
         Raises:
             OptionError: an arity below 2, a depth without room.
         """
+        if self.kind == LEARNED and self.depth == 0:
+            arity = least_arity(leaves, DEPTH) if self.arity is None else self.arity
+            check_arity(arity)
+            return arity, None
         if self.arity is not None:
             check_arity(self.arity)
             arity, depth = self.arity, least_depth(leaves, self.arity) if self.depth is None else self.depth

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -198,10 +199,53 @@ def test_a_fixed_tree_can_go_on_as_a_learned_one() -> None:
     torch.testing.assert_close(again.loss(hidden_states(), TARGETS), fixed.loss(hidden_states(), TARGETS))
 
 
+@pytest.mark.parametrize("rows", ["free", "composed"])
+def test_a_tree_without_a_limit_of_depth_changes_and_its_nodes_keep_their_rows(rows: str) -> None:
+    prior, options = make_prior(), TreeOptions("learned", arity=2, depth=0, reassign=1)
+    head, hidden = make_head(prior, tree=options, tree_rows=rows).train(), hidden_states()
+    assert head.tree.tree.parent.tolist() == make_head(prior, tree=TreeOptions("huffman", 2)).tree.parent.tolist()
+    new, shapes = 0, set()
+    for change in range(1, 7):
+        for _ in range(3):
+            head.loss(hidden, TARGETS)
+        before = head.tree.internal_rows(head.output.composed())
+        with mock.patch.object(head.tree, "move", wraps=head.tree.move) as moved:
+            head.learned.after(change, 1)
+        origin = torch.from_numpy(moved.call_args.args[1])
+        shapes.add(tuple(head.tree.tree.parent))
+        torch.testing.assert_close(head.log_probs(hidden, previous=head.previous(TARGETS)), by_definition(head, hidden))
+        after, kept = head.tree.internal_rows(head.output.composed()), origin >= 0
+        new += int((~kept).sum())
+        for old, now in zip(before, after, strict=True) if rows == "free" else ():
+            torch.testing.assert_close(now[kept], old[origin[kept]])
+            assert not now[~kept].any()
+        with torch.no_grad():
+            for parameter in head.parameters():
+                parameter += 0.3 * torch.randn_like(parameter)
+    assert new and len(shapes) > 2, "nodes came anew, and trees differed"
+    expected = head.eval().loss(hidden, TARGETS)
+    for tree in (options, Tree.from_parents(np.array([-1] + [0] * head.tree.leaves), head.tree.leaves)):
+        again = make_head(prior, tree=tree, tree_rows=rows)
+        again.load_state_dict(head.state_dict())
+        torch.testing.assert_close(again.loss(hidden, TARGETS), expected)
+    fixed = make_head(prior, tree=head.tree.tree, tree_rows=rows)
+    learned = make_head(prior, tree=options, tree_rows=rows)
+    learned.load_state_dict(fixed.state_dict())
+    torch.testing.assert_close(learned.loss(hidden, TARGETS), fixed.loss(hidden, TARGETS))
+    assert not learned.learned.learner.counts.any()
+    if rows == "free":
+        state = head.state_dict()
+        state["tree.row_of"] = torch.zeros_like(state["tree.row_of"])
+        with pytest.raises(DataError, match="the checkpoint: expected the order of the rows of .* nodes of its tree"):
+            learned.load_state_dict(state)
+
+
 def test_a_learned_tree_is_no_deeper_than_its_classes_need() -> None:
     assert TreeOptions("learned", arity=2, depth=70).sizes(1000) == (2, 10)
     assert TreeOptions("learned", depth=70).sizes(1000) == (2, 10)
     assert TreeOptions("random", arity=2, depth=12).sizes(1000) == (2, 12)
+    assert TreeOptions("learned", arity=7, depth=0).sizes(1000) == (7, None)
+    assert TreeOptions("learned", depth=0).sizes(1000) == (10, None)
 
 
 def test_half_precision_keeps_the_digits_of_masses() -> None:
@@ -235,6 +279,10 @@ def test_a_tree_of_damaged_weights_is_named(damage: Any, message: str) -> None:
         ({"sampled_classes": 3}, "--sampled-classes: not supported with --output-tree; leave one of them out"),
         ({"tree": TreeOptions("random", arity=1)}, "arity of the tree: expected at least 2 children of a node"),
         ({"tree": TreeOptions("random", arity=2, depth=1)}, "depth of the tree: expected room for"),
+        ({"tree": TreeOptions("random", arity=2, depth=0)}, "depth of the tree: expected room for"),
+        ({"tree": TreeOptions("random", depth=0)}, "depth of the tree: expected room for"),
+        ({"tree": TreeOptions("learned", arity=1, depth=0)}, "arity of the tree: expected at least 2 children"),
+        ({"tree": TreeOptions("learned", depth=-1)}, "depth of the tree: expected room for"),
         ({"tree": TreeOptions("clusters", clusters=0)}, "number of clusters: expected 1 to"),
         ({"tree": TreeOptions("clustering")}, "--output-tree clustering: expected vectors of the words, found none"),
     ],

@@ -124,10 +124,10 @@ def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     assert "bits per word" in shell.run("llrnn", "score", *model, stdin=text + "\n").out
 
 
-@pytest.mark.parametrize("rows", ["free", "composed"])
-def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str) -> None:
+@pytest.mark.parametrize(("rows", "depth"), [("free", ()), ("composed", ()), ("free", ("--tree-depth", 0))])
+def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str, depth: tuple[str | int, ...]) -> None:
     """It changes, resumes bit for bit, and all that comes after reads it from the checkpoint."""
-    tree = ("--output-tree", "learned", "--tree-arity", 4, "--tree-reassign", 3, "--tree-rows", rows)
+    tree = ("--output-tree", "learned", "--tree-arity", 4, "--tree-reassign", 3, "--tree-rows", rows, *depth)
     for name, epochs in (("whole", [2]), ("parts", [1, 2])):
         for epoch in epochs:
             args = [*world.train_args(save_dir=tmp_path / name), *tree, "--max-epoch", epoch]
@@ -138,7 +138,7 @@ def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str) -
     weights = read_checkpoint(tmp_path / "whole" / "checkpoint_last.pt")["model"]
     prior = Prior.load(world.prior("prior"))
     masses = np.bincount(prior.output.class_of, np.exp(prior.log_weights), prior.output.num_classes)
-    first = TreeOptions("learned", arity=4)
+    first = TreeOptions("learned", arity=4, depth=0 if depth else None)
     begun = TreeLearner.start(masses, *first.sizes(len(masses)))
     assert weights["decoder.head.tree.parent"].tolist() != begun.parent.tolist()
     assert weights["decoder.head.tree.learner.counts"].sum() > 0

@@ -34,7 +34,10 @@ class TreeConfig(FairseqDataclass):
     )
     tree_depth: Optional[int] = field(
         default=None,
-        metadata={"help": f"most choices on the way to a word (default: {DEPTH}, or what --tree-arity needs)"},
+        metadata={
+            "help": f"most choices on the way to a word (default: {DEPTH}, or what --tree-arity needs); 0: a learned "
+            "tree finds its own depth"
+        },
     )
     tree_clusters: Optional[int] = field(
         default=None,
