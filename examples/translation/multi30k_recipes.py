@@ -60,7 +60,8 @@ PRIORS = {
     "1000000 --shapes --suffixes 50 --background unigram --lexical-translation {data} --aligner ibm1 --lexical-units "
     f"lemma {EVIDENCE}",
     "piece/lexical": f"{LEXICAL} --top-words all --pieces sentencepiece",
-    "piece/evidence": f"{LEXICAL} --top-words all --pieces sentencepiece --evidence numbers,names,copies",
+    "piece/evidence": f"{LEXICAL} --lexical-top 100 --top-words all --pieces sentencepiece "
+    "--evidence numbers,names,copies",
 }
 
 # Training, the same for all that say nothing else: 7,500 updates of 2,000 tokens, 32 epochs.
