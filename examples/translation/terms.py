@@ -2,6 +2,7 @@
 
     terms.py make OUT --prior DIR --source test.en --reference test.cs --forms lemmas:cs
     terms.py measure OUT --prior DIR --forms lemmas:cs --reference test.cs [--treebank FILE …] NAME=HYPOTHESES …
+    terms.py evidence --prior DIR --source test.en [--reference test.cs] NAME=HYPOTHESES …
 
 `make` writes OUT/terms.json, and lines for fairseq-interactive: OUT/terms.in (`source<TAB>phrase => lemma`, for ours),
 OUT/constraints.in (`source<TAB>lemma`, for fairseq's --constraints) and OUT/plain.in. A term of the test is a content
@@ -9,6 +10,8 @@ word of the source whose best translation t(x | s) in the reference is a form of
 are known; both stand once in their sentences. At most two terms a sentence are taken, those with the largest t.
 `measure` reads what fairseq-interactive printed. A term counts as said if any of its forms is there, as right if the
 reference's form is, and as right alone if no other of its forms is there beside that.
+`evidence` counts how often the numbers, names and unknown words of the source are missing in what was printed, and how
+often they are there beyond that.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from fairseq_llrnn.evaluation.agreement import Roles, count_errors, read_roles
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.readers.conllu import iter_conllu_words
 from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -147,25 +151,64 @@ def measure(args: argparse.Namespace) -> None:
     given = {"reference": [r.split() for r in references]} | {name: read_hypotheses(path) for name, _, path in systems}
     for name, hypotheses in given.items():
         said, right, alone = counted(hypotheses, terms, forms)
-        bleu = sacrebleu.corpus_bleu([" ".join(h) for h in hypotheses], [references], tokenize="none").score
+        bleu = bleu_of(hypotheses, args.reference)
         wrong = "" if roles is None else f"{count_errors(hypotheses, roles).per_thousand:.1f}"
         print(f"{name:24} {said:>7.1%} {right:>7.1%} {alone:>11.1%} {bleu:>6.2f} {wrong:>30}")
+
+
+def evidence_counts(
+    prior: Prior, sources: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]]
+) -> tuple[int, int, int]:
+    """How many strings the sources offer as they are; how many are missing, and how many there are too many."""
+    part = prior.find(EvidencePart)
+    if part is None:
+        raise OptionError("--prior: expected one with evidence, found none; give another")
+    known, copied = set(prior.source_symbols), {word for one in sources for word in one}
+    found = {word: part.find(word, known) for word in copied}
+    offered = {word for word, one in found.items() if one is not None and one.words == (word,)}
+    many = missing = beyond = 0
+    for source, words in zip(sources, hypotheses, strict=True):
+        wanted = Counter(word for word in source if word in offered)
+        said = Counter(word for word in words if word in wanted)
+        many += wanted.total()
+        missing += (wanted - said).total()
+        beyond += (said - wanted).total()
+    return many, missing, beyond
+
+
+def evidence(args: argparse.Namespace) -> None:
+    prior = Prior.load(args.prior)
+    sources = [line.split() for line in Path(args.source).read_text(encoding="utf-8").splitlines()]
+    print(f"{'':24} {'strings':>7} {'missing':>8} {'too many':>9} {'BLEU':>6}")
+    for name, _, path in (named.partition("=") for named in args.of):
+        hypotheses = read_hypotheses(path)
+        many, missing, beyond = evidence_counts(prior, sources, hypotheses)
+        bleu = "" if args.reference is None else f"{bleu_of(hypotheses, args.reference):.2f}"
+        print(f"{name:24} {many:>7} {missing:>8} {beyond:>9} {bleu:>6}")
+
+
+def bleu_of(hypotheses: Sequence[Sequence[str]], reference: str) -> float:
+    """Of words, beside the reference in a file."""
+    references = Path(reference).read_text(encoding="utf-8").splitlines()
+    return float(sacrebleu.corpus_bleu([" ".join(h) for h in hypotheses], [references], tokenize="none").score)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for name, run in (("make", make), ("measure", measure)):
+    for name, run in (("make", make), ("measure", measure), ("evidence", evidence)):
         command = commands.add_parser(name)
         command.set_defaults(run=run)
-        command.add_argument("out", metavar="OUT")
+        if name != "evidence":
+            command.add_argument("out", metavar="OUT")
+            command.add_argument("--forms", required=True, help="as --term-forms")
         command.add_argument("--prior", required=True)
-        command.add_argument("--forms", required=True, help="as --term-forms")
-        command.add_argument("--reference", required=True)
-        if name == "make":
+        command.add_argument("--reference", required=name != "evidence")
+        if name != "measure":
             command.add_argument("--source", required=True)
-        else:
+        if name == "measure":
             command.add_argument("--treebank", action="append", help="whose lexicon says what agrees")
+        if name != "make":
             command.add_argument("of", nargs="+", metavar="NAME=HYPOTHESES")
     args = parser.parse_args()
     try:
