@@ -52,13 +52,17 @@ FEATURES = (
 )
 LEXICAL = f"{FEATURES} --lexical-translation {{data}} --aligner ibm1"
 EVIDENCE = "--top-words 4000 --evidence numbers,names,copies"
+# The prior of word-forms, but for evidence. No lemma is a feature: nearly all words would be signatures of their own.
+FORMS = (
+    "--dict {data}/dict.{target}.txt --count-text {text}/train.{target} {sources} --lemma-floor 1000000 --shapes "
+    "--suffixes 50 --background unigram --lexical-translation {data} --aligner ibm1 --lexical-units lemma --top-words "
+    "4000"
+)
 PRIORS = {
     "word/prior": f"{LEXICAL} {EVIDENCE}",
     "word/features": f"{FEATURES} {EVIDENCE}",
-    # no lemma is a feature here: nearly all words would be signatures of their own
-    "word-forms/prior": "--dict {data}/dict.{target}.txt --count-text {text}/train.{target} {sources} --lemma-floor "
-    "1000000 --shapes --suffixes 50 --background unigram --lexical-translation {data} --aligner ibm1 --lexical-units "
-    f"lemma {EVIDENCE}",
+    "word-forms/prior": f"{FORMS} --evidence numbers,names,copies",
+    "word-forms/terms": f"{FORMS} --evidence terms,numbers,names,copies,translations",
     "piece/lexical": f"{LEXICAL} --top-words all --pieces sentencepiece",
     "piece/evidence": f"{LEXICAL} --lexical-top 100 --top-words all --pieces sentencepiece "
     "--evidence numbers,names,copies",
@@ -117,6 +121,11 @@ RECIPES = {
     "ll-word-forms": Recipe(
         "ll-word with a larger dictionary, which has forms that the training text lacks; translations are between "
         "lemmas", "word-forms", f"{LOG_LINEAR} --feature-input --tie-features", "word-forms/prior",
+    ),
+    "ll-word-terms": Recipe(
+        "ll-word-forms with slots for rare translations, and with invented terms", "word-forms",
+        f"{LOG_LINEAR} --feature-input --tie-features --invented-terms 0.3 --term-forms lemmas:{{target}}",
+        "word-forms/terms",
     ),
     "softmax-piece": Recipe("softmax over pieces", "piece", f"{SOFTMAX} --share-all-embeddings"),
     "ll-piece": Recipe(
@@ -180,7 +189,8 @@ def build_dictionary(pair: Pair) -> list[str]:
 
 
 def train(pair: Pair, recipe: Recipe, name: str, seed: int) -> list[str]:
-    own = shlex.split(f"--source-lang en --target-lang {pair.target} {TRAINING} {recipe.options}")
+    options = recipe.options.format(target=pair.target)
+    own = shlex.split(f"--source-lang en --target-lang {pair.target} {TRAINING} {options}")
     return ["fairseq-train", recipe.data, *recipe.task(), *own, "--seed", str(seed), "--save-dir", f"models/{name}"]
 
 

@@ -50,7 +50,7 @@ class FormShares(ExactBuffers):
         ):
             self.register_buffer(name, value, persistent=False)
 
-    def spread(self, keys: Tensor, weights: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor]:
+    def spread(self, keys: Tensor, weights: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Weights of lemmas as weights of their forms.
 
         Args:
@@ -58,7 +58,7 @@ class FormShares(ExactBuffers):
                 among those that were counted.
 
         Returns:
-            sentence · V + form, (F,), and weights (F,).
+            sentence · V + form, weights, and which of the lemmas each is of: (F,).
         """
         size = len(self.head_of)
         sentence, head = keys // size, keys % size
@@ -69,7 +69,7 @@ class FormShares(ExactBuffers):
             counts = (counts - occurrences(leave_out, said, size)).clamp_min(0)
         shares = (counts + PSEUDO_COUNT) ** self.power
         totals = shares.new_zeros(len(keys)).index_add(0, rows, shares)
-        return said, weights[rows] * shares / totals[rows]
+        return said, weights[rows] * shares / totals[rows], rows
 
 
 def occurrences(sentences: Tensor, keys: Tensor, size: int) -> Tensor:
@@ -84,7 +84,7 @@ def shared_table(table: LexicalTable, forms: LemmaForms, power: float) -> Lexica
     """A table of lemmas as one of words: t(x | s) = Σ_ℓ t(ℓ | s) share(x | ℓ), the whole text counted."""
     sources = np.repeat(np.arange(table.num_sources), np.diff(table.offsets))
     size = len(forms.head_of)
-    keys, weights = FormShares(forms, power, torch.float64).spread(
+    keys, weights, _ = FormShares(forms, power, torch.float64).spread(
         torch.from_numpy(sources * size + table.targets), torch.from_numpy(table.probabilities.astype(np.float64)), None
     )
     once, which = np.unique(keys.numpy(), return_inverse=True)

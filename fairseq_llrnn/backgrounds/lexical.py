@@ -135,24 +135,42 @@ class LexicalBackground(StaticBackground):
 
     def entries(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """What the sentences say: rising keys sentence · V + rank, and weights e (E,); and their shares r (B,)."""
-        batch, dtype = source.size(0), self.rows.links.dtype
-        length = self.is_content_word[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
-        said, shares, _, some = self.rows.said(source, leave_out)
-        known = some.sum(1).to(dtype) / length
-        sentence = torch.arange(batch, device=source.device)
-        of_words = said // len(self.class_of)
-        said, weights = self._words(said, self.word_mass * shares / length[of_words], leave_out)
-        keys = torch.cat([said, (sentence.unsqueeze(1) * len(self.class_of) + self.kept_ranks).flatten()])
+        said, weights, _, known = self._links(source, leave_out)
+        if self.forms is not None:
+            said, weights, _ = self.forms.spread(*_sum_equal(said, weights), leave_out)
+            said = said // len(self.class_of) * len(self.class_of) + self.rank_of[said % len(self.class_of)]
+        sentence = torch.arange(source.size(0), device=source.device).unsqueeze(1)
+        keys = torch.cat([said, (sentence * len(self.class_of) + self.kept_ranks).flatten()])
         weights = torch.cat([weights, (known.unsqueeze(1) * self.kept_weights).flatten()])
         return *_sum_equal(keys, weights), known
 
-    def _words(self, said: Tensor, weights: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Keys sentence · V + unit as keys sentence · V + rank, with their weights."""
+    def by_place(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Which place says what of which word, as parts of e: keys sentence · V + word, places in the source, weights.
+
+        Words that keep their mass are not among them. A pair of a word and a place may come several times: a place's
+        lemmas may have a form in common.
+        """
+        said, weights, token, _ = self._links(source, leave_out)
         if self.forms is None:
-            return said, weights
-        keys, weights = self.forms.spread(*_sum_equal(said, weights), leave_out)
-        size = len(self.class_of)
-        return keys // size * size + self.rank_of[keys % size], weights
+            size = len(self.class_of)
+            said = said // size * size + self.ranked_members[said % size]
+        else:
+            said, weights, rows = self.forms.spread(said, weights, leave_out)
+            token = token[rows]
+        return said, token % source.size(1), weights
+
+    def _links(self, source: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What each token of the sentences says of units, not yet summed.
+
+        Returns:
+            Keys sentence · V + unit, weights and tokens (sentence · L + place), one for each link (…,); the shares r of
+            known words (B,).
+        """
+        dtype = self.rows.links.dtype
+        length = self.is_content_word[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
+        said, shares, token, some = self.rows.said(source, leave_out)
+        known = some.sum(1).to(dtype) / length
+        return said, self.word_mass * shares / length[said // len(self.class_of)], token, known
 
     def log_mixture(self, known: Tensor) -> tuple[Tensor, Tensor]:
         """log(1 − λr) of sentences with the shares r of known words (B,), and log λ (a scalar); exact for any λ."""

@@ -16,6 +16,7 @@
     term_table.py       groups of forms by number, and what a source token may carry
     term_marks.py       source ids that carry terms
     term_slots.py       the terms of a batch, and their slots beside evidence
+    translation_slots.py  slots of translations of source words
     features.py         the features of a string outside the vocabulary
     synthetic_words.py  invented unknown words, for training
     overflow.py         evidence that finds no room in the slots

@@ -22,6 +22,7 @@ import copy
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.source_conditioned import BySource
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.quotas import SaidSlots, quotas_of
@@ -29,6 +30,7 @@ from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS as LOG_UNK_KEEPS
 from fairseq_llrnn.evidence.slots import EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.translation_slots import TranslationSlots
 from fairseq_llrnn.output.context_classes import ContextClasses
 
 
@@ -43,13 +45,20 @@ class EvidenceMixture(ContextClasses):
 class EvidenceBackground(BySource):
     """b(C; x). By itself it is b₁; `given(source)` is the background of a batch of source sentences."""
 
-    def __init__(self, base: Background, table: EvidenceTable, unk: int, source_unk: int) -> None:
-        """base: b₁. unk: of the target, alone in its class. source_unk: of the source."""
+    def __init__(
+        self, base: Background, table: EvidenceTable, unk: int, source_unk: int,
+        translations: TranslationSlots | None = None,
+    ) -> None:  # fmt: skip
+        """base: b₁. unk: of the target, alone in its class. source_unk: of the source.
+
+        translations: slots that a lexical background, `base` or a part of it, offers.
+        """
         super().__init__(base)
         if int((base.class_of == base.class_of[unk]).sum()) > 1:
             raise ValueError("<unk> must be alone in its class")
         self.table = table
         self.unk, self.source_unk = unk, source_unk
+        self.translations = translations
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         own = plain(source)
@@ -57,9 +66,15 @@ class EvidenceBackground(BySource):
         if leave_out is not None:
             leave_out = leave_out.masked_fill(leave_out >= len(self.class_of), self.unk)
         base, slots = self.base.given(known, leave_out), slots_of(self.table, source)
+        if self.translations is not None:
+            slots = self.translations.added(slots, self._lexicon, known, leave_out)
         made = EvidenceMixture(base, EvidenceSlots(slots, self.unk, self.table.rules.weight))
         quotas = quotas_of(slots, self.table.once)
         return made if quotas is None else CountedSlots(made, SaidSlots(slots, quotas))
+
+    @property
+    def _lexicon(self) -> LexicalBackground:
+        return next(part for part in self.base.modules() if isinstance(part, LexicalBackground))
 
     def within(self, remaining: int) -> Background:
         """Another one where terms must be said: without a source it says only that there may be a limit."""

@@ -11,6 +11,7 @@ A source token has one kind at most, the first of those chosen that holds for it
     urls      addresses of sites and people, @names, #tags
     names     capitalised, and the lower-cased form is no known word
     copies    no known word, with a letter
+    translations  none by itself: lexical translations without an identity (evidence/translation_slots.py)
 
 Numbers, dates, codes, urls and names exclude each other, so that what a token is does not depend on which of them are
 chosen: where only codes are, 12 is none. Words are as fairseq splits lines: without blanks. Known words are those of
@@ -33,7 +34,7 @@ from fairseq_llrnn.features.spelling import NUMBER
 from fairseq_llrnn.features.user_patterns import UserPatterns
 
 # the preferred ones first
-KINDS = ("terms", "mapped", "patterns", "numbers", "dates", "codes", "urls", "names", "copies")
+KINDS = ("terms", "mapped", "patterns", "numbers", "dates", "codes", "urls", "names", "copies", "translations")
 FEATURES = {
     "terms": "Evidence:Term",
     "mapped": "Evidence:Mapped",
@@ -44,6 +45,7 @@ FEATURES = {
     "urls": "Evidence:Url",
     "names": "Evidence:Name",
     "copies": "Evidence:Copy",
+    "translations": "Evidence:Translation",
 }
 UNKNOWN = "Evidence:Unknown"  # the source word is in no dictionary
 NEXT = "Evidence:Next"  # the second and later words of a mapped string

@@ -36,13 +36,14 @@ class Slots:
     names_unknown: Tensor  # (B, J) bool, the string of a source word that no dictionary has
     log_part: Tensor  # (B, J) which part of ε each adds, as a logarithm; −inf where there is no slot
     count: Tensor  # (B,) how many slots there are
-    times: Tensor  # (B, J) how many words of the source offer each; 0 for forms of terms
+    times: Tensor  # (B, J) how many words of the source offer each; 0 for forms of terms and translations
     row: Tensor  # (B, J) numbers of feature rows, from 0 to R − 1
     row_starts: Tensor  # (R + 1,) where each feature row begins in …
     features: Tensor  # (entries,)
     values: Tensor  # (entries,) float32
     place_slot: Tensor  # (P,) number of the slot, sentence · J + slot
     place: Tensor  # (P,) its place, from 0 to L − 1
+    place_weight: Tensor  # (P,) float32 above 0, how much it counts among the places of its slot
     terms: Groups | None = None  # of which some slots are forms
 
     @property
@@ -53,10 +54,11 @@ class Slots:
     def mean_over_places(self, states: Tensor) -> Tensor:
         """The mean state of the source over the places of each slot: (B, L, E) -> (B, J, E); zero without a slot."""
         batch, many = self.words.shape
-        of_pairs = states[self.place_slot // many, self.place]  # shape: (P, E)
+        totals = self.place_weight.new_zeros(batch * many).index_add(0, self.place_slot, self.place_weight)
+        shares = (self.place_weight / totals[self.place_slot]).to(states.dtype)  # shape: (P,)
+        of_pairs = states[self.place_slot // many, self.place] * shares.unsqueeze(1)  # shape: (P, E)
         sums = states.new_zeros(batch * many, states.size(2)).index_add(0, self.place_slot, of_pairs)
-        sizes = torch.bincount(self.place_slot, minlength=batch * many).clamp_min(1)
-        return (sums / sizes.unsqueeze(1)).view(batch, many, -1)
+        return sums.view(batch, many, -1)
 
     def compose(self, weight: Tensor) -> Tensor:
         """Φ W of the slots: (F, H) -> (B, J, H), with gradients to `weight`."""
@@ -148,6 +150,7 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
         values=tensor([value for _, values in rows for value in values], torch.float32),
         place_slot=tensor([slot for slot, _ in pairs]),
         place=tensor([place for _, place in pairs]),
+        place_weight=torch.ones(len(pairs), device=source.device),
         terms=groups_of(slots, asked, source.device) if any(asked) else None,
     )
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from fairseq_llrnn.evidence.table import Offer
 from fairseq_llrnn.evidence.term_marks import SHIFT
@@ -48,6 +49,10 @@ class Groups:
     member: Tensor  # (B, J, G) bool
     most: Tensor  # (B, G); 0 where there is no group
     must: Tensor  # (B, G) bool
+
+    def widened(self, slots: int) -> Groups:
+        """The same for more slots, those that come last of no group."""
+        return replace(self, member=functional.pad(self.member, (0, 0, 0, slots - self.member.size(1))))
 
 
 def asked_terms(terms: TermTable, sources: np.ndarray) -> list[list[Asked]]:

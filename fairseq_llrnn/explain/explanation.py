@@ -19,7 +19,7 @@ from fairseq_llrnn.evidence.background import EvidenceMixture
 from fairseq_llrnn.experts.contexts import Contexts
 from fairseq_llrnn.explain.choices import CHOICE, Choice
 from fairseq_llrnn.explain.experts import EXPERT, Contribution, ExpertTerms
-from fairseq_llrnn.explain.slots import PLACE, OfferedSlot, SlotTerms
+from fairseq_llrnn.explain.slots import PLACE, OfferedSlot, SlotTerms, worth_naming
 from fairseq_llrnn.explain.source import SourceEvidence
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.features.lexicon import feature_group
@@ -51,7 +51,7 @@ class Explanation:
     strongest: Weighed  # features that words share (POS:VERB) and a_f, the largest |a_f| first
     strongest_words: Weighed  # likewise, features that are a single word's identity (TOPFORM:elle)
     normaliser: float  # −log Z, where Z = Σ_x b(K, x) exp(aᵀφ(x)) / Σ_x b(K, x); the same for every word
-    slots: tuple[OfferedSlot, ...] | None = None  # all that the source offers; None: the prior has no evidence
+    slots: tuple[OfferedSlot, ...] | None = None  # `worth_naming`; None: the prior has no evidence
     slot: OfferedSlot | None = None  # the one that the token is
     experts: tuple[Contribution, ...] | None = None  # their parts of the score; None: the model has none
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
@@ -133,6 +133,7 @@ def explain(
             if signature >= static:
                 slot = offered[signature - static]
                 own.append((PLACE, slots.places[t, signature - static].item()))
+            offered = worth_naming(offered, top)
         if powered is not None and powered[t, here]:
             own.append((POWER, powered[t, here].item()))
         normaliser = total_mass - (scores[t : t + 1] + log_mass).logsumexp(-1).item()

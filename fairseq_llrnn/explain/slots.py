@@ -6,6 +6,7 @@ Sizes: T positions, S signatures, J slots, F features, H hidden width. The score
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,13 @@ class OfferedSlot:
     places: tuple[int, ...]  # in the source, from 0
     log_background: float  # as in Explanation
     log_prob: float
+
+
+def worth_naming(offered: Sequence[OfferedSlot], top: int) -> tuple[OfferedSlot, ...]:
+    """All evidence, and of the translations, which are many, the `top` most probable."""
+    translations = [slot for slot in offered if slot.kind == "translations"]
+    best = sorted(translations, key=lambda slot: -slot.log_prob)[:top]
+    return (*(slot for slot in offered if slot.kind != "translations"), *best)
 
 
 class SlotTerms:

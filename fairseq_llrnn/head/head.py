@@ -34,7 +34,7 @@ from fairseq_llrnn.head.records import Batch, Condition, RowPair, Rows, State, S
 from fairseq_llrnn.head.split import SplitBatch, SplitCondition
 from fairseq_llrnn.head.tree import explained_choices
 from fairseq_llrnn.head.zero_mass import LEAVE_OUT
-from fairseq_llrnn.output.context_classes import strings_of
+from fairseq_llrnn.output.context_classes import strings_in, strings_of
 
 
 class LogLinearHead(HeadLayers):
@@ -132,14 +132,21 @@ class LogLinearHead(HeadLayers):
         return target_terms.adaptor_norm(self.output, self.experts, batch.hidden, p)
 
     def are_slots(self, batch: Batch | SplitBatch, targets: Tensor) -> Tensor:
-        """Which of the targets (B, T) a slot of evidence stands for: (B, T) bool."""
+        """Which of the targets (B, T) a slot of evidence stands for: (B, T) bool.
+
+        Slots that only single out words of the dictionary (translations) are none of them.
+        """
         if isinstance(batch, SplitBatch):
             return batch.per_position(lambda part, rows: self.are_slots(part, targets[rows]))
         words = targets if self.slot_rows is not None else targets.masked_fill(targets >= self.num_words, self.unk)
         classes = batch.background.classes_per_position(words)
         static = self.output.rows.num_rows
-        slots = 0 if batch.rows.slots is None else batch.rows.slots[0].size(1)
-        return (classes >= static) & (classes < static + slots)
+        layer = strings_in(batch.background)
+        if layer is None:
+            return torch.zeros_like(targets, dtype=torch.bool)
+        added = layer.source.log_added(layer.source.start(len(targets)))  # shape: (B, J₁)
+        slot = (classes - static).clamp(0, added.size(1) - 1)
+        return (classes == static + slot) & ~added.gather(1, slot).isneginf()
 
     def word_log_probs(self, batch: Batch | SplitBatch) -> Tensor:
         """log p of all words, and of strings that slots offer: (B, T, V + J₁)."""

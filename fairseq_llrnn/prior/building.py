@@ -78,7 +78,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
     code = None if options.language is None else language_code(options.language)
     background, patterns = with_codes(read_background(options.background), code), _patterns(options)
-    evidence = None if options.evidence is None else _rules(options.evidence, patterns)
+    translated = options.translations is not None
+    evidence = None if options.evidence is None else _rules(options.evidence, patterns, translated)
     if options.background_options.copy_source_words:
         _check_copies(options, background)
     if options.translations is None and any(kind_of(atom.text)[0] == TRANSLATIONS for atom in atoms(background)):
@@ -287,13 +288,18 @@ def _background_files(options: PriorOptions, background: Expression) -> list[str
 # ---- the source of a translation ------------------------------------------------------------------------------------
 
 
-def _rules(options: EvidenceOptions, patterns: UserPatterns | None) -> EvidenceRules:
+def _rules(options: EvidenceOptions, patterns: UserPatterns | None, translated: bool) -> EvidenceRules:
     """Raises OptionError for kinds without what they need."""
     options.check()
     if "mapped" in options.kinds and options.mapping is None:
         raise OptionError("--evidence mapped: expected --evidence-map with what is mapped, found none; add it")
     if "patterns" in options.kinds and patterns is None:
         raise OptionError("--evidence patterns: expected --patterns with your expressions, found none; add it")
+    if "translations" in options.kinds and not translated:
+        raise OptionError(
+            "--evidence translations: expected --lexical-translation beside it, which says what words translate into, "
+            "found none; add it"
+        )
     mapping = options.mapping or {}
     if isinstance(mapping, (str, Path)):
         mapping = read_evidence_map(str(mapping))
@@ -306,6 +312,11 @@ def _known_words(options: PriorOptions, rules: EvidenceRules, source: tuple[str,
     """Of the source, where both sides are in pieces; None where they are not."""
     if options.pieces is None:
         return None
+    if "translations" in rules.kinds:
+        raise OptionError(
+            f"--evidence translations: not supported with --pieces {options.pieces}, since it singles words out; "
+            "preprocess words, or leave one of them out"
+        )
     text = None if options.translations is None else options.translations.text.bitext.source
     return known_source_words(rules, CONVENTIONS[options.pieces], source, text)
 

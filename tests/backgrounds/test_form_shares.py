@@ -109,10 +109,10 @@ def test_a_form_that_is_shown_once_is_in_training_like_one_that_is_never_shown()
     once = LemmaForms.from_lemmas(LEMMAS, np.array([0, 0, 0, 0, 5, 0, 1, 0, 0, 0]), WORDS)
     shares = FormShares(once, 0.5, torch.float64)
     keys, weights = torch.tensor([4]), torch.ones(1, dtype=torch.float64)
-    said, spread = shares.spread(keys, weights, torch.tensor([[6, EOS]]))
+    said, spread, _ = shares.spread(keys, weights, torch.tensor([[6, EOS]]))
     by_word = dict(zip(said.tolist(), spread.tolist(), strict=True))
     assert by_word[6] == by_word[5] < by_word[4]
-    said, spread = shares.spread(keys, weights, None)
+    said, spread, _ = shares.spread(keys, weights, None)
     by_word = dict(zip(said.tolist(), spread.tolist(), strict=True))
     assert by_word[5] < by_word[6] < by_word[4]
 

@@ -155,7 +155,7 @@ def test_same_input_same_bytes(prior: Run, data: Path) -> None:
 
 # ---- what it refuses ------------------------------------------------------------------------------------------------
 
-ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies"
+ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies, translations"
 
 
 @pytest.mark.parametrize(
@@ -171,6 +171,11 @@ ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies"
         (
             ("--evidence", "patterns"),
             "--evidence patterns: expected --patterns with your expressions, found none; add it",
+        ),
+        (
+            ("--evidence", "numbers,translations"),
+            "--evidence translations: expected --lexical-translation beside it, which says what words translate into, "
+            "found none; add it",
         ),
         (
             ("--evidence", "numbers", "--evidence-weight", "0"),
@@ -329,7 +334,7 @@ def test_translations_and_evidence_of_a_word(prior: Run, data: Path, llrnn: Llrn
     )
 
 
-def test_terms_over_pieces_need_the_training_text(prior: Run, data: Path) -> None:
+def test_terms_and_translations_over_pieces(prior: Run, data: Path) -> None:
     dictionary = data / "dict.fr.txt"
     dictionary.write_text(dictionary.read_text(encoding="utf-8") + "ch@@ 1\n", encoding="utf-8")
     source = data / "dict.en.txt"
@@ -337,6 +342,10 @@ def test_terms_over_pieces_need_the_training_text(prior: Run, data: Path) -> Non
     assert prior("--evidence", "terms,numbers", "--pieces", "bpe").error == (
         "--evidence terms: expected --count-text beside it and --pieces bpe, since only the target's training text "
         "says which words there are, found none; add it"
+    )
+    translations = ("--evidence", "translations", "--lexical-translation", data, "--aligner", "ibm1")
+    assert prior(*translations, "--pieces", "bpe").error.startswith(
+        "--evidence translations: not supported with --pieces bpe, since it singles words out; preprocess words, or "
     )
     assert not (data / "prior").exists()
 

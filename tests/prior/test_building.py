@@ -105,6 +105,10 @@ def test_a_text_and_another_one_that_is_no_translation(files: Path) -> None:
         (PriorOptions(suffixes=0), "--suffixes 0: expected a number of word types of at least 1"),
         (PriorOptions(background="ngram:2", top_words=2), "--background ngram:2: expected --count-text with the text"),
         (PriorOptions(evidence=EvidenceOptions(("mapped",))), "--evidence mapped: expected --evidence-map with what"),
+        (
+            PriorOptions(evidence=EvidenceOptions(("translations",))),
+            "--evidence translations: expected --lexical-translation beside it",
+        ),
         (PriorOptions(evidence=EvidenceOptions(("patterns",))), "--evidence patterns: expected --patterns with your"),
         (PriorOptions(evidence=EvidenceOptions(("names",), weight=0)), "--evidence-weight 0: expected a number"),
         (PriorOptions(evidence=EvidenceOptions(("names",))), "--evidence: expected one other dict"),

@@ -71,7 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--evidence", metavar="KINDS",
         help=f"comma list of {', '.join(KINDS)}: source words of these kinds can be written in the translation, even "
         "where no dictionary has them (patterns: those of --patterns; copies: every other unknown word, which is, over "
-        "--pieces, one that the training text of --lexical-translation lacks)",
+        "--pieces, one that the training text of --lexical-translation lacks; terms: forms that a terms file asks for; "
+        "translations: words of the dictionary into which --lexical-translation translates source words, so that the "
+        "network finds them by their place in the source)",
     )  # fmt: skip
     evidence.add_argument(
         "--evidence-map", metavar="FILE",

@@ -22,9 +22,11 @@ from fairseq_llrnn.evidence.features import check_slot_features
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.rules import Evidence, EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
+from fairseq_llrnn.evidence.translation_slots import TranslationSlots
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, UNK
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
@@ -67,6 +69,8 @@ class EvidencePart(Part):
             raise ValueError("the evidence needs <unk> alone in its signature")
         if UNK not in prior.source_symbols:
             raise ValueError(f"the source words of the evidence lack {UNK}")
+        if "translations" in rules.kinds and (prior.find(LexicalPart) is None or pieces_of(prior) is not None):
+            raise ValueError("the evidence offers translations, and the prior has none of whole words")
         pieces = pieces_of(prior) is not None
         if (KNOWN_WORDS in saved.arrays) != pieces or (TARGET_WORDS in saved.arrays) != (
             pieces and "terms" in rules.kinds
@@ -110,7 +114,8 @@ class EvidencePart(Part):
             return below
         prior = context.prior
         source_unk = prior.source_symbols.index(UNK)
-        return EvidenceBackground(below, evidence_table(prior), prior.index(UNK), source_unk)
+        translations = TranslationSlots(prior.output) if "translations" in self.rules.kinds else None
+        return EvidenceBackground(below, evidence_table(prior), prior.index(UNK), source_unk, translations)
 
 
 def _lines(words: Iterable[str]) -> np.ndarray:
@@ -128,7 +133,9 @@ def pieces_of(prior: Prior) -> Convention | None:
 
 def kinds_text(source_words: Mapping[str, int]) -> str:
     """`terms (of a file), numbers 120, names 33, copies (unknown words)`."""
-    uncounted = {"terms": "terms (of a file)", "copies": "copies (unknown words)"}
+    uncounted = {
+        "terms": "terms (of a file)", "copies": "copies (unknown words)", "translations": "translations (rare words)",
+    }  # fmt: skip
     return ", ".join(uncounted.get(kind, f"{kind} {count:,}") for kind, count in source_words.items())
 
 

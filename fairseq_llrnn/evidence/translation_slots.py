@@ -1,0 +1,153 @@
+"""Translations of source words as slots: words of the dictionary, each with the places that it translates.
+
+Sizes: B sentences, L source length, J slots, V words, S signatures, F features, E pairs of a slot and a place.
+
+A word without an identity (`TOPFORM`) shares its features with others, so that nothing but its background tells the
+translation of one source word from that of another. As a slot it is alone in its class, has its features and one more,
+and P s of the places that it translates (evidence/slots.py): the network finds the word by looking at the source, and
+chooses its form by features. Some words with an identity are slots, too: they are met far more often, so that P is
+learned from them, and rare words do not compete with words that lack P s.
+
+Such a slot singles a word out and adds no mass, since lexical translations have given it what it has. Offered are the
+likeliest of each sentence, by their part e of the background (backgrounds/lexical.py); s is the mean of its places,
+weighed by what each says of it. In training e is leave-one-out, and what only the sentence at hand has taught is not
+offered: a word that occurs once would always be a slot in training, and never in use. A warm-up of the lexical
+background does not hide slots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.explicit_words import expanded
+from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.evidence.rules import FEATURES
+from fairseq_llrnn.evidence.slots import Slots
+from fairseq_llrnn.features.feature_table import TOP_FORM
+from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.output.context_sources import NO_WORD
+
+# slots of a sentence, beside those of other evidence
+MOST_RARE = 96  # words without an identity
+MOST_COMMON = 32  # others
+
+
+def without_identity(output: Signatures) -> np.ndarray:
+    """Signatures of words that have none: (S,) bool."""
+    features = output.features
+    identities = [i for i, name in enumerate(features.names) if name.startswith(f"{TOP_FORM}:")]
+    rows = np.repeat(np.arange(output.num_classes), np.diff(features.offsets))
+    found = np.ones(output.num_classes, dtype=bool)
+    found[rows[np.isin(features.indices, identities)]] = False
+    return found
+
+
+class TranslationSlots(nn.Module):
+    """What the lexical translations of a batch add to its slots. Its buffers are in no checkpoint."""
+
+    is_common: Tensor  # (V,) bool, has an identity
+    most: Tensor  # (2,) slots of a sentence: without an identity, with one
+    class_of: Tensor  # (V,)
+    row_starts: Tensor  # (S + 1,)
+    features: Tensor  # (entries,)
+    values: Tensor  # (entries,)
+
+    def __init__(self, output: Signatures, most: tuple[int, int] = (MOST_RARE, MOST_COMMON)) -> None:
+        """output: φ, with the feature of these slots. most: of a sentence, words without an identity and with one."""
+        super().__init__()
+        self.own_feature = output.features.index[FEATURES["translations"]]
+        for name, array in (
+            ("is_common", ~without_identity(output)[output.class_of]),
+            ("most", np.array(most)),
+            ("class_of", output.class_of),
+            ("row_starts", output.features.offsets),
+            ("features", output.features.indices.astype(np.int64)),
+            ("values", output.features.values.astype(np.float32)),
+        ):
+            self.register_buffer(name, torch.from_numpy(array.copy()), persistent=False)
+
+    def added(self, slots: Slots, lexicon: LexicalBackground, source: Tensor, leave_out: Tensor | None) -> Slots:
+        """The slots, and behind them those of translations: words without an identity first, then the likeliest.
+
+        Args:
+            source: (B, L), ids of the dictionary. leave_out: (B, T) as in `LexicalBackground.given`.
+        """
+        words = len(self.class_of)
+        keys, places, weights = lexicon.by_place(source, leave_out)
+        taken = slots.words + words * torch.arange(len(source), device=source.device).unsqueeze(1)
+        kept = (weights > 0) & ~torch.isin(keys, taken[slots.exist & (slots.words < words)])
+        keys, places, weights = keys[kept], places[kept], weights[kept]
+        once, which = keys.unique(return_inverse=True)
+        total = weights.new_zeros(len(once)).index_add(0, which, weights)
+        group = once // words * 2 + self.is_common[once % words]  # by sentence
+        order = total.argsort(descending=True, stable=True)
+        order = order[group[order].argsort(stable=True)]
+        order = order[_numbers(group[order]) < self.most[group[order] % 2]]
+        sentence = once[order] // words
+        slot_of = torch.full_like(once, -1)
+        slot_of[order] = torch.arange(len(order), device=source.device)
+        slot = slot_of[which]
+        pairs = slot * source.size(1) + places
+        pairs, at = pairs[slot >= 0].unique(return_inverse=True)  # a place's lemmas may have a form in common
+        weights = weights.new_zeros(len(pairs)).index_add(0, at, weights[slot >= 0])
+        slot, places = pairs // source.size(1), pairs % source.size(1)
+        return self._joined(slots, sentence, once[order] % words, slot, places, weights)
+
+    def _joined(
+        self, slots: Slots, sentence: Tensor, word: Tensor, slot: Tensor, place: Tensor, weight: Tensor
+    ) -> Slots:
+        """Slots, and more of them: their sentences, rising, and words (M,).
+
+        Args:
+            slot, place, weight: pairs of one of the M and a place of its sentence, (E,).
+        """
+        batch, before = slots.words.shape
+        column = slots.count[sentence] + _numbers(sentence)
+        many = max(before, int(column.max()) + 1) if len(column) else before
+        at = sentence * many + column  # shape: (M,), rising
+        classes, row = self.class_of[word].unique(return_inverse=True)
+        sizes = self.row_starts[classes + 1] - self.row_starts[classes]
+        of_row, entry = expanded(self.row_starts[classes], sizes)
+        features, values = self._with_own(sizes, of_row, entry)
+
+        def placed(old: Tensor, none: int | float, new: Tensor | int | float | bool) -> Tensor:
+            made = old.new_full((batch, many), none)
+            made[:, :before] = old
+            made.view(-1)[at] = new.to(made.dtype) if isinstance(new, Tensor) else made.new_tensor(new)
+            return made
+
+        return replace(
+            slots,
+            words=placed(slots.words, NO_WORD, word),
+            unknown=placed(slots.unknown, False, False),
+            names_unknown=placed(slots.names_unknown, False, False),
+            log_part=placed(slots.log_part, NEGATIVE_INFINITY, NEGATIVE_INFINITY),
+            count=slots.count + torch.bincount(sentence, minlength=batch),
+            times=placed(slots.times, 0, 0),
+            row=placed(slots.row, 0, row + len(slots.row_starts) - 1),
+            row_starts=torch.cat([slots.row_starts, slots.row_starts[-1] + (sizes + 1).cumsum(0)]),
+            features=torch.cat([slots.features, features]),
+            values=torch.cat([slots.values, values]),
+            place_slot=torch.cat([slots.place_slot // before * many + slots.place_slot % before, at[slot]]),
+            place=torch.cat([slots.place, place]),
+            place_weight=torch.cat([slots.place_weight, weight.to(slots.place_weight.dtype)]),
+            terms=None if slots.terms is None else slots.terms.widened(many),
+        )
+
+    def _with_own(self, sizes: Tensor, of_row: Tensor, entry: Tensor) -> tuple[Tensor, Tensor]:
+        """Entries of rows (`of_row` rising), and behind those of each row the slots' own feature."""
+        at = torch.arange(len(entry), device=entry.device) + of_row
+        features = self.features.new_full((len(entry) + len(sizes),), self.own_feature)
+        values = self.values.new_ones(len(features))
+        features[at], values[at] = self.features[entry], self.values[entry]
+        return features, values
+
+
+def _numbers(groups: Tensor) -> Tensor:
+    """Of each element of `groups`, rising, how many equal ones come before it."""
+    return torch.arange(len(groups), device=groups.device) - torch.searchsorted(groups, groups)

@@ -1,0 +1,102 @@
+"""Translations as slots through the real commands: training, a stop, search, scores, explanation, terms beside them."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from evidence_world import EvidenceWorld
+from shell import Shell
+from tiny_world import EVERY_SENTENCE, read_checkpoint
+
+from fairseq_llrnn.prior.parts import EvidencePart
+from fairseq_llrnn.prior.prior import Prior
+
+
+@pytest.fixture(scope="module")
+def trained(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prior whose rare translations are slots, beside terms, and a model that was stopped once."""
+    place = tmp_path_factory.mktemp("translations")
+    shell.run(
+        "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--top-words", 10, "--suffixes", 2,
+        "--evidence", "terms,numbers,names,copies,translations", "--lexical-translation", evidence.data,
+        "--lexical-weight", "learned", "--aligner", "ibm1", "--out", place / "prior",
+    )  # fmt: skip
+    forms = place / "forms.tsv"
+    forms.write_text("chat\tchat\tNOUN\t_\nchats\tchat\tNOUN\t_\n", encoding="utf-8")
+    models = {}
+    for name, stops in (("whole", (2,)), ("parts", (1, 2))):
+        for stop in stops:
+            shell.run(
+                "fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place / name, raw=True),
+                "--prior", place / "prior", "--max-epoch", stop, "--term-forms", f"lexicon:{forms}",
+                "--invented-terms", 0.5,
+            )  # fmt: skip
+        models[name] = read_checkpoint(place / name / "checkpoint_last.pt")["model"]
+    assert all(value.equal(models["parts"][key]) for key, value in models["whole"].items())
+    assert not any("translations" in key for key in models["whole"]), "what the prior holds is in no checkpoint"
+    return place
+
+
+def arguments(evidence: EvidenceWorld, place: Path) -> list[object]:
+    return [*evidence.task_args(raw=True), "--prior", place / "prior", "--path", place / "whole" / "checkpoint_last.pt"]
+
+
+def test_the_prior_is_read_as_it_was_written(trained: Path, tmp_path: Path) -> None:
+    prior = Prior.load(trained / "prior")
+    part = prior.find(EvidencePart)
+    assert part is not None and part.rules.kinds[-1] == "translations"
+    prior.save(tmp_path / "again")
+    assert Prior.load(tmp_path / "again").fingerprint == prior.fingerprint
+
+
+def test_what_a_search_finds_has_the_score_that_it_said(
+    shell: Shell, evidence: EvidenceWorld, trained: Path
+) -> None:
+    """In batches of several sentences, in a search and forced; and the prefix search is that of fairseq-interactive."""
+    common = ("--max-tokens", 400, "--max-len-b", 14, "--num-workers", 0, *EVERY_SENTENCE)
+    found = shell.run(
+        "fairseq-generate", *arguments(evidence, trained), "--gen-subset", "test", "--beam", 3, *common
+    ).out
+    hypotheses = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", found, re.MULTILINE))
+    totals = {n: sum(map(float, text.split())) for n, text in re.findall(r"^P-(\d+)\t(.*)$", found, re.MULTILINE)}
+    assert len(totals) == len(evidence.text("test", "src"))
+    number = next(n for n, text in hypotheses.items() if text)
+    source = evidence.text("test", "src")[int(number)]
+    explained = shell.run(
+        "llrnn", "explain", "--path", trained / "whole" / "checkpoint_last.pt", "--json", "--source", source,
+        hypotheses[number],
+    )  # fmt: skip
+    words = json.loads(explained.out)["words"]
+    assert -sum(word["nats"] for word in words) == pytest.approx(totals[number] * math.log(2), abs=2e-3)
+
+
+def test_an_explanation_says_what_is_translated(shell: Shell, trained: Path) -> None:
+    """Each translation is shown with its source word; of the many, no more than --top names."""
+    explain = ("llrnn", "explain", "--path", trained / "whole" / "checkpoint_last.pt", "--top", 3)
+    pair = ("--source", "el tahc Ann tiov 12", "le chat Ann voit 12")
+    words = json.loads(shell.run(*explain, "--json", *pair).out)["words"]
+    for word in words:
+        kinds = [slot["kind"] for slot in word["slots"]]
+        assert kinds.count("translations") == 3 and {"numbers", "names"} <= set(kinds)
+        assert math.log(word["p"]) == pytest.approx(
+            math.log(word["background"]) + sum(word["features"].values()) + word["normaliser"], abs=1e-3
+        )
+    cat = words[1]["slot"]
+    assert cat["kind"] == "translations" and "tahc" in cat["words"]
+    assert {"Evidence:Translation", "Evidence:Place"} <= words[1]["features"].keys()
+    assert re.search(r"slot +translations: .*tahc", shell.run(*explain, *pair).out)
+
+
+def test_a_term_beside_them_is_said_once(shell: Shell, evidence: EvidenceWorld, trained: Path) -> None:
+    terms = trained / "terms.tsv"
+    terms.write_text("tahc\tchat\n", encoding="utf-8")
+    said = shell.run(
+        "fairseq-interactive", *arguments(evidence, trained)[:-2], "--path",
+        trained / "whole" / "checkpoint_last.pt", "--term-forms", f"lexicon:{trained / 'forms.tsv'}", "--terms", terms,
+        "--beam", 3, "--max-len-b", 14, "--num-workers", 0, stdin="el tahc tiov 12\nel tiov\n",
+    ).out  # fmt: skip
+    (with_term, without) = re.findall(r"^H-\d+\t\S+\t(.*)$", said, re.MULTILINE)
+    assert sum(word in ("chat", "chats") for word in with_term.split()) == 1
+    assert without
