@@ -55,14 +55,14 @@ EVIDENCE = "--top-words 4000 --evidence numbers,names,copies"
 # The prior of word-forms, but for evidence. No lemma is a feature: nearly all words would be signatures of their own.
 FORMS = (
     "--dict {data}/dict.{target}.txt --count-text {text}/train.{target} {sources} --lemma-floor 1000000 --shapes "
-    "--suffixes 50 --background unigram --lexical-translation {data} --aligner ibm1 --lexical-units lemma --top-words "
-    "4000"
+    "--suffixes 50 --background unigram --lexical-translation {data} --lexical-units lemma --top-words 4000"
 )
 PRIORS = {
     "word/prior": f"{LEXICAL} {EVIDENCE}",
     "word/features": f"{FEATURES} {EVIDENCE}",
-    "word-forms/prior": f"{FORMS} --evidence numbers,names,copies",
-    "word-forms/terms": f"{FORMS} --evidence terms,numbers,names,copies,translations",
+    "word-forms/prior": f"{FORMS} --aligner ibm1 --evidence numbers,names,copies",
+    "word-forms/terms": f"{FORMS} --aligner eflomal --lexical-source-lemmas lemmas:en --evidence "
+    "terms,numbers,names,copies,translations",
     "piece/lexical": f"{LEXICAL} --top-words all --pieces sentencepiece",
     "piece/evidence": f"{LEXICAL} --lexical-top 100 --top-words all --pieces sentencepiece "
     "--evidence numbers,names,copies",

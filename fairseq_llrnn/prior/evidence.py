@@ -22,7 +22,7 @@ from fairseq_llrnn.features.subwords import CONVENTIONS, Convention, PieceText
 from fairseq_llrnn.prior.expression import Atom, Times
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
 from fairseq_llrnn.prior.parts import EvidencePart, StaticPart
-from fairseq_llrnn.prior.parts.evidence import pieces_of
+from fairseq_llrnn.prior.parts.evidence import check_translations, pieces_of
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.translations import background_of
 
@@ -39,7 +39,11 @@ def add_evidence(
     Args:
         source_symbols: the source dictionary; the same one as that of its lexical translations.
         known_words: of the source, where dictionaries hold pieces. target_words: with counts, if there are terms, too.
+
+    Raises:
+        ValueError: it offers translations, and the prior has none.
     """
+    check_translations(rules, prior)
     output = with_slot_features(prior.output, rules)
     same = prior.input is prior.output
     prior = replace(prior, output=output, input=output if same else prior.input)

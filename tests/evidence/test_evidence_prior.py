@@ -216,6 +216,18 @@ def test_features_of_slots_that_are_missing(saved: Path) -> None:
         Prior.load(saved)
 
 
+def test_translations_that_are_missing(tmp_path: Path) -> None:
+    rules = EvidenceRules(("numbers", "translations"), {}, {})
+    with pytest.raises(ValueError, match="the evidence offers translations, and the prior has none of whole words"):
+        evident(rules)
+    made = evident(rules, translated(build()))
+    made.save(tmp_path / "prior")
+    assert Prior.load(tmp_path / "prior").fingerprint == made.fingerprint
+    damage(tmp_path / "prior", lambda d: d.update(parts=[part for part in d["parts"] if "kinds" in part]))
+    with pytest.raises(PriorError, match="the evidence offers translations, and the prior has none of whole words"):
+        Prior.load(tmp_path / "prior")
+
+
 def test_an_unknown_word_that_shares_its_signature(tmp_path: Path) -> None:
     prior = evident()
     class_of = prior.output.class_of.copy()

@@ -86,7 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "last layer, its heads averaged). `evidence`: the source words s that have this word x among their "
         "translations, with t(x | s), and what the word's background is without the source → with it. `slots`: the "
         "strings that a source with evidence offers, in the dictionary or not: the place and the kind of each, and its "
-        "probability by the background → by the model; `slot`: the one that the word is. The state of the encoder at a "
+        "probability by the background → by the model (of translations, the --top most probable); `slot`: the one that "
+        "the word is. The state of the encoder at a "
         "slot's place counts among its features, as Evidence:Place. `le #4` is the fourth source word, where `le` "
         "comes more than once; `xyz (<unk>)` one that the dictionary lacks.",
     )

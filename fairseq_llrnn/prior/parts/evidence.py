@@ -69,8 +69,7 @@ class EvidencePart(Part):
             raise ValueError("the evidence needs <unk> alone in its signature")
         if UNK not in prior.source_symbols:
             raise ValueError(f"the source words of the evidence lack {UNK}")
-        if "translations" in rules.kinds and (prior.find(LexicalPart) is None or pieces_of(prior) is not None):
-            raise ValueError("the evidence offers translations, and the prior has none of whole words")
+        check_translations(rules, prior)
         pieces = pieces_of(prior) is not None
         if (KNOWN_WORDS in saved.arrays) != pieces or (TARGET_WORDS in saved.arrays) != (
             pieces and "terms" in rules.kinds
@@ -124,6 +123,12 @@ def _lines(words: Iterable[str]) -> np.ndarray:
 
 def _read_lines(array: np.ndarray) -> list[str]:
     return [word for word in array.tobytes().decode().split("\n") if word]
+
+
+def check_translations(rules: EvidenceRules, prior: Prior) -> None:
+    """Raise ValueError where evidence offers translations that the prior, whose parts come before it, does not have."""
+    if "translations" in rules.kinds and (prior.find(LexicalPart) is None or pieces_of(prior) is not None):
+        raise ValueError("the evidence offers translations, and the prior has none of whole words")
 
 
 def pieces_of(prior: Prior) -> Convention | None:
