@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from fairseq_llrnn.cli.places import check_place
@@ -22,6 +23,8 @@ EXAMPLES = (
     "llrnn dictionary --text train.fr --lexicon lexicon.tsv --most 50000 --out dict.fr.txt",
 )
 
+KINDS = ("conllu", "lexicon", "unimorph", "hunspell")  # of files, as the options are called
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     given = parser.add_argument_group("the text")
@@ -34,6 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sources.add_argument(
         "--unimorph", nargs="+", default=[], metavar="FILE", help="lexicons of UniMorph: lemma, form, tags (.gz too)"
     )
+    sources.add_argument(
+        "--hunspell", nargs="+", default=[], metavar="FILE",
+        help="dictionaries of hunspell: FILE.dic, with its affix rules beside it in FILE.aff",
+    )  # fmt: skip
     sources.add_argument(
         "--language", metavar="CODE",
         help="forms that packages know of this language; where one lists frequencies of words (wordfreq), forms that "
@@ -71,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         shown.pop(special, None)
     if not shown:
         raise DataError(f"{', '.join(args.text)}: expected words, found none; give a tokenised text")
-    lemmas = Lemmas.read(sources, "llrnn dictionary")
+    lemmas = Lemmas.read(replace(sources, words=frozenset(shown)), "llrnn dictionary")
     frequencies = None if code is None else _frequencies(code, sources)
     found = more_forms(shown, lemmas, frequencies)
     forms = found.all(args.most, frequencies)
@@ -96,11 +103,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sources(args: argparse.Namespace, code: str | None) -> LemmaSources:
-    files = [(kind, path) for kind in ("conllu", "lexicon", "unimorph") for path in getattr(args, kind)]
+    files = [(kind, path) for kind in KINDS for path in getattr(args, kind)]
     if not files and code is None:
         raise OptionError(
-            "llrnn dictionary: expected a source of forms, found none; give --conllu, --lexicon, --unimorph or "
-            "--language"
+            "llrnn dictionary: expected a source of forms, found none; give --conllu, --lexicon, --unimorph, "
+            "--hunspell or --language"
         )
     return LemmaSources(files, code, not args.keep_case, language_of(args.lower))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairseq_llrnn.errors import OptionError
@@ -11,7 +11,7 @@ from fairseq_llrnn.features.languages.base import sources_of
 from fairseq_llrnn.features.lemma_rules import LemmaRules
 from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
 
-ADVICE = "give --conllu, --lexicon or --unimorph, or --language with a package that lists lemmas"
+ADVICE = "give --conllu, --lexicon, --unimorph or --hunspell, or --language with a package that lists lemmas"
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class LemmaSources:
     language: str | None = None  # a code of features/languages/names.py, whose packages list words
     lowercase: bool = True
     rules: str | None = None  # the language by whose rules words are lower-cased (casing.py)
+    words: Collection[str] | None = None  # of the text; dictionaries of hunspell are read for these
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """All that are listed, some more than once.
@@ -30,7 +31,7 @@ class LemmaSources:
             DataError: as the readers do.
         """
         for kind, path in self.files:
-            yield from iter_lemmas(path, kind, lowercase=self.lowercase, language=self.rules)
+            yield from iter_lemmas(path, kind, lowercase=self.lowercase, language=self.rules, words=self.words)
         for source in sources_of(self.language) if self.language else ():
             if source.missing(str(self.language)):
                 continue

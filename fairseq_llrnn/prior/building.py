@@ -256,6 +256,7 @@ def _sources(options: PriorOptions, background: Expression, code: str | None) ->
         *(("--patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
         *(("--background", path) for path in _background_files(options, background)),
         *(("--lexical-translation", p) for p in (options.translations.text.files if options.translations else ())),
+        *(("--hunspell", path) for path in as_paths(options.translations.hunspell if options.translations else ())),
         *(("--lexical-source-lemmas", path) for path in files_of_source_lemmas(options)),
         *(("--evidence-map", path) for path in [evidence_map] if isinstance(path, (str, Path))),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
@@ -15,7 +16,8 @@ from fairseq_llrnn.prior.options import PriorOptions, as_paths
 
 OPTION = "--lexical-units lemma"
 SOURCE_OPTION = "--lexical-source-lemmas"
-FILES = {"lexicon": "lexicon", "unimorph": "unimorph", "treebank": "conllu"}  # as readers/lemma_rows.py calls them
+# as readers/lemma_rows.py calls them
+FILES = {"lexicon": "lexicon", "unimorph": "unimorph", "treebank": "conllu", "hunspell": "hunspell"}
 
 
 def check_units(options: PriorOptions) -> None:
@@ -47,8 +49,10 @@ def lemmas_of(options: PriorOptions, words: WordList, code: str | None) -> list[
         *(("conllu", path) for path in as_paths(options.conllu)),
         *(("lexicon", path) for path in ([] if isinstance(lexicon, (Lexicon, Mapping)) else as_paths(lexicon))),
         *(("unimorph", path) for path in as_paths(options.unimorph)),
+        *(("hunspell", path) for path in as_paths(options.translations.hunspell)),
     ]
-    lemmas = Lemmas.read(LemmaSources(files, code, not options.keep_case, language_of(options.lower)), OPTION)
+    known = frozenset(words.symbols)
+    lemmas = Lemmas.read(LemmaSources(files, code, not options.keep_case, language_of(options.lower), known), OPTION)
     return [() if special else lemmas.of(word) for word, special in zip(words.symbols, words.specials, strict=True)]
 
 
@@ -62,9 +66,9 @@ def source_lemmas_of(options: PriorOptions) -> list[Sequence[str]] | None:
         return None
     named = f"{SOURCE_OPTION} {' '.join(options.translations.source_lemmas)}"
     sources = _sources(options.translations.source_lemmas, not options.keep_case)
-    advice = "give lexicon:FILE, unimorph:FILE or treebank:FILE, or a package's lemmas:CODE"
-    lemmas = Lemmas.read(sources, named, advice)
+    advice = "give lexicon:FILE, unimorph:FILE, treebank:FILE or hunspell:FILE.dic, or a package's lemmas:CODE"
     symbols = options.translations.text.source_symbols
+    lemmas = Lemmas.read(replace(sources, words=frozenset(symbols)), named, advice)
     return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, is_word(symbols), strict=True)]
 
 
@@ -81,8 +85,8 @@ def _sources(places: Sequence[str], lowercase: bool) -> LemmaSources:
         kind, _, what = named.partition(":")
         if kind not in (*FILES, "lemmas") or not what:
             raise OptionError(
-                f"{SOURCE_OPTION} {named}: expected lexicon:FILE, unimorph:FILE, treebank:FILE or lemmas:CODE (e.g. "
-                "lemmas:en), found something else; say what the file is"
+                f"{SOURCE_OPTION} {named}: expected lexicon:FILE, unimorph:FILE, treebank:FILE, hunspell:FILE.dic or "
+                "lemmas:CODE (e.g. lemmas:en), found something else; say what the file is"
             )
         if kind == "lemmas":
             codes.append(language_code(what, f"{SOURCE_OPTION} {named}"))

@@ -79,6 +79,7 @@ class TranslationOptions:
     top: int = 10  # translations of a source word
     aligner: str = "auto"  # "eflomal", "ibm1" or "auto": eflomal where it is installed
     units: str = UNITS[0]  # what is aligned and counted of the target: words, or their lemmas
+    hunspell: Paths = ()  # dictionaries whose forms have lemmas, for those of the target
     source_lemmas: tuple[str, ...] = ()  # where those of source words come from, which rare ones fall back on
     form_power: float = 0.5  # of lemmas: how much counts of forms count for their shares, from 0 to 1
 

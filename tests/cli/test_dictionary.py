@@ -68,13 +68,31 @@ def test_frequencies(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypa
     assert list(words(tmp_path))[4:] == ["chats", "chattes", "porte", "tableau", "tables"]
 
 
+def test_a_dictionary_of_hunspell(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
+    (tmp_path / "fr.aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
+    (tmp_path / "fr.dic").write_text("3\nporte/S\nChat/S\nmer/S\n", encoding="utf-8")
+    own = [*given[:3], "--out", tmp_path / "dict.fr.txt", "--hunspell", tmp_path / "fr.dic"]
+    assert llrnn(*own).code == 0
+    assert list(words(tmp_path))[4:] == ["chats", "porte"]
+    assert llrnn(*own[:-1], tmp_path / "fr.aff").error == (
+        f"{tmp_path}/fr.aff: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found another name; "
+        "give both files"
+    )
+    (tmp_path / "fr.aff").unlink()
+    assert llrnn(*own).error == (
+        f"{tmp_path}/fr.dic: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found no fr.aff; "
+        "give both files"
+    )
+
+
 def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
     assert llrnn(*given, "--most", -1).error == "--most -1: expected a number of forms of at least 0"
     assert llrnn(*given, "--lower", "tr", "--keep-case").error == (
         "--lower tr: found --keep-case beside it; leave one of them out"
     )
     assert llrnn(*given[:3], "--out", tmp_path / "d").error == (
-        "llrnn dictionary: expected a source of forms, found none; give --conllu, --lexicon, --unimorph or --language"
+        "llrnn dictionary: expected a source of forms, found none; give --conllu, --lexicon, --unimorph, --hunspell "
+        "or --language"
     )
     (tmp_path / "empty").write_text("\n")
     assert llrnn(*given, "--text", tmp_path / "empty").error == (

@@ -188,11 +188,14 @@ def test_lemmas_reach_forms_that_the_bitext_lacks(
 
 def test_lemmas_need_a_source(prior: Run, lemmas: list[object]) -> None:
     assert prior("--lexical-units", "lemma").error == (
-        "--lexical-units lemma: expected a source of lemmas, found none; give --conllu, --lexicon or --unimorph, or "
-        "--language with a package that lists lemmas"
+        "--lexical-units lemma: expected a source of lemmas, found none; give --conllu, --lexicon, --unimorph or "
+        "--hunspell, or --language with a package that lists lemmas"
     )
     assert prior("--lexical-form-power", 0.5).error == (
         "--lexical-form-power: it needs --lexical-units lemma; add that, or leave it out"
+    )
+    assert prior("--hunspell", "fr.dic").error == (
+        "--hunspell: it needs --lexical-units lemma; add that, or leave it out"
     )
     assert prior(*lemmas, "--lexical-form-power", 1.5).error == (
         "--lexical-form-power 1.5: expected a number from 0 (all forms of a lemma alike) to 1 (as frequent as they are)"
@@ -239,17 +242,26 @@ def test_source_words_that_the_bitext_lacks_are_known_by_their_lemma(
     assert any(row.startswith("--lexical-source-lemmas english.tsv ") for row in prior.settings["sources"])
 
 
+def test_lemmas_of_hunspell(built: Callable[..., Prior], data: Path, lemmas: list[object]) -> None:
+    (data / "x.aff").write_text("SFX S Y 1\nSFX S 0 s .\n")
+    (data / "x.dic").write_text("2\nmaison/S\nchat/S\n")
+    prior = built("--lexical-units", "lemma", "--hunspell", data / "x.dic")
+    row = {prior.symbols[x] for x, _ in prior.find(LexicalPart).word_table.row(prior.source_symbols.index("house"))}
+    assert {"maison", "maisons"} <= row  # the text has no maisons
+    assert any(row.startswith("--hunspell x.dic ") for row in prior.settings["sources"])
+
+
 def test_where_source_lemmas_come_from(prior: Run, source_lemmas: list[object]) -> None:
     assert prior("--lexical-source-lemmas", "en").error == (
-        "--lexical-source-lemmas en: expected lexicon:FILE, unimorph:FILE, treebank:FILE or lemmas:CODE (e.g. "
-        "lemmas:en), found something else; say what the file is"
+        "--lexical-source-lemmas en: expected lexicon:FILE, unimorph:FILE, treebank:FILE, hunspell:FILE.dic or "
+        "lemmas:CODE (e.g. lemmas:en), found something else; say what the file is"
     )
     assert prior("--lexical-source-lemmas", "lemmas:en", "lemmas:de").error == (
         "--lexical-source-lemmas: expected one language, found en and de; leave one of them out"
     )
     assert prior("--lexical-source-lemmas", "lemmas:zh").error == (
-        "--lexical-source-lemmas lemmas:zh: expected a source of lemmas, found none; give lexicon:FILE, unimorph:FILE "
-        "or treebank:FILE, or a package's lemmas:CODE"
+        "--lexical-source-lemmas lemmas:zh: expected a source of lemmas, found none; give lexicon:FILE, unimorph:FILE, "
+        "treebank:FILE or hunspell:FILE.dic, or a package's lemmas:CODE"
     )
     assert prior(*source_lemmas, "--pieces", "bpe").error == (
         "--lexical-source-lemmas: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "

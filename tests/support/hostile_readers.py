@@ -31,6 +31,7 @@ from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.readers.conllu import read_conllu
+from fairseq_llrnn.features.readers.hunspell import iter_hunspell
 from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
 from fairseq_llrnn.features.readers.segmentations import read_segmentations
 from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
@@ -74,6 +75,22 @@ def words() -> WordList:
     return WordList(SYMBOLS, np.array([0, 0, 4, 1, *range(len(WORDS), 0, -1)]))
 
 
+HUNSPELL_RULES = """SET UTF-8
+AF 4
+AF S # 1
+AF SN # 2
+AF F # 3
+AF N # 4
+FORBIDDENWORD F
+SFX S Y 2
+SFX S 0 s [^sx]
+SFX S al aux/4 al
+PFX N Y 1
+PFX N 0 non- .
+SFX N Y 1
+SFX N 0 ! .
+"""
+HUNSPELL_WORDS = "4\nchat/1\nmer/2\tpo:noun\ncheval/1 st:cheval\nfaux/3\n"
 CONLLU = """# sent_id = 1
 1-2\tau\t_\t_\t_\t_\t_\t_\t_\t_
 1\tle\tle\tDET\t_\tDefinite=Def|Gender=Masc|Number=Sing\t2\tdet\t_\t_
@@ -249,6 +266,9 @@ def readers() -> list[Reader]:
         text("lemmas of a treebank", "a.conllu", lambda path: _lemmas(path, "conllu"), CONLLU),
         text("lemmas of a lexicon", "lexicon.tsv", lambda path: _lemmas(path, "lexicon"), LEXICON),
         text("lemmas of UniMorph", "unimorph", lambda path: _lemmas(path, "unimorph"), UNIMORPH),
+        text("dictionary of hunspell", "a.dic", _hunspell, HUNSPELL_WORDS),
+        # damaged rules may be noticed in the words
+        Reader("rules of hunspell", "a.aff", (HUNSPELL_RULES.encode(),), _hunspell, names_file=False),
         text("values", "values.tsv", lambda path: read_values(path, lowercase=True), VALUES),
         text("segmentations", "segments", lambda path: read_segmentations(path, lowercase=True), SEGMENTS),
         text("texts with labels", "train.tsv", lambda path: list(read_labelled(path)), LABELLED, COLUMNS),
@@ -287,6 +307,15 @@ def spelling() -> WordList:
 
 def _lemmas(path: Path, kind: str) -> object:
     return list(iter_lemmas(path, kind, lowercase=True))
+
+
+def _hunspell(path: Path) -> object:
+    """The file, beside a sound one of the other kind."""
+    for name, sound in ((".dic", HUNSPELL_WORDS), (".aff", HUNSPELL_RULES)):
+        if path.suffix != name:
+            path.with_suffix(name).write_text(sound, encoding="utf-8")
+    found = list(iter_hunspell(path.with_suffix(".dic")))
+    return found, list(iter_hunspell(path.with_suffix(".dic"), {"chats", "mers"}, str.lower))
 
 
 def _conllu(path: Path) -> object:

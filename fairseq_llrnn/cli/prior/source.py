@@ -20,7 +20,7 @@ from fairseq_llrnn.prior.options import UNITS, EvidenceOptions, TranslationOptio
 
 NAMES = (
     *("lexical_translation", "lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner"),
-    "lexical_source_lemmas",
+    *("lexical_source_lemmas", "hunspell"),
     *("evidence", "evidence_map", "evidence_weight", "unsupported", "source_dict"),
 )
 
@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lexical-units", choices=UNITS,
         help="what the bitext is aligned and counted by: words of the target, or their lemmas, so that also forms are "
         "reached that no bitext shows, and the network chooses among the forms by their features; lemmas are those of "
-        "--conllu, --lexicon, --unimorph and --language, and guessed for words that these lack (default: word)",
+        "--conllu, --lexicon, --unimorph, --hunspell and --language, and guessed for words that these lack (default: "
+        "word)",
     )  # fmt: skip
     lexical.add_argument(
         "--lexical-form-power", type=float, metavar="P",
@@ -56,10 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"alike, 1: as frequent as they are (default: {TranslationOptions.form_power:g})",
     )  # fmt: skip
     lexical.add_argument(
+        "--hunspell", nargs="+", default=[], metavar="FILE",
+        help="of --lexical-units lemma: dictionaries of hunspell, FILE.dic with FILE.aff beside it, whose words are "
+        "lemmas of the forms that their affix rules make",
+    )  # fmt: skip
+    lexical.add_argument(
         "--lexical-source-lemmas", nargs="+", default=[], metavar="PLACE",
         help="where lemmas of source words come from, which rare words fall back on, and those that the bitext lacks "
         "take their translations from: lexicon:FILE (form, lemma, UPOS, FEATS), unimorph:FILE, treebank:FILE, "
-        "lemmas:CODE (a package's, e.g. lemmas:en); guessed for words that these lack (default: no lemmas)",
+        "hunspell:FILE.dic, lemmas:CODE (a package's, e.g. lemmas:en); guessed for words that these lack (default: no "
+        "lemmas)",
     )  # fmt: skip
     lexical.add_argument(
         "--aligner", choices=ALIGNERS,
@@ -100,12 +107,12 @@ def translation_options(args: argparse.Namespace, words: WordList) -> Translatio
     if args.lexical_translation is None:
         own = (
             *("lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "lexical_source_lemmas"),
-            "aligner",
+            *("aligner", "hunspell"),
         )
         refuse_alone(args, own, "--lexical-translation")
         return None
     if args.lexical_units != "lemma":
-        refuse_alone(args, ("lexical_form_power",), "--lexical-units lemma")
+        refuse_alone(args, ("lexical_form_power", "hunspell"), "--lexical-units lemma")
     learned = args.lexical_weight == "learned"
     given = {
         "weight": None if learned else args.lexical_weight,
@@ -114,6 +121,7 @@ def translation_options(args: argparse.Namespace, words: WordList) -> Translatio
         "aligner": args.aligner,
         "units": args.lexical_units,
         "form_power": args.lexical_form_power,
+        "hunspell": tuple(args.hunspell) or None,
         "source_lemmas": tuple(args.lexical_source_lemmas) or None,
     }
     options = TranslationOptions(_NOTHING, **{name: value for name, value in given.items() if value is not None})

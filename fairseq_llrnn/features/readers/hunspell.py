@@ -1,0 +1,80 @@
+"""Forms of lemmas from dictionaries of hunspell: FILE.dic, words with the names of rules, and FILE.aff, the rules.
+
+    kabina/ZQ                   a word, and the rules (flags) that apply to it
+    SFX Z a ách [^ij]a          rule Z: of a word that ends so, take `a` away and add `ách`; 0: nothing
+
+A rule may name further flags, for one more suffix or a prefix behind it (`ing/S`); prefixes and suffixes cross where
+both say Y. The word is what its forms are forms of, unless it says another (`st:`). What hunspell knows beside it, such
+as compounds and replacements for suggestions, is not read. Format: hunspell(5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.readers.hunspell_affixes import iter_encoded, read_affixes, split_flags
+from fairseq_llrnn.files.text_lines import place, shown
+
+MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
+STEM = re.compile(r"(?:^|\s)st:(\S+)")
+
+
+def iter_hunspell(
+    path: Path | str, words: Collection[str] | None = None, spelled: Callable[[str], str] = str
+) -> Iterator[tuple[str, list[str]]]:
+    """Lemmas and their forms, in the order of FILE.dic; its rules stand beside it in FILE.aff.
+
+    Args:
+        words: of a text: only lemmas with a form among them are answered. spelled: how the text spells a form; it may
+            not change its length.
+
+    Raises:
+        DataError: a file that is missing, or is not in the format, with line.
+    """
+    rules = Path(path).with_suffix(".aff")
+    if Path(path).suffix != ".dic" or not rules.exists():
+        raise DataError(
+            f"{path}: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found "
+            f"{'another name' if Path(path).suffix != '.dic' else f'no {rules.name}'}; give both files"
+        )
+    affixes = read_affixes(rules)
+    prefixes = {(spelled(rule.add), spelled(rule.strip)) for own in affixes.prefixes.values() for rule in own}
+    begins = None if words is None else _begins(words, prefixes)
+    rows = 0
+    for number, line in iter_encoded(path, affixes.encoding):
+        if number == 1:
+            if not line.split() or not line.split()[0].isdecimal():
+                raise DataError(
+                    f"{place(path, 1)}: expected the number of words, found {shown(line)}; is it a dictionary of "
+                    "hunspell?"
+                )
+            continue
+        if not line.strip() or line[0] in "#\t":
+            continue
+        rows += 1
+        text, _, said = line.partition("\t")
+        if morphology := MORPHOLOGY.search(text):
+            text, said = text[: morphology.start()], text[morphology.start() :] + said
+        word, flags = split_flags(text.strip(), affixes, place(path, number))
+        if not word or affixes.has(flags, "forbidden"):
+            continue
+        # what suffixes leave of a lemma must be the beginning of a word, or none of its forms is one
+        if begins is not None and not any(spelled(word)[: len(word) - n] in begins for n in affixes.strips(flags)):
+            continue
+        forms = affixes.forms(word, flags)
+        if words is None or any(spelled(form) in words for form in forms):
+            stem = STEM.search(said)
+            yield stem[1] if stem else word, forms
+    if not rows:
+        raise DataError(f"{path}: expected words, found none; is the file empty?")
+
+
+def _begins(words: Collection[str], prefixes: Collection[tuple[str, str]]) -> frozenset[str]:
+    """All beginnings of words, with and without the prefixes that they may have: what one adds, and strips."""
+    found = set(words)
+    for add, strip in prefixes:
+        found.update(strip + word[len(add) :] for word in words if word.startswith(add))
+    return frozenset(word[:end] for word in found for end in range(len(word) + 1))
