@@ -36,4 +36,8 @@ python "$here/discourse_rows.py" transfer "${rows[@]}" --data "$out/data" --out 
     "${some[@]}" "${small[@]}"
 
 say "4/4 tables"
-python "$here/discourse_rows.py" table --out "$out/rows" | tee "$out/tables.md"
+{
+    python "$here/discourse_rows.py" table --out "$out/rows"
+    printf '\n'
+    python "$here/shared_words.py" --data "$out/data"
+} | tee "$out/tables.md"

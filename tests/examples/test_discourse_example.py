@@ -13,9 +13,10 @@ from fairseq_llrnn.errors import DataError
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'fairseq-llrnn[transfer]'")
 Split = pytest.importorskip("fairseq_llrnn.extras.discourse.data", reason="the extra was deleted").Split
-sets, transfer, vectors, tables, curves = load(
-    EXAMPLES / "discourse", "sentence_sets", "transfer", "word_vectors", "discourse_tables", "learning_curves"
-)
+sets, transfer, vectors, tables, curves, shared_words = load(
+    EXAMPLES / "discourse", "sentence_sets", "transfer", "word_vectors", "discourse_tables", "learning_curves",
+    "shared_words",
+)  # fmt: skip
 
 
 def random_split(rng: np.random.Generator, words: int) -> object:
@@ -47,6 +48,17 @@ def test_pairs_and_their_association_are_counted(at_once: int, monkeypatch: pyte
                 chance = expected[one].sum() * contexts[other] / contexts.sum()
                 value = max(0.0, math.log(expected[one, other] / chance))
             assert found[one, other] == pytest.approx(value, abs=1e-5)
+
+
+def test_next_by_shared_words() -> None:
+    """The context is 4 9, 5 5, 9; of the candidates, three share a word with it."""
+    rows = [[4, 9], [5, 5], [9], [9, 8], [8], [7, 7], [4, 7], [5], [5, 8]]
+    tokens = np.array([word for row in rows for word in row], dtype=np.int32)
+    ends = np.cumsum([len(row) for row in rows])
+    scores = [math.log(9 / 3) / math.sqrt(2), 0.0, 0.0, math.log(9 / 2) / math.sqrt(2), math.log(9 / 3)]
+    for answer in range(5):
+        split = Split(tokens, ends, {"next": np.array([[*range(8), answer]])})
+        assert shared_words.accuracy(split) == (answer == np.argmax(scores))
 
 
 def test_words_that_are_used_alike_have_near_vectors() -> None:
@@ -146,6 +158,7 @@ def test_the_whole_run_and_again(tmp_path: Path) -> None:
     assert "cbow-all: order " in first.out and "words on CR: " in first.out
     again = run_example("discourse/run.sh", tmp_path / "out", variables=few)
     assert "on CR" not in again.out and again.out.endswith((tmp_path / "out" / "tables.md").read_text(encoding="utf-8"))
+    assert "NEXT by shared words: " in first.out
     for name in ("cbow-all", "bigru-order+vectors", "spelling-all+words", "vectors", "words"):
         assert f"\n| {name} | " in again.out
     rows = ("bigru-order", "order-then-next", "--out", tmp_path / "out" / "rows")

@@ -1,0 +1,52 @@
+"""NEXT by a rule that learns nothing: the candidate that shares most with the context comes next.
+
+    shared_words.py --data DIR [--split test]
+
+A shared word counts the more the fewer sentences of the split have it (the logarithm); the sum is divided by the root
+of the candidate's length. DIR is what `llrnn discourse` wrote.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.extras.discourse.data import Split, load_split
+from fairseq_llrnn.extras.discourse.examples import CONTEXT
+
+
+def accuracy(split: Split) -> float:
+    """The share of NEXT examples whose answer the rule finds; of equal candidates, it takes the first."""
+    examples = split.examples["next"]
+    words = [frozenset(split.sentence(number).tolist()) for number in range(len(split.ends))]
+    counts = np.bincount([word for sentence in words for word in sentence], minlength=1)
+    weight = np.log(len(words) / np.maximum(counts, 1))
+    lengths = split.lengths()
+    right = 0
+    for row in examples:
+        context = frozenset().union(*(words[number] for number in row[:CONTEXT]))
+        scores = [weight[list(context & words[i])].sum() / np.sqrt(lengths[i]) for i in row[CONTEXT:-1]]
+        right += int(np.argmax(scores) == row[-1])
+    return right / len(examples)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="NEXT by shared words")
+    parser.add_argument("--data", type=Path, required=True, help="what `llrnn discourse` wrote")
+    parser.add_argument("--split", default="test", help="(default: test)")
+    args = parser.parse_args()
+    try:
+        split = load_split(args.data, args.split)
+        if not len(split.examples["next"]):
+            raise DataError(f"{args.data}: expected NEXT examples in {args.split}, found none; choose another --split")
+        print(f"NEXT by shared words: {accuracy(split):.1%} of {len(split.examples['next']):,}")
+    except (LLRNNError, OSError) as error:
+        print(f"shared_words.py: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
