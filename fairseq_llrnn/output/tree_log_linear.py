@@ -16,6 +16,7 @@ from __future__ import annotations
 from copy import copy
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -148,11 +149,12 @@ class TreeOutput:
 
     def _one_by_one(self, hidden: Tensor, classes: Tensor, log_mass: Tensor) -> Tensor:
         visits = self.visits_of_one
-        if visits is None or not visits.kept.of(log_mass):
+        if visits is None or not visits.of(log_mass):
             masses = kept_masses(self.layer, log_mass.detach())
             self.visits_of_one = visits = SingleVisits(self.layer, self.all_rows, log_mass, masses)
-        found = [visits.log_prob(each, of_class) for each, of_class in zip(hidden, classes.tolist(), strict=True)]
-        return hidden.new_tensor(found)
+        states = hidden.detach().numpy()
+        found = [visits.log_prob(*each) for each in zip(states, classes.tolist(), strict=True)]
+        return torch.from_numpy(np.array(found, dtype=states.dtype))
 
     def _log_prob(
         self,

@@ -226,6 +226,8 @@ def test_single_positions_have_the_same_probability(seed: int) -> None:
         for some in (slice(0, 1), slice(1, 3)):
             found = tree.class_log_prob(case.hidden[some], classes[some], masses)
             torch.testing.assert_close(found, expected[some].detach())
+        alone = case.hidden[:1].requires_grad_()
+        torch.testing.assert_close(tree.class_log_prob(alone, classes[:1], masses), expected[:1].detach())
         masses[0, classes[0]] = 3.0
         found = tree.class_log_prob(case.hidden[:1], classes[:1], masses)
     torch.testing.assert_close(found, tree.class_log_prob(case.hidden, classes, masses)[:1].detach())
