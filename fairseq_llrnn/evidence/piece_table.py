@@ -6,7 +6,8 @@ behind the dictionary, written as a whole word is (`▁4071`; subword-nmt: `4071
 again writes it right. Over pieces no word is unknown, so the *known words* are those of the source's training text.
 
 Sizes: L source tokens of a sentence. Source ids beyond the dictionary are pieces that it lacks, the characters that its
-training text had not; a network reads them as `<unk>`.
+training text had not; a network reads them as `<unk>`. A form of a term has a token behind the dictionary in any case,
+which is the whole word and no beginning of another: so what is required is said, and said once.
 """
 
 from __future__ import annotations
@@ -92,6 +93,10 @@ class PieceTable(EvidenceTable):
             target = self.target.index(self.written(string))
             unknown = target >= self.target.known
             yield Offer(rank, target, self._row(string, evidence, unknown, first=i == 0), unknown)
+
+    def _token(self, string: str) -> int:
+        """One behind the dictionary, even if a single piece spells the form: other words begin or end with it, too."""
+        return self.target.open(self.written(string))
 
     def written(self, string: str) -> str:
         return " ".join(map(self.convention.whole, string.split()))

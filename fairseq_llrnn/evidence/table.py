@@ -158,7 +158,7 @@ class EvidenceTable:
         return self._row_index[row]
 
     def _token(self, string: str) -> int:
-        """The id of a target word, or a phrase, as one token."""
+        """The id of a form of a term as one token."""
         return self.target.index(self.written(string))
 
     def written(self, string: str) -> str:
