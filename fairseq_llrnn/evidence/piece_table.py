@@ -7,7 +7,8 @@ again writes it right. Over pieces no word is unknown, so the *known words* are 
 
 Sizes: L source tokens of a sentence. Source ids beyond the dictionary are pieces that it lacks, the characters that its
 training text had not; a network reads them as `<unk>`. A form of a term has a token behind the dictionary in any case,
-which is the whole word and no beginning of another: so what is required is said, and said once.
+which is the whole word and no beginning of another, so that what is required is said. The piece that spells it alone is
+a slot beside it, which adds nothing, and keeps a thousandth of its weight (evidence/quotas.py).
 """
 
 from __future__ import annotations
@@ -97,6 +98,12 @@ class PieceTable(EvidenceTable):
     def _token(self, string: str) -> int:
         """One behind the dictionary, even if a single piece spells the form: other words begin or end with it, too."""
         return self.target.open(self.written(string))
+
+    def _beside(self, form: str) -> tuple[int, int] | None:
+        piece = self.target.known_index.get(self.written(form))
+        if piece is None:
+            return None
+        return piece, self._row_with(self._output.features.row(int(self._output.class_of[piece])))
 
     def written(self, string: str) -> str:
         return " ".join(map(self.convention.whole, string.split()))

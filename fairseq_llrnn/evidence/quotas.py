@@ -10,6 +10,9 @@ room. Three kinds of groups:
     wanted    as `must`, but softly: a thousandth of the weight is left
     others    at most as often as the quota says, softly
 
+Over pieces, a piece that spells a form of a term, whose token is another (evidence/piece_table.py), keeps a thousandth
+of its weight, too.
+
 What a hypothesis has said is one number: the counts of its sentence's groups side by side, as few bits each as the
 quota needs, below the number of the sentence.
 """
@@ -92,6 +95,9 @@ class SaidSlots(ContextClassSource):
         strict = (self.member & self.must.unsqueeze(1)).any(2)
         some = torch.where(strict, NEGATIVE_INFINITY, LOG_KEEPS)
         self._log_full = torch.where(self.member.any(2), some, 0.0)
+        # … and in any case: a form that is another token is not to be written as a piece
+        beside = torch.zeros_like(strict) if slots.terms is None else slots.terms.beside
+        self._log_always = torch.where(beside, LOG_KEEPS, 0.0)
 
     def start(self, n: int) -> Tensor:
         return torch.arange(n, device=self.slot_words.device) << BITS
@@ -119,7 +125,7 @@ class SaidSlots(ContextClassSource):
         """What the weight of each slot is multiplied by: (N,) -> (N, J)."""
         sentence = contexts >> BITS
         open_ = (self.member[sentence] & self.room(contexts).unsqueeze(1)).any(2)
-        return self._log_full[sentence].masked_fill(open_, 0.0)
+        return self._log_full[sentence].masked_fill(open_, 0.0) + self._log_always[sentence]
 
     def log_end_factor(self, contexts: Tensor) -> Tensor:
         """What the weight of </s> is multiplied by: (N,) -> (N,)."""

@@ -63,7 +63,7 @@ class EvidenceTable:
         self._offers: dict[int, tuple[Offer, ...]] = {}
         self._seen = np.zeros(0, dtype=np.uint8)  # by source id; 0: not asked yet, 1: offers nothing, 2: something
         self.left_out = LeftOut()
-        self.terms = TermTable(self._token, self._term_row)
+        self.terms = TermTable(self._token, self._term_row, self._beside)
 
     def __deepcopy__(self, memo: object) -> EvidenceTable:
         return self  # a copy of a model belongs to the same dictionaries
@@ -160,6 +160,10 @@ class EvidenceTable:
     def _token(self, string: str) -> int:
         """The id of a form of a term as one token."""
         return self.target.index(self.written(string))
+
+    def _beside(self, form: str) -> tuple[int, int] | None:
+        """The piece that spells a form and is another token, with its row; None over words."""
+        return None
 
     def written(self, string: str) -> str:
         """How a target word, or a phrase, is written as one token."""

@@ -40,6 +40,7 @@ class SentenceSlot:
     log_part: float  # of the weight ε, as a logarithm
     times: int = 0  # how many words of the source offer it, as evidence
     groups: tuple[int, ...] = field(default=())  # of the sentence's terms; evidence has none
+    is_beside: bool = False  # a piece that spells a form whose token is another
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,13 @@ class Groups:
     member: Tensor  # (B, J, G) bool
     most: Tensor  # (B, G); 0 where there is no group
     must: Tensor  # (B, G) bool
+    beside: Tensor  # (B, J) bool, which slots are pieces that spell a form whose token is another
 
     def widened(self, slots: int) -> Groups:
         """The same for more slots, those that come last of no group."""
-        return replace(self, member=functional.pad(self.member, (0, 0, 0, slots - self.member.size(1))))
+        more = slots - self.member.size(1)
+        member, beside = functional.pad(self.member, (0, 0, 0, more)), functional.pad(self.beside, (0, more))
+        return replace(self, member=member, beside=beside)
 
 
 def asked_terms(terms: TermTable, sources: np.ndarray) -> list[list[Asked]]:
@@ -93,7 +97,8 @@ def sentence_slots(
         slots.append(
             SentenceSlot(word, rows[word], word >= known, False, tuple(places), math.log(weight), 0, tuple(groups))
         )
-    return slots
+    beside = {word: row for one in asked for word, row in one.group.beside if word not in at}
+    return slots + [SentenceSlot(w, row, False, False, (), -math.inf, is_beside=True) for w, row in beside.items()]
 
 
 def groups_of(
@@ -103,9 +108,11 @@ def groups_of(
     many, width = max(1, *map(len, asked)), max(1, *map(len, slots))
     member = np.zeros((len(slots), width, many), dtype=bool)
     most, must = np.zeros((len(slots), many), dtype=np.int64), np.zeros((len(slots), many), dtype=bool)
+    beside = np.zeros((len(slots), width), dtype=bool)
     for sentence, (of_slots, of_groups) in enumerate(zip(slots, asked, strict=True)):
         for j, slot in enumerate(of_slots):
             member[sentence, j, list(slot.groups)] = True
+            beside[sentence, j] = slot.is_beside
         for g, one in enumerate(of_groups):
             most[sentence, g], must[sentence, g] = one.most, one.group.must
-    return Groups(*(torch.from_numpy(array).to(device) for array in (member, most, must)))
+    return Groups(*(torch.from_numpy(array).to(device) for array in (member, most, must, beside)))

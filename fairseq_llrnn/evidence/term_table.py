@@ -23,6 +23,7 @@ class TermGroup:
     words: tuple[int, ...]  # target ids, different ones
     rows: tuple[int, ...]  # of EvidenceTable.rows
     must: bool
+    beside: tuple[tuple[int, int], ...] = ()  # pieces that spell a form and are another token, with their rows
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,20 @@ class Use:
 class TermTable:
     """Groups and marks by number."""
 
-    def __init__(self, index: Callable[[str], int], row: Callable[[str, Mapping[str, float]], int]) -> None:
-        """index: the target id of a string. row: that of the features of one, what is known of it beside them."""
+    def __init__(
+        self,
+        index: Callable[[str], int],
+        row: Callable[[str, Mapping[str, float]], int],
+        beside: Callable[[str], tuple[int, int] | None],
+    ) -> None:
+        """
+        Args:
+            index: the target id of a string. row: that of the features of one, what is known of it beside them.
+            beside: the piece that spells a string and is another token, with its row; None for most.
+        """
         self.groups: list[TermGroup] = []
         self.required = False  # whether there is a group that must be said
-        self._index, self._row = index, row
+        self._index, self._row, self._beside = index, row, beside
         self._group_of: dict[tuple[str, tuple[str, ...], bool], int] = {}
         self._marks: list[tuple[Use, ...]] = []
         self._mark_of: dict[tuple[Use, ...], int] = {}
@@ -52,7 +62,9 @@ class TermTable:
         if key not in self._group_of:
             kept = list(forms.items())[:MOST_FORMS]
             words = tuple(self._index(form) for form, _ in kept)
-            self.groups.append(TermGroup(lemma, words, tuple(self._row(*one) for one in kept), must))
+            rows = tuple(self._row(*one) for one in kept)
+            beside = tuple(one for one in (self._beside(form) for form, _ in kept) if one is not None)
+            self.groups.append(TermGroup(lemma, words, rows, must, beside))
             self._group_of[key] = len(self.groups) - 1
             self.required |= must
         return self._group_of[key]

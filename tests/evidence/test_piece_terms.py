@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 import torch
+from context_class_laws import check_context_classes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -192,10 +193,13 @@ def test_a_form_is_one_token_however_many_pieces_it_has(prior: Prior) -> None:
     source = batch(table, terms, ["aba b </s>"])
     slots = slots_of(table, source)
     whole, known = table.convention.whole, prior.symbols
-    words = {table.target.symbols[word]: word for word in slots.words[0].tolist()}
+    assert slots.terms is not None
+    every = zip(slots.words[0].tolist(), slots.terms.beside[0].tolist(), strict=True)
+    words = {table.target.symbols[word]: word for word, is_beside in every if not is_beside}
+    assert slots.words[slots.terms.beside].tolist() == [known.index(whole("ab"))]
     assert set(words) == {*map(whole, FORMS["ab"]), f"{whole('ab')} {whole('Ann')}"}
     assert whole("ab") in known and min(words.values()) >= len(known), "a single piece may be a part of other words"
-    assert bool(slots.unknown[slots.exist].all())
+    assert bool(slots.unknown[slots.exist & ~slots.terms.beside].all())
     names = prior.output.features.names
     rows = {
         word: {names[f] for f in table.rows[table.terms.groups[0].rows[i]][0]}
@@ -236,6 +240,17 @@ def test_a_piece_that_is_a_form_may_be_a_part_of_other_words(prior: Prior) -> No
         state = bound.advance(state, token.view(1))
 
 
+@pytest.mark.parametrize("must", [True, False])
+def test_the_laws_of_context_classes_hold(prior: Prior, must: bool) -> None:
+    table, terms = make(prior, must=must)
+    source = batch(table, terms, ["aba b </s>", "b 12 </s>", "a </s>", "aba aba </s>"])
+    bound = EvidenceBackground(static(prior), table, UNK, UNK).given(source)
+    ids = torch.tensor([EOS, *range(4, len(prior.symbols)), *range(len(prior.symbols), len(table.target.symbols))])
+    history = ids[torch.randint(len(ids), (4, 4), generator=torch.Generator().manual_seed(2))]
+    history[:, 0] = EOS
+    check_context_classes(bound, history)
+
+
 LENGTH = 3
 
 
@@ -246,7 +261,7 @@ def static(prior: Prior) -> StaticBackground:
 
 @pytest.mark.parametrize("must", [True, False])
 def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: bool) -> None:
-    """All sentences of at most three tokens before `</s>`, slowly: b₀ + ε Σ 1/|g| for forms, until one was said."""
+    """All sentences of at most three tokens before `</s>`, slowly: ε Σ 1/|g| for forms, until one was said, and b₀."""
     table, terms = make(prior, must=must)
     source = batch(table, terms, ["aba b </s>"])
     bound = EvidenceBackground(static(prior), table, UNK, UNK).given(source)
@@ -267,7 +282,8 @@ def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: b
         if must and (full or (word == EOS and missing)):
             return 0.0
         own = before.get(word, 0.0) + table.rules.weight * sum(1 / len(group) for group in of_word)
-        return own * (1e-3 if full else 1.0)  # of what may be said, once more
+        beside = word == prior.index(table.convention.whole("ab"))  # the piece that spells a form
+        return own * (1e-3 if full or beside else 1.0)  # of what may be said, once more
 
     ended = 0.0
     tokens = torch.tensor(columns)
