@@ -53,12 +53,12 @@ class Slots:
 
     def mean_over_places(self, states: Tensor) -> Tensor:
         """The mean state of the source over the places of each slot: (B, L, E) -> (B, J, E); zero without a slot."""
-        batch, many = self.words.shape
-        totals = self.place_weight.new_zeros(batch * many).index_add(0, self.place_slot, self.place_weight)
-        shares = (self.place_weight / totals[self.place_slot]).to(states.dtype)  # shape: (P,)
-        of_pairs = states[self.place_slot // many, self.place] * shares.unsqueeze(1)  # shape: (P, E)
-        sums = states.new_zeros(batch * many, states.size(2)).index_add(0, self.place_slot, of_pairs)
-        return sums.view(batch, many, -1)
+        batch, length, _ = states.shape
+        weights = self.place_weight.new_zeros(self.words.numel() * length)
+        weights = weights.index_add(0, self.place_slot * length + self.place, self.place_weight)
+        weights = weights.view(batch, -1, length)  # shape: (B, J, L)
+        shares = weights / weights.sum(2, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+        return shares.to(states.dtype) @ states
 
     def compose(self, weight: Tensor) -> Tensor:
         """Φ W of the slots: (F, H) -> (B, J, H), with gradients to `weight`."""
@@ -173,5 +173,5 @@ class SlotRows(nn.Module):
             weight: (F, H). bias: (F,) of LogLinearOutput. states: of the encoder, (B, L, E).
         """
         slots = source.slots
-        content = slots.mean_over_places(states.to(weight.dtype)) @ self.pointer.T
+        content = slots.mean_over_places(states.to(weight.dtype) @ self.pointer.T)  # P of few states, not of many means
         return slots.compose(weight) + content, slots.compose(at_least_float32(bias).unsqueeze(1)).squeeze(2)
