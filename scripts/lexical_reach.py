@@ -12,6 +12,7 @@ between lemmas; and for how many none has any, by the first reason that holds:
     of a source word unknown        one that training lacks and the table knows nothing of
     no link                         all are known, and none translates into it
 
+Where translations are slots (`--evidence translations`): how many are a slot of their sentence.
 Beside them, what it costs: translations that a source token offers, and different ones that a sentence does. Texts are
 in the words of the prior's dictionaries. No model is needed.
 """
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
@@ -32,10 +34,13 @@ from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.output.context_classes import strings_in
+from fairseq_llrnn.prior.parts import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
 LEAST = (0.01, 0.1, 0.3)
 REASONS = ("… the lemma is in no table", "… of a source word unknown", "… no link")
+SLOT = "… a slot of the sentence"
 Pair = tuple[list[str], list[str]]
 
 
@@ -50,6 +55,18 @@ def units_of(forms: LemmaForms | None, num_words: int) -> list[set[int]]:
     return found
 
 
+def slots_of(prior: Prior, sources: Sequence[Sequence[int]]) -> list[set[int]] | None:
+    """The slots of each sentence; None where translations are none."""
+    evidence = prior.find(EvidencePart)
+    if evidence is None or "translations" not in evidence.rules.kinds:
+        return None
+    background, found = prior.background(), []
+    for source in sources:
+        layer = strings_in(background.given(torch.tensor([source], dtype=torch.long)))
+        found.append(set() if layer is None else set(layer.source.words(torch.tensor(0)).tolist()))
+    return found
+
+
 def reach(prior: Prior, pairs: Sequence[Pair], shown: set[str], shown_in_source: set[str]) -> str:
     """A table with a row for each count. Raises OptionError for a prior without translations."""
     lexical = translations_of(prior)
@@ -59,8 +76,10 @@ def reach(prior: Prior, pairs: Sequence[Pair], shown: set[str], shown_in_source:
     units, in_table = units_of(lexical.forms, len(prior.symbols)), set(table.targets.tolist())
     counts: Counter[str] = Counter()
     offered, of_sentences = 0, 0
-    for source, reference in pairs:
-        ids = [sources.get(word, sources[UNK]) for word in source]
+    numbers = [[sources.get(word, sources[UNK]) for word in source] for source, _ in pairs]
+    slots = slots_of(prior, numbers)
+    for sentence, (source, reference) in enumerate(pairs):
+        ids = numbers[sentence]
         rows = [dict(table.row(i)) for i in ids]
         offered += sum(map(len, rows))
         of_sentences += len({unit for row in rows for unit in row})
@@ -75,11 +94,13 @@ def reach(prior: Prior, pairs: Sequence[Pair], shown: set[str], shown_in_source:
             best = max((row[unit] for row in rows for unit in own if unit in row), default=0.0)
             counts["known"] += 1
             counts.update(f"{least:g}" for least in LEAST if best >= least)
+            counts[SLOT] += slots is not None and targets[word] in slots[sentence]
             if best == 0.0:
                 counts["none"] += 1
                 counts[REASONS[0 if own.isdisjoint(in_table) else 1 if unknown else 2]] += 1
     lines = [("words of the reference that training lacks", counts["lacking"]), ("in the dictionary", counts["known"])]
     lines += [(f"… t of some source word at least {least:g}", counts[f"{least:g}"]) for least in LEAST]
+    lines += [] if slots is None else [(SLOT, counts[SLOT])]
     lines += [("t of all source words 0", counts["none"]), *((reason, counts[reason]) for reason in REASONS)]
     tokens = max(1, sum(len(source) for source, _ in pairs))
     shares = [

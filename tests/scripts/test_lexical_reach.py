@@ -11,7 +11,9 @@ from example_modules import SCRIPTS, load
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable, is_word
+from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.prior.evidence import add_evidence
 from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
@@ -75,6 +77,15 @@ def test_it_counts(
         "translations of a source token": 1.0,  # 1, 2, 2 and 0, 1 and 0, of 6
         "different ones of a sentence": 1.5,
     }
+
+
+def test_slots(
+    script: ModuleType, prior: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_evidence(Prior.load(prior), EvidenceRules(("translations",), {}, {}), SOURCE).save(prior)
+    assert run(script, prior, monkeypatch, reference="chats\nchats vaches\nchiens\nchiens inconnu\n") == 0
+    rows = {line[:44].strip(): float(line[44:]) for line in capsys.readouterr().out.splitlines()}
+    assert rows["… a slot of the sentence"] == 2, "chats of cats, chiens of dog"
 
 
 def test_what_it_refuses(
