@@ -54,8 +54,10 @@ def quotas_of(slots: Slots, once: bool) -> Quotas | None:
         none = torch.zeros_like(slots.terms.must)
         found.append(Quotas(slots.terms.member, slots.terms.most, slots.terms.must, none))
     if once:
-        alone = torch.eye(many, dtype=torch.bool, device=slots.times.device).expand(batch, -1, -1)
-        found.append(Quotas(alone, slots.times, torch.zeros_like(slots.unknown), slots.names_unknown))
+        counted = (slots.times > 0).any(0)  # shape: (J,); translations, which are many, are not
+        alone = torch.eye(many, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
+        wanted = slots.names_unknown[:, counted]
+        found.append(Quotas(alone, slots.times[:, counted], torch.zeros_like(wanted), wanted))
     if not any(bool((quotas.most > 0).any()) for quotas in found):
         return None
     each = zip(*((q.member.flatten(0, 1), q.most, q.must, q.wanted) for q in found), strict=True)
