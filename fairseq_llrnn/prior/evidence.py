@@ -41,9 +41,11 @@ def add_evidence(
         known_words: of the source, where dictionaries hold pieces. target_words: with counts, if there are terms, too.
 
     Raises:
-        ValueError: it offers translations, and the prior has none.
+        ValueError: it offers translations, and the prior has none; pieces without the words that they need.
     """
     check_translations(rules, prior)
+    if pieces_of(prior) is not None and (known_words is None or ("terms" in rules.kinds and target_words is None)):
+        raise ValueError("over pieces, evidence needs the words of the source, and terms those of the target")
     output = with_slot_features(prior.output, rules)
     same = prior.input is prior.output
     prior = replace(prior, output=output, input=output if same else prior.input)

@@ -3,20 +3,17 @@
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import numpy as np
 import pytest
 import torch
 from context_class_laws import check_context_classes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from piece_terms import ENTRIES, FORMS, PIECES, batch, entry, in_pieces, make, of_session, prior_of
 
-from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.merged_targets import merged_target
@@ -24,89 +21,18 @@ from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_slots import asked_terms
-from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.evidence.terms_file import TermEntry
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.term_words import source_words, target_shares, word_features
 
-PIECES = {
-    "sentencepiece": ("▁a", "▁b", "▁An", "▁", "▁ab", "n", "a", "b"),
-    "bpe": ("a", "b", "An@@", "n", "ab", "a@@", "b@@", "n@@"),
-}
-TEXT = ["a b a", "aba ab ab", "Ann a"]  # words of it are what a training text spells
-FORMS = {"ab": ("ab", "aba", "abb"), "Ann": ("Ann", "Anna")}
 EOS, UNK = SPECIALS.index("</s>"), SPECIALS.index("<unk>")
-
-
-def in_pieces(line: str, convention: str) -> str:
-    """A line in pieces: single characters, but for words that are a piece; a special symbol stays."""
-    style, found = CONVENTIONS[convention], []
-    for word in line.split():
-        if word in SPECIALS or style.whole(word) in PIECES[convention]:
-            found.append(word if word in SPECIALS else style.whole(word))
-            continue
-        parts = ["An", *word[2:]] if word.startswith("An") else list(word)
-        marks = [style.mark_begins == (i == 0) if style.mark_begins else i < len(parts) - 1 for i in range(len(parts))]
-        found += [style.mark(part) if mark else part for part, mark in zip(parts, marks, strict=True)]
-    return " ".join(found)
-
-
-def prior_of(convention: str, folder: Path) -> Prior:
-    symbols, path = (*SPECIALS, *PIECES[convention]), folder / "text"
-    path.write_text("".join(f"{in_pieces(line, convention)}\n" for line in TEXT), encoding="utf-8")
-    translations = TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1")
-    chosen = EvidenceOptions(("terms", "numbers"))
-    return Prior.build(
-        symbols, PriorOptions(pieces=convention, text=[path], translations=translations, evidence=chosen)
-    )
-
-
-@cache
-def of_session(convention: str) -> Prior:
-    with TemporaryDirectory() as folder:
-        return prior_of(convention, Path(folder))
 
 
 @pytest.fixture(params=list(PIECES))
 def prior(request: pytest.FixtureRequest, tmp_path: Path) -> Prior:
     return prior_of(request.param, tmp_path)
-
-
-def word_forms() -> WordForms:
-    known = WordForms()
-    for lemma, some in FORMS.items():
-        for form in some:
-            known.add(lemma, form)
-    return known
-
-
-def entry(source: str, target: str, *forms: str) -> TermEntry:
-    return TermEntry(tuple(source.split()), target, None, forms, "terms.tsv, line 1")
-
-
-ENTRIES = [entry("aba", "ab"), entry("a aba", "Ann"), entry("b", "ab Ann")]
-
-
-def make(prior: Prior, *entries: TermEntry, must: bool = True, **options: object) -> tuple[PieceTable, Terms]:
-    table = evidence_table(prior)
-    assert isinstance(table, PieceTable)
-    return table, Terms(table, word_forms(), entries or ENTRIES, must=must, **options)  # type: ignore[arg-type]
-
-
-def batch(table: PieceTable, terms: Terms, lines: Sequence[str], cells: Sequence[str] = ()) -> torch.Tensor:
-    """Lines of words, in pieces; the last one has the cells."""
-    rows = []
-    for number, line in enumerate(lines):
-        ids = [table.source_index(piece) for piece in in_pieces(line, table.convention.name).split()]
-        rows.append(terms.marked(ids, cells if number == len(lines) - 1 else ()))
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[1] * (longest - len(row))] for row in rows])
 
 
 def asked(table: PieceTable, source: torch.Tensor) -> list[list[tuple[str, int, tuple[int, ...]]]]:
@@ -248,6 +174,7 @@ def test_the_laws_of_context_classes_hold(prior: Prior, must: bool) -> None:
     ids = torch.tensor([EOS, *range(4, len(prior.symbols)), *range(len(prior.symbols), len(table.target.symbols))])
     history = ids[torch.randint(len(ids), (4, 4), generator=torch.Generator().manual_seed(2))]
     history[:, 0] = EOS
+    assert isinstance(bound, CountedSlots)
     check_context_classes(bound, history)
 
 
@@ -321,44 +248,3 @@ def test_a_head_reads_words_and_says_forms(prior: Prior) -> None:
     assert targets.shape == (2, 4)
     hidden, states = torch.randn(2, 4, 3), torch.randn(*source.shape, 2)
     assert head.loss(hidden, targets, source=source, source_states=states).isfinite()
-
-
-# ---- the prior ------------------------------------------------------------------------------------------------------
-
-
-def test_a_prior_keeps_the_words_of_the_training_text(prior: Prior, tmp_path: Path) -> None:
-    part = prior.find(EvidencePart)
-    assert part is not None and part.target_words == {"a": 3, "b": 1, "aba": 1, "ab": 2, "Ann": 1}
-    assert target_shares(prior)["ab"] == 2 / 8 and set(source_words(prior)) == {"a", "b", "aba", "ab", "Ann"}
-    prior.save(tmp_path / "prior")
-    read = Prior.load(tmp_path / "prior")
-    assert read.find(EvidencePart) == part and read.fingerprint == prior.fingerprint
-
-
-def test_a_damaged_prior_is_refused(prior: Prior, tmp_path: Path) -> None:
-    part = prior.find(EvidencePart)
-    assert part is not None
-    without = EvidencePart(part.rules, part.known_words)
-    prior.without(EvidencePart).with_part(without, prior.source_symbols).save(tmp_path / "without")
-    with pytest.raises(PriorError, match="differ in whether their words are in pieces"):
-        Prior.load(tmp_path / "without")
-
-
-def test_terms_over_pieces_need_the_training_text() -> None:
-    symbols = (*SPECIALS, *PIECES["bpe"])
-    with pytest.raises(OptionError) as raised:
-        Prior.build(
-            symbols,
-            PriorOptions(pieces="bpe", evidence=EvidenceOptions(("terms",)), source_dictionary=symbols),
-        )
-    assert str(raised.value) == (
-        "--evidence terms: expected --count-text beside it and --pieces bpe, since only the target's training text "
-        "says which words there are, found none; add it"
-    )
-
-
-def test_whole_pieces_have_the_features_of_their_words(prior: Prior) -> None:
-    found = word_features(prior)
-    style = CONVENTIONS[str(prior.settings["pieces"])]
-    assert set(found) == {style.bare(p) for p in PIECES[style.name] if style.is_marked(p) == style.mark_begins}
-    assert np.isfinite(list(target_shares(prior).values())).all()

@@ -137,4 +137,4 @@ def _source_lemmas(prior: Prior, places: str | None, source_prior: Prior | None)
     elif source_prior is not None:
         for word, features in word_features(source_prior).items():
             found[word] = [name.partition(":")[2] for name in features if feature_group(name) == GROUP]
-    return found
+    return {word: lemmas for word, lemmas in found.items() if lemmas}

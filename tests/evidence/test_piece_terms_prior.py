@@ -1,0 +1,80 @@
+"""What a prior keeps for terms over pieces: the words of the target's training text, and how often each occurs."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from piece_terms import PIECES, prior_of
+
+from fairseq_llrnn.errors import OptionError, PriorError
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.prior.evidence import add_evidence
+from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions
+from fairseq_llrnn.prior.parts.evidence import TARGET_COUNTS, EvidencePart
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.term_words import source_words, target_shares, word_features
+
+
+@pytest.fixture(params=list(PIECES))
+def prior(request: pytest.FixtureRequest, tmp_path: Path) -> Prior:
+    return prior_of(request.param, tmp_path)
+
+
+def test_a_prior_keeps_the_words_of_the_training_text(prior: Prior, tmp_path: Path) -> None:
+    part = prior.find(EvidencePart)
+    assert part is not None and part.target_words == {"a": 3, "b": 1, "aba": 1, "ab": 2, "Ann": 1}
+    assert target_shares(prior)["ab"] == 2 / 8 and set(source_words(prior)) == {"a", "b", "aba", "ab", "Ann"}
+    prior.save(tmp_path / "prior")
+    read = Prior.load(tmp_path / "prior")
+    assert read.find(EvidencePart) == part and read.fingerprint == prior.fingerprint
+
+
+def test_a_damaged_prior_is_refused(prior: Prior, tmp_path: Path) -> None:
+    part = prior.find(EvidencePart)
+    assert part is not None
+    without = EvidencePart(part.rules, part.known_words)
+    prior.without(EvidencePart).with_part(without, prior.source_symbols).save(tmp_path / "without")
+    with pytest.raises(PriorError, match="differ in whether their words are in pieces"):
+        Prior.load(tmp_path / "without")
+
+
+def test_terms_over_pieces_need_the_training_text() -> None:
+    symbols = (*SPECIALS, *PIECES["bpe"])
+    with pytest.raises(OptionError) as raised:
+        Prior.build(
+            symbols,
+            PriorOptions(pieces="bpe", evidence=EvidenceOptions(("terms",)), source_dictionary=symbols),
+        )
+    assert str(raised.value) == (
+        "--evidence terms: expected --count-text beside it and --pieces bpe, since only the target's training text "
+        "says which words there are, found none; add it"
+    )
+
+
+def test_whole_pieces_have_the_features_of_their_words(prior: Prior) -> None:
+    found = word_features(prior)
+    style = CONVENTIONS[str(prior.settings["pieces"])]
+    assert set(found) == {style.bare(p) for p in PIECES[style.name] if style.is_marked(p) == style.mark_begins}
+    assert np.isfinite(list(target_shares(prior).values())).all()
+
+
+def test_counts_that_do_not_fit_are_refused(prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = EvidencePart.arrays
+    for name, change in {"fewer": lambda counts: counts[1:], "negative": lambda counts: -counts}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                EvidencePart, "arrays",
+                lambda part, change=change: whole(part) | {TARGET_COUNTS: change(whole(part)[TARGET_COUNTS])},
+            )  # fmt: skip
+            prior.save(tmp_path / name)
+        with pytest.raises(PriorError, match="the words of the evidence's terms and their counts do not go together"):
+            Prior.load(tmp_path / name)
+
+
+def test_pieces_need_their_words(prior: Prior) -> None:
+    part = prior.find(EvidencePart)
+    assert part is not None
+    for known, target in ((None, part.target_words), (part.known_words, None)):
+        with pytest.raises(ValueError, match="over pieces, evidence needs the words of the source, and terms those of"):
+            add_evidence(prior.without(EvidencePart), part.rules, prior.source_symbols, known, target)
