@@ -25,6 +25,8 @@ from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 from fairseq_llrnn.backgrounds.explicit_words import expanded
 from fairseq_llrnn.backgrounds.form_shares import occurrences
 
+LEAST_LINKS = 1e-5  # what is less is left by rounding, of links that the sentence alone has given
+
 
 class SourceRows(ExactBuffers):
     """Rows of links; buffers that no checkpoint holds."""
@@ -78,7 +80,8 @@ class SourceRows(ExactBuffers):
             taken = torch.minimum(
                 many[which][of_row], occurrences(self.unit_of[leave_out], keys, len(self.unit_of))
             )
-            links = (links - taken).clamp_min(0)
+            links = links - taken
+            links = links.masked_fill(links < LEAST_LINKS, 0.0)
         totals = links.new_zeros(rows.numel()).index_add(0, of_row, links).view_as(rows)  # shape: (B, R)
         weights = self._weights(totals, length)
         shares = links * (weights / totals.clamp_min(torch.finfo(links.dtype).tiny)).flatten()[of_row]

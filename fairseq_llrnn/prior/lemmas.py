@@ -65,9 +65,10 @@ def source_lemmas_of(options: PriorOptions) -> list[Sequence[str]] | None:
     if options.translations is None or not options.translations.source_lemmas:
         return None
     named = f"{SOURCE_OPTION} {' '.join(options.translations.source_lemmas)}"
-    sources = _sources(options.translations.source_lemmas, not options.keep_case)
     advice = "give lexicon:FILE, unimorph:FILE, treebank:FILE or hunspell:FILE.dic, or a package's lemmas:CODE"
     symbols = options.translations.text.source_symbols
+    lowercase = all(symbol == symbol.lower() for symbol in symbols)  # --keep-case is of the target
+    sources = _sources(options.translations.source_lemmas, lowercase)
     lemmas = Lemmas.read(replace(sources, words=frozenset(symbols)), named, advice)
     return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, is_word(symbols), strict=True)]
 

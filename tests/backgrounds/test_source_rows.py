@@ -182,3 +182,15 @@ def test_half_precision_does_not_touch_links_and_counts(dtype: torch.dtype, form
     before = unbound.given(source, torch.tensor([[4, 6]])).log_mass(torch.zeros(1, 1, dtype=torch.long))
     after = unbound.to(dtype).given(source, torch.tensor([[4, 6]])).log_mass(torch.zeros(1, 1, dtype=torch.long))
     assert after.dtype == torch.float32 and torch.equal(before, after)
+
+
+def test_rounding_leaves_no_links() -> None:
+    """Of a pair that one sentence alone has linked, whatever else its source word is linked to."""
+    totals = torch.arange(2, 400)
+    sources = torch.repeat_interleave(torch.arange(len(totals)), 2).numpy()
+    weights = torch.stack([torch.ones(len(totals)), totals - 1.0], 1).flatten().double().numpy()
+    table = LexicalTable.from_pairs(sources, np.tile([4, 5], len(totals)), weights, len(totals), 2)
+    rows = SourceRows(table, torch.arange(NUM_WORDS), None, torch.float32)
+    keys, shares, _, _ = rows.said(torch.arange(len(totals)).unsqueeze(1), torch.full((len(totals), 1), 4))
+    assert (shares[keys % NUM_WORDS == 4] == 0).all()
+    torch.testing.assert_close(shares[keys % NUM_WORDS == 5], torch.ones(len(totals)))

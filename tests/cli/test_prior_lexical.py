@@ -242,6 +242,21 @@ def test_source_words_that_the_bitext_lacks_are_known_by_their_lemma(
     assert any(row.startswith("--lexical-source-lemmas english.tsv ") for row in prior.settings["sources"])
 
 
+def test_a_source_with_capitals(shell: Shell, tmp_path: Path, llrnn: Llrnn) -> None:
+    """Its lemmas have capitals, whatever the target has."""
+    preprocess(shell, tmp_path / "data", ["Haus", "Häuser da"] * 3, ["maison", "maison là"] * 3)
+    (tmp_path / "german.tsv").write_text("Haus\tHaus\tX\t_\nHäuser\tHaus\tX\t_\n", encoding="utf-8")
+    done = llrnn(
+        "prior", "--dict", tmp_path / "data" / "dict.fr.txt", "--lexical-translation", tmp_path / "data", "--aligner",
+        "ibm1", "--lexical-source-lemmas", f"lexicon:{tmp_path / 'german.tsv'}", "--out", tmp_path / "prior",
+    )  # fmt: skip
+    assert done.code == 0
+    prior = Prior.load(tmp_path / "prior")
+    heads = prior.find(LexicalPart).source_lemmas.head_of
+    first, second = (prior.source_symbols.index(word) for word in ("Haus", "Häuser"))
+    assert heads[first] == heads[second]
+
+
 def test_lemmas_of_hunspell(built: Callable[..., Prior], data: Path, lemmas: list[object]) -> None:
     (data / "x.aff").write_text("SFX S Y 1\nSFX S 0 s .\n")
     (data / "x.dic").write_text("2\nmaison/S\nchat/S\n")

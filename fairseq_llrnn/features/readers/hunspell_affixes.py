@@ -104,14 +104,18 @@ class Affixes:
         return list(found)[:MOST_FORMS]
 
     def strips(self, flags: frozenset[str]) -> frozenset[int]:
-        """How many letters the suffixes of a word with such flags can take away, the second ones too; 0 always."""
+        """How many letters the suffixes of a word with such flags can take away, the second ones too; 0 always.
+
+        More than there can be, rather than fewer: a second suffix may take what the first has added, or not.
+        """
         known = self._strips.get(flags)
         if known is None:
             first = self._rules(flags, True)
-            second = {len(rule.strip) for one in first for rule in self._rules(one.flags, True)}
-            known = frozenset({0} | {len(rule.strip) for rule in first} | {
-                len(one.strip) + max(0, n - len(one.add)) for one in first for n in second
-            })  # fmt: skip
+            of_first = {(len(rule.strip), len(rule.add)) for rule in first}
+            named = frozenset(flag for more in {rule.flags for rule in first} for flag in more)
+            second = max((len(rule.strip) for rule in self._rules(named, True)), default=0)
+            most = max((strip + max(0, second - add) for strip, add in of_first), default=0)
+            known = frozenset(range(most + 1)) if second else frozenset({0} | {strip for strip, _ in of_first})
             self._strips[flags] = known
         return known
 
