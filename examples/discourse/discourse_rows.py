@@ -5,7 +5,8 @@
     discourse_rows.py table    --out OUT
 
 DIR is what `llrnn discourse` wrote, with train, valid and test. Each training has the same budget of processor time,
-its validations included. A row is finished when OUT/ROW/result.json exists; one that was interrupted goes on.
+its validations included; one that begins with another row's encoder has that row's, too. A row is finished when
+OUT/ROW/result.json exists; one that was interrupted goes on.
 """
 
 import argparse
@@ -70,13 +71,14 @@ def train_command(row: Row, data: Path, place: Path, args: argparse.Namespace) -
     """What is written to `place` is the training's checkpoints."""
     spelling = ["--source-prior", str(args.out / "prior"), "--source-characters", "cnn"] if row.reads_spelling else []
     begin = ["--finetune-from-model", str(args.out / row.begins_with / BEST)] if row.begins_with else []
+    hours = (2 if row.begins_with else 1) * args.budget / HOUR  # fairseq counts the seconds of the other row, too
     return [
         "fairseq-train", str(data), "--user-dir", USER_DIR, "--task", "discourse", "--arch", "discourse_encoder",
         "--criterion", "discourse", "--objectives", row.objectives, "--encoder", row.encoder, "--sentence-dim",
         str(args.size), "--encoder-embed-dim", str(args.size // 2), "--optimizer", "adagrad", "--lr", str(args.lr),
         "--clip-norm", "5", "--batch-size", "64", "--max-words", "40", "--dropout", str(args.dropout),
         "--epoch-examples", str(args.epoch_examples),
-        "--stop-time-hours", str(args.budget / HOUR), "--max-epoch", "100000", "--seed", str(args.seed), "--save-dir",
+        "--stop-time-hours", str(hours), "--max-epoch", "100000", "--seed", str(args.seed), "--save-dir",
         str(place), "--no-epoch-checkpoints", "--best-checkpoint-metric", "accuracy",
         "--maximize-best-checkpoint-metric", "--cpu", "--num-workers", "0", "--log-format", "json", "--log-interval",
         "100", *spelling, *begin,

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tiny_world import USER_DIR
+
 PHRASES = {"However": "gloomy dull", "Therefore": "clear plain", "Then": "late early", "Moreover": "again more"}
 Llrnn = Callable[..., tuple[int, str, str]]  # runs `llrnn arguments…`: its status, stdout and stderr
 
@@ -39,3 +41,14 @@ class Texts:
     def data(self) -> Path:
         """Of `llrnn discourse` with --lower."""
         return self.place / "data"
+
+
+def train_args(texts: Texts, save_dir: Path | None, *options: object) -> list[object]:
+    """A small model and a few large steps; a later option of the same name wins."""
+    saving = ["--no-save"] if save_dir is None else ["--save-dir", save_dir, "--no-epoch-checkpoints"]
+    return [
+        texts.data, "--user-dir", USER_DIR, "--task", "discourse", "--arch", "discourse_encoder", "--criterion",
+        "discourse", "--cpu", "--sentence-dim", 24, "--encoder-embed-dim", 16, "--optimizer", "adagrad", "--lr", 0.1,
+        "--batch-size", 16, "--seed", 1, "--num-workers", 0, "--log-format", "json",
+        "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric", *saving, *options,
+    ]  # fmt: skip
