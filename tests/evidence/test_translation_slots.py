@@ -166,16 +166,13 @@ def test_what_is_offered_where(lemmas: bool) -> None:
 
 
 def test_what_is_evidence_anyway_is_no_such_slot() -> None:
-    bound = bind(make_prior(), SENTENCES)
+    prior = make_prior()
+    bound = bind(prior, SENTENCES)
     assert WORDS.index("12") not in offered(bound, 1)
     assert WORDS.index("12") in bound.slots.words[1].tolist(), "evidence has it"
     assert bound.slots.count.tolist() == [len(offered(bound, row)) + (row in (1, 3)) for row in range(4)]
-
-
-def test_words_with_an_identity() -> None:
-    prior = make_prior()
     rare = without_identity(prior.output)[prior.output.class_of]
-    assert [word for word, one in zip(WORDS, rare, strict=True) if not one] == ["pes", "vidí"]
+    assert [word for word, one in zip(WORDS, rare, strict=True) if not one] == ["pes", "vidí"], "have an identity"
 
 
 def test_no_more_than_the_likeliest_find_room() -> None:
@@ -291,22 +288,15 @@ def test_the_distribution_is_that_of_all_words_with_their_scores(training: bool)
     kind = (hidden @ head.output.weight[own] + head.output.bias[own]).unsqueeze(-1) * slots
     place = hidden @ head.slot_rows.pointer @ torch.stack(rows).transpose(1, 2)
     lexical = replace(prior, parts=prior.parts[:1]).background()
-    lexical = lexical.double().given(source, previous_of(head, targets) if training else None)
+    lexical = lexical.double().given(source, previous if training else None)
     weights = lexical.log_weights(lexical.start(2)).double()
     slow = (scores + kind + place + weights.unsqueeze(1)).log_softmax(-1)
     torch.testing.assert_close(found[..., : len(WORDS)].exp(), slow.exp(), rtol=1e-5, atol=1e-7)
-    given_ = torch.linspace(0.5, 1.5, slow[..., 2:].numel(), dtype=torch.float64).view_as(slow[..., 2:])
+    weighed = torch.linspace(0.5, 1.5, slow[..., 2:].numel(), dtype=torch.float64).view_as(slow[..., 2:])
     leaves = [hidden, states, head.output.weight, head.slot_rows.pointer]
-    ours = torch.autograd.grad((found[..., 2 : len(WORDS)] * given_).sum(), leaves)
-    theirs = torch.autograd.grad((slow[..., 2:] * given_).sum(), leaves)
+    ours = torch.autograd.grad((found[..., 2 : len(WORDS)] * weighed).sum(), leaves)
+    theirs = torch.autograd.grad((slow[..., 2:] * weighed).sum(), leaves)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
     log_p = head.target_log_probs(head.batch(hidden, head.condition(previous, source), states), targets)
-    torch.testing.assert_close(
-        log_p, slow.gather(2, targets.unsqueeze(2)).squeeze(2), rtol=1e-4, atol=1e-5,
-    )  # fmt: skip
-
-
-def previous_of(head: LogLinearHead, targets: Tensor) -> Tensor:
-    """What training leaves out."""
-    return head.previous(targets)
+    torch.testing.assert_close(log_p, slow.gather(2, targets.unsqueeze(2)).squeeze(2), rtol=1e-4, atol=1e-5)

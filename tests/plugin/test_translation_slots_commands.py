@@ -54,7 +54,7 @@ def test_the_prior_is_read_as_it_was_written(trained: Path, tmp_path: Path) -> N
 def test_what_a_search_finds_has_the_score_that_it_said(
     shell: Shell, evidence: EvidenceWorld, trained: Path
 ) -> None:
-    """In batches of several sentences, in a search and forced; and the prefix search is that of fairseq-interactive."""
+    """In a search, in batches of several sentences, and where it is given."""
     common = ("--max-tokens", 400, "--max-len-b", 14, "--num-workers", 0, *EVERY_SENTENCE)
     found = shell.run(
         "fairseq-generate", *arguments(evidence, trained), "--gen-subset", "test", "--beam", 3, *common
