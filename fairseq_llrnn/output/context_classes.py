@@ -238,8 +238,10 @@ class ContextClasses(ContextWords):
     def _staying(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best that have stayed in classes below: (N, C') -> log shares and words (N, C', k)."""
         shares, words = self._reach[0].best_members(self.below(state), classes, k + self.source.width)
-        gone = words.unsqueeze(3) == self._words(state)[:, None, None]
-        values, which = shares.masked_fill(gone.any(3), NEGATIVE_INFINITY).topk(k, dim=2)
+        own = self._words(state).sort(1).values  # shape: (N, J)
+        place = torch.searchsorted(own, words.flatten(1)).clamp_max(own.size(1) - 1)
+        gone = (own.gather(1, place) == words.flatten(1)).view_as(words)
+        values, which = shares.masked_fill(gone, NEGATIVE_INFINITY).topk(k, dim=2)
         return values + self._gain(state, classes).unsqueeze(2), words.gather(2, which)
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
