@@ -61,6 +61,9 @@ class Output(nn.Module):
         """log p of the targets: (N, H), (N,) -> (N,)."""
         raise NotImplementedError
 
+    def begin_sparse_gradients(self) -> None:
+        """For Adagrad, which does the same with dense ones: an update then costs the rows of its batch."""
+
     def updated(self, done: int, updates: int) -> int:
         """What happens after update number `done` of an epoch of so many: the number of words that have moved."""
         return 0
@@ -116,6 +119,9 @@ class OverTree(Flat):
         return TreeOutput(self.output, self.layer).target_log_prob(
             hidden, targets, self.log_mass, share, visited=self.visited()
         )
+
+    def begin_sparse_gradients(self) -> None:
+        self.layer.sparse_gradients = True
 
     def visited(self) -> list[VisitProbabilities] | None:
         """What collects the probabilities of children; None: nobody asks."""

@@ -49,6 +49,8 @@ def measure(out: Path, named: dict[str, Output], batches: int) -> dict[str, dict
     prior = Prior.load(out / "prior")
     text = Text.read(out / "train.txt", prior)
     network = Network(len(prior.symbols), "lbl")
+    for output in named.values():
+        output.begin_sparse_gradients()
     optimizers = {name: torch.optim.Adagrad(output.parameters(), lr=0.01) for name, output in named.items()}
     found: dict[str, dict[str, list[float]]] = {name: {"train": [], "test": []} for name in named}
     for batch in text.batches(TARGETS, seed=0)[: batches + 2]:

@@ -76,6 +76,7 @@ class Training:
 
     def optimizers(self, network: Network, output: Output) -> list[torch.optim.Optimizer]:
         if self.network != "lstm":
+            output.begin_sparse_gradients()
             return [torch.optim.Adagrad([*network.parameters(), *output.parameters()], lr=self.rate)]
         dense = [*network.body.parameters(), *output.parameters()]
         sparse = list(network.embedding.parameters())
