@@ -21,7 +21,7 @@ from fairseq_llrnn.evaluation.label_hits import LabelHits
 
 SPLITS = ("train", "valid", "test")
 CONTEXT = 4  # words of a novel that come before a label
-EXAMPLES_OF_NOVELS = {"train": 500_000, "valid": 10_000, "test": 20_000}
+EXAMPLES_OF_NOVELS = {"train": 300_000, "valid": 10_000, "test": 20_000}
 
 
 @dataclass(frozen=True)
