@@ -1,10 +1,11 @@
 """The forms of lemmas, from files and packages that know lemmas: what `--term-forms` and `--source-forms` name.
 
-    lexicon:FILE      TSV of form, lemma, UPOS, FEATS
-    unimorph:FILE     UniMorph: lemma, form, tags
-    treebank:FILE     CoNLL-U
-    lemmas:CODE       a package's lemmas of the text's words (simplemma, of 54 languages)
-    apertium:MODE     Apertium's analyses of the text's words, by an installed mode or an *.automorf.bin
+    lexicon:FILE       TSV of form, lemma, UPOS, FEATS
+    unimorph:FILE      UniMorph: lemma, form, tags
+    treebank:FILE      CoNLL-U
+    lemmas:CODE        a package's lemmas of the text's words (simplemma, of 54 languages)
+    hunspell:FILE.dic  the lemmas that have a form in the text, with all forms that the rules of FILE.aff give
+    apertium:MODE      Apertium's analyses of the text's words, by an installed mode or an *.automorf.bin
 
 Lemmas and forms may be phrases. A form has the union of the features of its analyses under the lemma.
 """
@@ -23,6 +24,7 @@ from fairseq_llrnn.features.languages.lemmas import GROUP, Simplemma
 from fairseq_llrnn.features.lexicon import Lexicon, feature_group
 from fairseq_llrnn.features.readers.apertium import read_apertium_lemmas
 from fairseq_llrnn.features.readers.conllu import iter_conllu_words
+from fairseq_llrnn.features.readers.hunspell import iter_hunspell
 from fairseq_llrnn.features.readers.lemma_rows import NONE
 from fairseq_llrnn.features.readers.tsv import iter_tsv_rows
 from fairseq_llrnn.features.readers.unimorph import MISSING, iter_unimorph_rows
@@ -78,14 +80,17 @@ def read_word_forms(
     found = WordForms()
     for named in places:
         kind, colon, what = named.partition(":")
-        if not colon or kind not in (*FILES, "lemmas", "apertium") or not what:
+        if not colon or kind not in (*FILES, "lemmas", "hunspell", "apertium") or not what:
             raise OptionError(
-                f"{option} {named}: expected lexicon:FILE, unimorph:FILE, treebank:FILE, lemmas:CODE (e.g. lemmas:cs) "
-                "or apertium:MODE_OR_FILE, found something else; say what the file is"
+                f"{option} {named}: expected lexicon:FILE, unimorph:FILE, treebank:FILE, hunspell:FILE.dic, "
+                "lemmas:CODE (e.g. lemmas:cs) or apertium:MODE_OR_FILE, found something else; say what the file is"
             )
         rows: Iterable[Row]
         if kind == "lemmas":
             rows = _package_rows(what, words, spelling, option)
+        elif kind == "hunspell":
+            found_forms = iter_hunspell(what, set(words), spelling.of_text)
+            rows = ((lemma, form, ()) for lemma, forms in found_forms for form in forms)
         elif kind == "apertium":
             asked = (word for word in words if word not in SPECIALS)
             rows = read_apertium_lemmas(asked, analyser=what, lowercase=spelling.lowercase, language=spelling.rules)

@@ -70,6 +70,15 @@ def test_apertium_says_the_forms_that_the_text_has() -> None:
         read_word_forms(["apertium:xx-yy"], words, LOWER)
 
 
+def test_hunspell_says_forms_that_no_text_has(tmp_path: Path) -> None:
+    (tmp_path / "fr.aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
+    (tmp_path / "fr.dic").write_text("2\nChat/S\nmer/S\n", encoding="utf-8")
+    found = read_word_forms([f"hunspell:{tmp_path / 'fr.dic'}"], ["chats"], LOWER)
+    assert set(found.of("chat")) == {"chat", "chats"} and len(found) == 1
+    with pytest.raises(DataError, match="expected a dictionary of hunspell, FILE.dic with FILE.aff beside it"):
+        read_word_forms([f"hunspell:{tmp_path / 'fr.txt'}"], ["chats"], LOWER)
+
+
 def test_features_that_name_lemmas_say_forms() -> None:
     features = {"psi": {"Lemma:pes": 1.0, "Case:Nom": 1.0}, "a": {"POS:CCONJ": 1.0}, "psa": {"Lemma:pes": 1.0}}
     found = WordForms.of_lexicon(features, features.__getitem__)
@@ -80,11 +89,11 @@ def test_features_that_name_lemmas_say_forms() -> None:
     ("named", "message"),
     [
         (
-            "words.tsv", "--term-forms words.tsv: expected lexicon:FILE, unimorph:FILE, treebank:FILE, lemmas:CODE "
-            "(e.g. lemmas:cs) or apertium:MODE_OR_FILE, found something else",
+            "words.tsv", "--term-forms words.tsv: expected lexicon:FILE, unimorph:FILE, treebank:FILE, "
+            "hunspell:FILE.dic, lemmas:CODE (e.g. lemmas:cs) or apertium:MODE_OR_FILE, found something else",
         ),
         ("apertium:", "expected lexicon:FILE"),
-        ("hunspell:cs", "expected lexicon:FILE"),
+        ("ispell:cs", "expected lexicon:FILE"),
         ("lemmas:", "expected lexicon:FILE"),
         ("lemmas:klingon", "--term-forms lemmas:klingon: expected a language that some package knows"),
         ("lemmas:zh", "--term-forms lemmas:zh: expected a language"),

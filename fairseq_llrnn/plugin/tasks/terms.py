@@ -1,6 +1,6 @@
 """The options of a translation's terms, and what they say: terms of a run, of single lines, and of training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
@@ -43,7 +43,8 @@ class TermConfig(FairseqDataclass):
         default=None,
         metadata={
             "help": "where the forms of lemmas are known from, several with commas: lexicon:FILE, unimorph:FILE, "
-            "treebank:FILE, lemmas:CODE (e.g. lemmas:cs), apertium:MODE_OR_FILE (default: the prior's features Lemma:…)"
+            "treebank:FILE, hunspell:FILE.dic, lemmas:CODE (e.g. lemmas:cs), apertium:MODE_OR_FILE (default: the "
+            "prior's features Lemma:…)"
         },
     )
     source_forms: Optional[str] = field(
@@ -84,10 +85,15 @@ def has_terms(prior: Prior) -> bool:
     return part is not None and "terms" in part.rules.kinds
 
 
-def word_forms(prior: Prior, places: str | None) -> WordForms:
-    """The forms that `--term-forms` names, or those of the prior's features `Lemma:…`; raises as read_word_forms."""
+def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = ()) -> WordForms:
+    """The forms that `--term-forms` names, or those of the prior's features `Lemma:…`; raises as read_word_forms.
+
+    Args:
+        entries: whose words are asked for beside those of the prior.
+    """
     if places is not None:
-        return _read_forms(TERM_FORMS, places, list(target_shares(prior)))
+        asked = [*target_shares(prior), *(word for entry in entries for word in entry.target.split())]
+        return _read_forms(TERM_FORMS, places, list(dict.fromkeys(asked)))
     known = word_features(prior)
     return WordForms.of_lexicon(known, known.__getitem__)
 
@@ -114,7 +120,8 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
 
     def read() -> Terms:
         lemmas = _source_lemmas(prior, cfg.source_forms, source_prior)
-        return Terms(table, word_forms(prior, cfg.term_forms), entries, must=must, source_lemmas=lemmas)
+        forms = word_forms(prior, cfg.term_forms, entries)
+        return Terms(table, forms, entries, must=must, source_lemmas=lemmas)
 
     return RunTerms(read, bool(entries))
 
