@@ -24,7 +24,7 @@ if [ $# -lt 2 ]; then
 fi
 of() { ls "$texts/$1.txt" "$texts/$1.txt.gz" 2>/dev/null | head -n 1; }
 [ -e "$out/data" ] || llrnn discourse --train "$(of train)" --valid "$(of valid)" --test "$(of test)" \
-    --language "$language" --lower --words 30000 --out "$out/data"
+    --language "$language" --lower --words 30000 --next-every 1 --out "$out/data"
 
 say "2/4 the rows of Table 5.5"
 read -r -a rows <<<"${ROWS:-}"
