@@ -5,6 +5,7 @@
     aligners.py           IBM Model 1, eflomal: from a parallel text to a table, or to links
     translation_table.py  t(target word | source word), sparse
     lemma_forms.py        the forms of lemmas, where these are what is aligned
+    source_lemmas.py      translations of source lemmas, which rare forms fall back on
     word_links.py         links in both directions, and one alignment made of both
     phrase_extraction.py  phrase pairs that are consistent with an alignment, counted
     phrase_scores.py      their relative frequencies and lexical weights

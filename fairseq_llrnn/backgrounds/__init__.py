@@ -1,12 +1,15 @@
 """Backgrounds b(K, x): the weight of every next token that is known before training.
 
     base.py                 the contract: a state machine over tokens
+    exact_buffers.py        … buffers that never go to half precision
     static.py               one weight per word, the same everywhere
     automaton.py            n-grams, grammars, word lists
     automaton_tables.py     … their arcs, steps, masses
     automaton_topk.py       … their best members
     cache.py                the last words
     lexical.py              translations of the words of the source
+    source_rows.py          … rows of links of words and of their lemmas, the sentence at hand left out
+    form_shares.py          … a lemma shared among its forms
     copied_words.py         words of the source, spelled in characters
     language_model.py       another trained model
     product.py              backgrounds made of backgrounds: all must allow a word
