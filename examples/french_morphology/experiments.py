@@ -255,8 +255,8 @@ def guessed() -> list[Model]:
 def trees() -> list[Model]:
     """The paper's recipe along a learned tree over the signatures; docs/results/output-trees.md has the results."""
     learned = (*PAPER_RECIPE, "--output-tree", "learned", "--tree-depth", "2")
-    composed = (*learned, "--tree-rows", "composed")
-    return [
+    composed, wide = (*learned, "--tree-rows", "composed"), (*learned, "--tree-arity", "256")
+    both = [
         model
         for mode in MODES
         for model in (
@@ -264,6 +264,7 @@ def trees() -> list[Model]:
             Model(f"{mode}-tree-composed", "… with composed rows", "tree", lexical(mode, BEST_M), composed),
         )
     ]
+    return [*both, Model("paper-tree-256", "… with up to 256 children a node", "tree", lexical(PAPER, BEST_M), wide)]
 
 
 def models() -> list[Model]:
