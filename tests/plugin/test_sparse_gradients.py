@@ -18,6 +18,7 @@ from tiny_world import World, batch, build, randomise, read_checkpoint
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.models.search_memory import SearchMemory
 from fairseq_llrnn.plugin.optimizers.sparse_gradients import check_optimizer
 
 TREE = ("--output-tree", "huffman", "--tree-arity", "3")
@@ -110,6 +111,21 @@ def test_adam_of_a_row_is_torchs_sparse_adam() -> None:
         torch.testing.assert_close(mine.data, theirs.data)
         untouched = [row for row in range(6) if row not in (step % 6, 3)]
         assert torch.equal(mine.data[untouched], before[untouched])
+
+
+@pytest.mark.parametrize("betas", ["0.9", "(0.9,)", "(0.9, 'a')", "(0.9, 1)", "(0.9, -0.1)"])
+def test_betas_are_two_numbers(betas: str) -> None:
+    with pytest.raises(OptionError, match="--adam-betas .*expected two numbers of at least 0 and below 1"):
+        optimizer_of("llrnn_adam", parameters(), adam_betas=betas)
+
+
+def test_rows_of_the_input_are_composed_for_a_search_alone(world: World) -> None:
+    """All of them for every batch of a validation would cost more than the words that it reads."""
+    sparse, dense = (build([*world.train_args(), *TREE, *more]).model.decoder for more in ([SPARSE], []))
+    with torch.no_grad():
+        assert SearchMemory(sparse, None).input_rows(sparse.head) is None
+        assert SearchMemory(sparse, {}).input_rows(sparse.head) is not None
+        assert SearchMemory(dense, None).input_rows(dense.head) is not None
 
 
 @pytest.mark.parametrize("name", ["llrnn_adagrad", "llrnn_adam"])

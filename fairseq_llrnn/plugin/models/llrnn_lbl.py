@@ -43,7 +43,7 @@ class LogBilinearDecoder(LogLinearDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> HiddenStates:
-        table = SearchMemory(self, incremental_state).keep("input rows", self.head.embedding_rows)
+        table = SearchMemory(self, incremental_state).input_rows(self.head)
         if incremental_state is None:
             return HiddenStates(self.network(self.head.embed(previous, table)))
         nearest = previous[:, -self.network.context :]

@@ -98,7 +98,7 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
     ) -> HiddenStates:
         read = self.body.embed_tokens
         if isinstance(read, PaddedFeatureEmbedding):
-            read.table = SearchMemory(self, incremental_state).keep("input rows", self.head.embedding_rows)
+            read.table = SearchMemory(self, incremental_state).input_rows(self.head)
         hidden, extra = self.body.extract_features(previous, encoder_out, incremental_state)
         return HiddenStates(hidden, extra["attn"][0])
 

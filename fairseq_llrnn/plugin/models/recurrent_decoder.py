@@ -46,7 +46,7 @@ class RecurrentDecoder(LogLinearDecoder):
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> HiddenStates:
         memory = SearchMemory(self, incremental_state)
-        table = memory.keep("input rows", self.head.embedding_rows)
+        table = memory.input_rows(self.head)
         if incremental_state is None:
             return self._hidden_of_sequence(previous, table)
         if self.context_window:

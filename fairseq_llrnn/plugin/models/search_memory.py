@@ -11,6 +11,8 @@ from typing import Any
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
+from fairseq_llrnn.head.head import LogLinearHead
+
 IncrementalState = dict[str, dict[str, Any]]
 NETWORK, HEAD = "network", "head"  # states of the hypotheses: a tensor (N, …), and a head's State
 LONGEST = "longest"  # the most tokens of a hypothesis, </s> included
@@ -37,6 +39,13 @@ class SearchMemory:
             value = make()
             self.set(name, value)
         return value
+
+    def input_rows(self, head: LogLinearHead) -> Tensor | None:
+        """`head.embedding_rows`, made once in a search; None where the head composes what it reads, token by token."""
+        if self.incremental_state is None and head.sparse_gradients:
+            return None
+        rows: Tensor | None = self.keep("input rows", head.embedding_rows)
+        return rows
 
     def reorder(self, new_order: Tensor) -> None:
         """Give the states the order of the hypotheses: number new_order[i] comes to place i."""

@@ -76,7 +76,7 @@ class SourceDecoder(LogLinearDecoder):
         before = memory.get(NETWORK)
         unread = previous if before is None else previous[:, -1:]
         state = self.start(encoder_out) if before is None else before
-        read = self.head.embed(unread, memory.keep("input rows", self.head.embedding_rows))
+        read = self.head.embed(unread, memory.input_rows(self.head))
         beside = self.beside(encoder_out, range(previous.size(1) - unread.size(1), previous.size(1)))
         if beside is not None:
             read = torch.cat([read, beside.to(read.dtype)], dim=-1)

@@ -16,6 +16,7 @@ from fairseq.optim.adam import Adam
 from omegaconf import II
 from torch import Tensor
 
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.safe_eval import evaluate
 from fairseq_llrnn.plugin.optimizers.sparse_gradients import LazyRows, SparseOptimizer
 
@@ -59,4 +60,14 @@ class LLRNNAdam(SparseOptimizer):
     def optimizer_config(self) -> dict[str, Any]:
         betas: str | Sequence[float] = self.cfg.adam_betas
         found = evaluate(betas) if isinstance(betas, str) else betas
-        return {"lr": self.cfg.lr[0], "betas": tuple(found), "eps": self.cfg.adam_eps}
+        return {"lr": self.cfg.lr[0], "betas": _betas(found), "eps": self.cfg.adam_eps}
+
+
+def _betas(found: Any) -> tuple[float, float]:
+    both = list(found) if isinstance(found, Sequence) else []
+    if len(both) != 2 or not all(isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in both):
+        raise OptionError(
+            f"--adam-betas {found!r}: expected two numbers of at least 0 and below 1, found something else; give e.g. "
+            "'(0.9, 0.98)'"
+        )
+    return float(both[0]), float(both[1])
