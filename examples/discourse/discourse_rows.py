@@ -121,7 +121,8 @@ def train(names: Sequence[str], args: argparse.Namespace) -> None:
             seconds = processes.run(program, arguments, place / "train.log")
             found = {"row": name, "seconds": round(seconds), **measure(place / BEST, row, args.data)}
             with whole_file(place / "result.json") as file:
-                json.dump(found | {"size": args.size, "budget": args.budget, "lr": args.lr, "seed": args.seed}, file)
+                options = {name: getattr(args, name) for name in ("size", "budget", "lr", "dropout", "seed")}
+                json.dump(found | options, file)
             shown = ", ".join(f"{objective} {value:.1%}" for objective, value in found["accuracy"].items())
             print(f"{name}: {shown}; {seconds:.0f} s", flush=True)
 

@@ -124,7 +124,7 @@ class DiscourseTask(OwnTask):
 
     def begins_elsewhere(self) -> bool:
         """Whether the weights are those of --finetune-from-model: training has saved nothing yet."""
-        return bool(self.cfg.finetune_from_model) and not any(Path(self.cfg.save_dir).glob("*.pt"))
+        return bool(self.cfg.finetune_from_model) and not Path(self.cfg.save_dir, "checkpoint_last.pt").exists()
 
     def _drawn(self, objective: str, examples: int) -> int:
         """How many of the examples an epoch has."""
