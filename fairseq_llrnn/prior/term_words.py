@@ -7,7 +7,7 @@ Sizes: V words of the target's dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -33,8 +33,12 @@ def source_words(prior: Prior) -> Iterable[str]:
     return prior.source_symbols if part is None or part.known_words is None else sorted(part.known_words)
 
 
-def word_features(prior: Prior) -> dict[str, Mapping[str, float]]:
-    """The features of the words of a prior: of those that the output predicts, and of those that are read."""
+def word_features(prior: Prior, words: Collection[str]) -> dict[str, Mapping[str, float]]:
+    """The features of the words of a prior: of those that the output predicts, and of those that are read.
+
+    Args:
+        words: over pieces, those of the training text; a piece that is none of them only begins or ends others.
+    """
     pieces, sides = pieces_of(prior), (prior.output, prior.input)
     found: dict[str, Mapping[str, float]] = {}
     for index, symbol in enumerate(prior.symbols):
@@ -43,5 +47,7 @@ def word_features(prior: Prior) -> dict[str, Mapping[str, float]]:
         features = {k: v for side in sides for k, v in side.features.row(int(side.class_of[index])).items()}
         if pieces is not None:
             symbol, features = pieces.bare(symbol), {k: v for k, v in features.items() if v >= MOSTLY}
+            if symbol not in words:
+                continue
         found[symbol] = features
     return found

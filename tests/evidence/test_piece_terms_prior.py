@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from piece_terms import PIECES, prior_of
 
+from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.prior.evidence import add_evidence
-from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions
+from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import TARGET_COUNTS, EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.term_words import source_words, target_shares, word_features
@@ -53,10 +55,34 @@ def test_terms_over_pieces_need_the_training_text() -> None:
 
 
 def test_whole_pieces_have_the_features_of_their_words(prior: Prior) -> None:
-    found = word_features(prior)
+    """A piece that only begins words (`▁An`), or ends them (`n`), is none, and no form of their lemmas."""
+    words = target_shares(prior)
+    found = word_features(prior, words)
     style = CONVENTIONS[str(prior.settings["pieces"])]
-    assert set(found) == {style.bare(p) for p in PIECES[style.name] if style.is_marked(p) == style.mark_begins}
+    whole = {style.bare(p) for p in PIECES[style.name] if style.is_marked(p) == style.mark_begins}
+    assert set(found) == whole & set(words) == {"a", "b", "ab"} < whole
     assert np.isfinite(list(target_shares(prior).values())).all()
+
+
+@pytest.mark.parametrize("pieces", ["sentencepiece", "bpe"])
+def test_a_part_of_a_word_is_no_form_of_its_lemma(pieces: str, tmp_path: Path) -> None:
+    pytest.importorskip("simplemma")
+    texts = {
+        "sentencepiece": ("▁mais on", "▁mais on", "▁chat s ▁chat"),
+        "bpe": ("mais@@ on", "mais@@ on", "chat@@ s chat"),
+    }
+    symbols = (*SPECIALS, *dict.fromkeys(" ".join(texts[pieces]).split()))
+    path = tmp_path / "text"
+    path.write_text("".join(f"{line}\n" for line in texts[pieces]), encoding="utf-8")
+    translations = TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1")
+    options = PriorOptions(
+        pieces=pieces, text=[path], language="fr", lemma_floor=1, evidence=EvidenceOptions(("terms",)),
+        translations=translations,
+    )  # fmt: skip
+    prior = Prior.build(symbols, options)
+    known = word_features(prior, target_shares(prior))
+    forms = WordForms.of_lexicon(known, known.__getitem__)
+    assert not forms.of("maison") and list(forms.of("chat")) == ["chat"]
 
 
 def test_counts_that_do_not_fit_are_refused(prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
     if places is not None:
         asked = [*target_shares(prior), *(word for entry in entries for word in entry.target.split())]
         return _read_forms(TERM_FORMS, places, list(dict.fromkeys(asked)))
-    known = word_features(prior)
+    known = word_features(prior, target_shares(prior))
     return WordForms.of_lexicon(known, known.__getitem__)
 
 
@@ -142,6 +142,6 @@ def _source_lemmas(prior: Prior, places: str | None, source_prior: Prior | None)
             for form in forms.of(lemma):
                 found.setdefault(form, []).append(lemma)
     elif source_prior is not None:
-        for word, features in word_features(source_prior).items():
+        for word, features in word_features(source_prior, frozenset(source_words(prior))).items():
             found[word] = [name.partition(":")[2] for name in features if feature_group(name) == GROUP]
     return {word: lemmas for word, lemmas in found.items() if lemmas}
