@@ -38,9 +38,7 @@ class LLRNNAdagradConfig(FairseqDataclass):
 class LLRNNAdagrad(SparseOptimizer):
     """Adagrad, for dense gradients and sparse ones."""
 
-    def __init__(self, cfg: LLRNNAdagradConfig, params: list[Tensor]) -> None:
-        super().__init__(cfg)
-        self._optimizer = LazyAdagrad(params, **self.optimizer_config)
+    lazy = LazyAdagrad
 
     @property
     def optimizer_config(self) -> dict[str, Any]:

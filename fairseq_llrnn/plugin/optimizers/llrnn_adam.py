@@ -52,9 +52,7 @@ class LLRNNAdamConfig(FairseqDataclass):
 class LLRNNAdam(SparseOptimizer):
     """Adam, for dense gradients and, row by row, for sparse ones."""
 
-    def __init__(self, cfg: LLRNNAdamConfig, params: list[Tensor]) -> None:
-        super().__init__(cfg)
-        self._optimizer = LazyAdam(params, **self.optimizer_config)
+    lazy = LazyAdam
 
     @property
     def optimizer_config(self) -> dict[str, Any]:

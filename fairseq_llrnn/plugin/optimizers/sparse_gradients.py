@@ -50,7 +50,13 @@ class LazyRows(torch.optim.Optimizer):
 
 
 class SparseOptimizer(FairseqOptimizer):
-    """One for fairseq, of a LazyRows."""
+    """One for fairseq, of a LazyRows, with what its `optimizer_config` says."""
+
+    lazy: type[LazyRows]
+
+    def __init__(self, cfg: Any, params: list[Tensor]) -> None:
+        super().__init__(cfg)
+        self._optimizer = self.lazy(params, **self.optimizer_config)
 
     def multiply_grads(self, c: float | Tensor) -> None:
         """Multiply all gradients; fairseq's multiplies a copy of a sparse one, which changes nothing."""
