@@ -33,12 +33,12 @@ class Kept:
     def of(self, log_mass: Tensor) -> bool:
         """Whether they are those of this tensor, (1, S): the same memory, not written since."""
         own = self.log_mass
-        return (
+        same = own is log_mass or (  # most often it is the tensor itself, and nothing more is asked
             own.data_ptr() == log_mass.data_ptr()
             and own.dtype == log_mass.dtype
             and own.stride(1) == log_mass.stride(1)
-            and self.version == log_mass._version
         )
+        return same and self.version == log_mass._version
 
 
 class TreeLayer(nn.Module):

@@ -149,7 +149,7 @@ class TreeOutput:
 
     def _one_by_one(self, hidden: Tensor, classes: Tensor, log_mass: Tensor) -> Tensor:
         visits = self.visits_of_one
-        if visits is None or not visits.of(log_mass):
+        if visits is None or not visits.kept.of(log_mass):
             masses = kept_masses(self.layer, log_mass.detach())
             self.visits_of_one = visits = SingleVisits(self.layer, self.all_rows, log_mass, masses)
         states = hidden.detach().numpy()

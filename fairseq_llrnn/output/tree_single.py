@@ -28,13 +28,7 @@ class SingleVisits:
         self.rows = torch.cat([rows[0][layer.child], bias.unsqueeze(1)], dim=1).detach().numpy()  # (I + S − 1, H + 1)
         self.path, self.first, self.arity = layer.tree.path, layer.tree.first.tolist(), layer.arity
         self.slots = layer.tree.place[layer.tree.chosen]  # (S, D)
-        self.log_mass = log_mass
         self.kept = Kept(log_mass, log_mass._version, masses)
-
-    def of(self, log_mass: Tensor) -> bool:
-        """Whether they are made with these masses."""
-        same = log_mass is self.log_mass and log_mass._version == self.kept.version
-        return same or self.kept.of(log_mass)
 
     def log_prob(self, hidden: np.ndarray, of_class: int) -> float:
         """log p of a class: hidden (H,)."""
