@@ -18,9 +18,13 @@ from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, FORMED, KINDS
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.prior.options import UNITS, EvidenceOptions, TranslationOptions
 
+# options that say how translations are estimated
+ESTIMATE = (
+    *("lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner", "lexical_source_lemmas"),
+    "hunspell",
+)
 NAMES = (
-    *("lexical_translation", "lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner"),
-    *("lexical_source_lemmas", "hunspell"),
+    *("lexical_translation", *ESTIMATE),
     *("evidence", "evidence_map", "evidence_weight", "unsupported", "source_dict"),
 )
 
@@ -105,11 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def translation_options(args: argparse.Namespace, words: WordList) -> TranslationOptions | None:
     """None where no translations are asked for."""
     if args.lexical_translation is None:
-        own = (
-            *("lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "lexical_source_lemmas"),
-            *("aligner", "hunspell"),
-        )
-        refuse_alone(args, own, "--lexical-translation")
+        refuse_alone(args, ESTIMATE, "--lexical-translation")
         return None
     if args.lexical_units != "lemma":
         refuse_alone(args, ("lexical_form_power", "hunspell"), "--lexical-units lemma")
