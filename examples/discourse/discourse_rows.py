@@ -24,12 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples sh
 
 import numpy as np
 from discourse_tables import tables
+from example_parts.command_line import exit_status
 from sentence_sets import FILES, read_set
 from transfer import accuracy, of_pairs
 from word_vectors import load_or_make, sums
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.extras.discourse import OBJECTIVES
 from fairseq_llrnn.extras.discourse.data import DICTIONARY, Split, load_split, read_description
 from fairseq_llrnn.features.dictionary import load_dictionary
@@ -199,6 +200,18 @@ def _measured(features: str, dense: np.ndarray | None, with_words: bool, data: A
     print(f"{features} on {data.name}: {found['accuracy']:.1%}", flush=True)
 
 
+def act(args: argparse.Namespace) -> int:
+    unknown = [name for name in args.rows if name not in ROWS]
+    if unknown:
+        raise OptionError(f"{unknown[0]}: expected one of {', '.join(ROWS)}")
+    args.out.mkdir(parents=True, exist_ok=True)
+    if args.action == "table":
+        print(tables(args.out))
+    else:
+        {"train": train, "transfer": transfer}[args.action](args.rows or list(ROWS), args)
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="rows of Tables 5.5 and 5.6")
     parser.add_argument("action", choices=("train", "transfer", "table"))
@@ -214,19 +227,7 @@ def main() -> int:
     parser.add_argument("--epoch-examples", type=int, default=8000, help="as of the task (default: 8000)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_intermixed_args()
-    try:
-        unknown = [name for name in args.rows if name not in ROWS]
-        if unknown:
-            raise OptionError(f"{unknown[0]}: expected one of {', '.join(ROWS)}")
-        args.out.mkdir(parents=True, exist_ok=True)
-        if args.action == "table":
-            print(tables(args.out))
-        else:
-            {"train": train, "transfer": transfer}[args.action](args.rows or list(ROWS), args)
-    except (LLRNNError, OSError) as error:
-        print(f"discourse_rows.py: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status("discourse_rows.py", lambda: act(args))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,16 @@ It prints, of each row and objective, the best accuracy on valid and when it was
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from discourse_tables import COLUMNS
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from discourse_tables import COLUMNS
+from example_parts.command_line import exit_status
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.explain.pictures import need_matplotlib, new_figure, save
 
 Curves = dict[str, list[tuple[float, float]]]  # of an objective: seconds and accuracy of each validation
 CHANCE = "chance"
@@ -59,12 +63,10 @@ def table(rows: dict[str, Curves]) -> str:
 
 def draw(rows: dict[str, Curves], chance: dict[str, float], path: Path) -> None:
     """A panel for each objective. Raises OptionError: matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise OptionError("--picture: expected matplotlib, found none; install it, or leave it out") from None
+    need_matplotlib("--picture")
     named = [name for name in COLUMNS if name in chance]
-    figure = Figure(figsize=(4 * len(named), 3.6), layout="constrained")
+    figure = new_figure(4 * len(named), 3.6)
+    figure.set_layout_engine("constrained")
     for place, name in enumerate(named, 1):
         axes = figure.add_subplot(1, len(named), place, title=name.upper(), xlabel="seconds of processor time")
         axes.axhline(100 * chance[name], color="grey", linestyle=":", label=CHANCE)
@@ -74,7 +76,16 @@ def draw(rows: dict[str, Curves], chance: dict[str, float], path: Path) -> None:
                 axes.plot(*zip(*((at, 100 * value) for at, value in points), strict=True), f"C{number}-", label=row)
         axes.set_ylabel("accuracy on valid, %" if place == 1 else "")
         axes.legend(fontsize="small")
-    figure.savefig(path, dpi=100)
+    save(figure, path, 100)
+
+
+def show(names: Sequence[str], out: Path, picture: Path | None) -> int:
+    found = {row: read_curves(out / row / "train.log") for row in names}
+    rows = {row: curves for row, (curves, _) in found.items()}
+    print(table(rows))
+    if picture:
+        draw(rows, {name: value for _, of_row in found.values() for name, value in of_row.items()}, picture)
+    return 0
 
 
 def main() -> int:
@@ -83,17 +94,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="of `discourse_rows.py train`")
     parser.add_argument("--picture", type=Path, metavar="FILE.png")
     args = parser.parse_intermixed_args()
-    try:
-        found = {row: read_curves(args.out / row / "train.log") for row in args.rows}
-        rows = {row: curves for row, (curves, _) in found.items()}
-        print(table(rows))
-        if args.picture:
-            chance = {name: value for _, of_row in found.values() for name, value in of_row.items()}
-            draw(rows, chance, args.picture)
-    except (LLRNNError, OSError) as error:
-        print(f"learning_curves.py: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status("learning_curves.py", lambda: show(args.rows, args.out, args.picture))
 
 
 if __name__ == "__main__":

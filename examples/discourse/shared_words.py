@@ -10,9 +10,12 @@ import argparse
 import sys
 from pathlib import Path
 
-import numpy as np
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
-from fairseq_llrnn.errors import DataError, LLRNNError
+import numpy as np
+from example_parts.command_line import exit_status
+
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.extras.discourse.data import Split, load_split
 from fairseq_llrnn.extras.discourse.examples import CONTEXT
 
@@ -32,20 +35,20 @@ def accuracy(split: Split) -> float:
     return right / len(examples)
 
 
+def show(data: Path, name: str) -> int:
+    split = load_split(data, name)
+    if not len(split.examples["next"]):
+        raise DataError(f"{data}: expected NEXT examples in {name}, found none; choose another --split")
+    print(f"NEXT by shared words: {accuracy(split):.1%} of {len(split.examples['next']):,}")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="NEXT by shared words")
     parser.add_argument("--data", type=Path, required=True, help="what `llrnn discourse` wrote")
     parser.add_argument("--split", default="test", help="(default: test)")
     args = parser.parse_args()
-    try:
-        split = load_split(args.data, args.split)
-        if not len(split.examples["next"]):
-            raise DataError(f"{args.data}: expected NEXT examples in {args.split}, found none; choose another --split")
-        print(f"NEXT by shared words: {accuracy(split):.1%} of {len(split.examples['next']):,}")
-    except (LLRNNError, OSError) as error:
-        print(f"shared_words.py: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status("shared_words.py", lambda: show(args.data, args.split))
 
 
 if __name__ == "__main__":

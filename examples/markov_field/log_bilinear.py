@@ -18,8 +18,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
+from example_parts.command_line import exit_status
+
 import fairseq_llrnn
-from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.extras.markov_field.model import MarkovField
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.atomic_write import whole_file
@@ -86,6 +87,14 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
         return dict(json.loads(result.read_text(encoding="utf-8")))
 
 
+def show(args: argparse.Namespace) -> int:
+    found = measure(args)
+    print("| log-bilinear, from left to right | perplexity of valid | of test | seconds |\n|---|---|---|---|")
+    row = f"{found['valid']:.1f} | {found['test']:.1f} | {found['seconds']:.0f}"
+    print(f"| D = {args.width}, {args.context} words before | {row} |")
+    return 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--field", required=True, metavar="DIR", help="whose words the model has")
@@ -96,15 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lr", type=float, default=0.1, help="of Adagrad (default: 0.1)")
     parser.add_argument("--epochs", type=int, default=30, metavar="N", help="at most (default: 30)")
     args = parser.parse_args(arguments)
-    try:
-        found = measure(args)
-    except (LLRNNError, OSError) as error:
-        print(f"log_bilinear.py: error: {error}", file=sys.stderr)
-        return 2
-    print("| log-bilinear, from left to right | perplexity of valid | of test | seconds |\n|---|---|---|---|")
-    row = f"{found['valid']:.1f} | {found['test']:.1f} | {found['seconds']:.0f}"
-    print(f"| D = {args.width}, {args.context} words before | {row} |")
-    return 0
+    return exit_status("log_bilinear.py", lambda: show(args))
 
 
 if __name__ == "__main__":

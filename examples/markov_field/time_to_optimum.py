@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.explain.pictures import need_matplotlib, new_figure, save
 from fairseq_llrnn.extras.markov_field.learning import Progress
 from fairseq_llrnn.extras.markov_field.training import FieldOptions, train
 
@@ -60,11 +60,9 @@ def table(curves: dict[str, list[Point]]) -> str:
 
 def draw(curves: dict[str, list[Point]], path: str) -> None:
     """Both bounds of every training. Raises OptionError: matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise OptionError("--picture: expected matplotlib, found none; install it, or leave it out") from None
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    need_matplotlib("--picture")
+    figure = new_figure(7, 4)
+    figure.set_layout_engine("constrained")
     axes = figure.add_subplot(xlabel="seconds of processor time", ylabel="bound, nats per token")
     for number, (name, points) in enumerate(curves.items()):
         seconds = [point[1] for point in points]
@@ -74,7 +72,7 @@ def draw(curves: dict[str, list[Point]], path: str) -> None:
     axes.set_ylim(bottom=finite[len(finite) // 20])
     axes.set_xscale("log")
     axes.legend()
-    figure.savefig(path, dpi=100)
+    save(figure, Path(path), 100)
 
 
 def main() -> int:
