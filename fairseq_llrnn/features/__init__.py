@@ -5,6 +5,7 @@ lexicon.py        which features a word can have
 readers/          treebanks, lexicons, analysers, tables, words cut into segments
 lemmas.py         lemmas of words, listed or guessed (lemma_rules.py: by their endings)
 word_forms.py     forms of lemmas, with their features
+named_places.py   places that options name: lexicon:FILE, lemmas:CODE
 more_forms.py     forms that a text lacks, for a dictionary
 spelling.py       shapes and suffixes
 morphemes.py      prefixes, stem and endings of words cut into segments (morfessor_segments.py: by Morfessor)

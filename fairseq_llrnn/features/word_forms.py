@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
@@ -22,6 +22,7 @@ from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.languages.lemmas import GROUP, Simplemma
 from fairseq_llrnn.features.lexicon import Lexicon, feature_group
+from fairseq_llrnn.features.named_places import split_place
 from fairseq_llrnn.features.readers.apertium import read_apertium_lemmas
 from fairseq_llrnn.features.readers.conllu import iter_conllu_words
 from fairseq_llrnn.features.readers.hunspell import iter_hunspell
@@ -77,32 +78,25 @@ def read_word_forms(
         OptionError: another kind of place, a language that no package knows, a package that is not installed.
         DataError: of a file, with line.
     """
-    found = WordForms()
+    found, asked = WordForms(), Asked(words, spelling, option)
     for named in places:
-        kind, colon, what = named.partition(":")
-        if not colon or kind not in (*FILES, "lemmas", "hunspell", "apertium") or not what:
-            raise OptionError(
-                f"{option} {named}: expected lexicon:FILE, unimorph:FILE, treebank:FILE, hunspell:FILE.dic, "
-                "lemmas:CODE (e.g. lemmas:cs) or apertium:MODE_OR_FILE, found something else; say what the file is"
-            )
-        rows: Iterable[Row]
-        if kind == "lemmas":
-            rows = _package_rows(what, words, spelling, option)
-        elif kind == "hunspell":
-            found_forms = iter_hunspell(what, set(words), spelling.of_text)
-            rows = ((lemma, form, ()) for lemma, forms in found_forms for form in forms)
-        elif kind == "apertium":
-            asked = (word for word in words if word not in SPECIALS)
-            rows = read_apertium_lemmas(asked, analyser=what, lowercase=spelling.lowercase, language=spelling.rules)
-        else:
-            rows = FILES[kind](Path(what))
-        for lemma, form, features in rows:
+        kind, what = split_place(named, option, {name: kind.shown for name, kind in KINDS.items()})
+        for lemma, form, features in KINDS[kind].rows(what, asked):
             found.add(spelling.of_text(lemma), spelling.of_text(form), features)
     return found
 
 
-def _package_rows(code: str, words: Sequence[str], spelling: Spelling, option: str) -> Iterator[Row]:
-    named, package = f"{option} lemmas:{code}", Simplemma()
+@dataclass(frozen=True)
+class Asked:
+    """What a place is asked for."""
+
+    words: Sequence[str]  # of the text
+    spelling: Spelling
+    option: str  # which names the place
+
+
+def _package_rows(code: str, asked: Asked) -> Iterator[Row]:
+    named, package = f"{asked.option} lemmas:{code}", Simplemma()
     known = language_code(code, named)
     if known not in package.codes:
         raise OptionError(
@@ -110,33 +104,55 @@ def _package_rows(code: str, words: Sequence[str], spelling: Spelling, option: s
             f"{', '.join(package.codes)}: give a file with lexicon:FILE or unimorph:FILE"
         )
     package.need(known, named)
-    lexicon: Lexicon = package.read(words, known, spelling)
-    for word in words:
+    lexicon: Lexicon = package.read(asked.words, known, asked.spelling)
+    for word in asked.words:
         for name in lexicon.features(word):
             yield name.partition(":")[2], word, ()
 
 
-def _lexicon_rows(path: Path) -> Iterator[Row]:
+def _lexicon_rows(path: str, _: Asked) -> Iterator[Row]:
     for row in iter_tsv_rows(path, Counter()):
         if row.lemma not in NONE:
             yield row.lemma, row.form, row.features
 
 
-def _treebank_rows(path: Path) -> Iterator[Row]:
+def _treebank_rows(path: str, _: Asked) -> Iterator[Row]:
     for sentence in iter_conllu_words(path, False):
         for token in sentence:
             if token.lemma not in NONE:
                 yield token.lemma, token.form, token.features
 
 
-def _unimorph_rows(path: Path) -> Iterator[Row]:
+def _unimorph_rows(path: str, _: Asked) -> Iterator[Row]:
     for lemma, form, tags in iter_unimorph_rows(path):
         if lemma not in NONE and form not in MISSING:
             yield lemma, form, tags_features(tags)
 
 
-FILES: Mapping[str, Callable[[Path], Iterator[Row]]] = {
-    "lexicon": _lexicon_rows,
-    "unimorph": _unimorph_rows,
-    "treebank": _treebank_rows,
+def _hunspell_rows(path: str, asked: Asked) -> Iterator[Row]:
+    for lemma, forms in iter_hunspell(path, set(asked.words), asked.spelling.of_text):
+        for form in forms:
+            yield lemma, form, ()
+
+
+def _apertium_rows(analyser: str, asked: Asked) -> Iterator[Row]:
+    words, spelling = (word for word in asked.words if word not in SPECIALS), asked.spelling
+    return read_apertium_lemmas(words, analyser=analyser, lowercase=spelling.lowercase, language=spelling.rules)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of place."""
+
+    shown: str  # as people write it
+    rows: Callable[[str, Asked], Iterable[Row]]
+
+
+KINDS: Mapping[str, Kind] = {
+    "lexicon": Kind("lexicon:FILE", _lexicon_rows),
+    "unimorph": Kind("unimorph:FILE", _unimorph_rows),
+    "treebank": Kind("treebank:FILE", _treebank_rows),
+    "hunspell": Kind("hunspell:FILE.dic", _hunspell_rows),
+    "lemmas": Kind("lemmas:CODE (e.g. lemmas:cs)", _package_rows),
+    "apertium": Kind("apertium:MODE_OR_FILE", _apertium_rows),
 }

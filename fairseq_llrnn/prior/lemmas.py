@@ -12,12 +12,20 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
 from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.features.named_places import split_place
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
 
 OPTION = "--lexical-units lemma"
 SOURCE_OPTION = "--lexical-source-lemmas"
 # as readers/lemma_rows.py calls them
 FILES = {"lexicon": "lexicon", "unimorph": "unimorph", "treebank": "conllu", "hunspell": "hunspell"}
+PLACES = {
+    "lexicon": "lexicon:FILE",
+    "unimorph": "unimorph:FILE",
+    "treebank": "treebank:FILE",
+    "hunspell": "hunspell:FILE.dic",
+    "lemmas": "lemmas:CODE (e.g. lemmas:en)",
+}
 
 
 def check_units(options: PriorOptions) -> None:
@@ -83,12 +91,7 @@ def _sources(places: Sequence[str], lowercase: bool) -> LemmaSources:
     """What places name. Raises OptionError for what is none, and for two languages."""
     files, codes = [], []
     for named in places:
-        kind, _, what = named.partition(":")
-        if kind not in (*FILES, "lemmas") or not what:
-            raise OptionError(
-                f"{SOURCE_OPTION} {named}: expected lexicon:FILE, unimorph:FILE, treebank:FILE, hunspell:FILE.dic or "
-                "lemmas:CODE (e.g. lemmas:en), found something else; say what the file is"
-            )
+        kind, what = split_place(named, SOURCE_OPTION, PLACES)
         if kind == "lemmas":
             codes.append(language_code(what, f"{SOURCE_OPTION} {named}"))
         else:
