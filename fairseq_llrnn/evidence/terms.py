@@ -23,6 +23,7 @@ from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
 from fairseq_llrnn.evidence.terms_file import TermEntry, add_entry, check_entry
+from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.word_forms import WordForms
 
@@ -52,7 +53,7 @@ class Terms:
         """
         self.table, self.forms, self.must = table, forms, must
         self._lemmas = source_lemmas or {}
-        self._is_lower = all(word == word.lower() for word in table.source.known_index if not word.startswith("<"))
+        self._is_lower = is_lower(table.source.known_index)
         self._unknown: list[str] = []  # lemmas without forms
         self._other_kind: list[str] = []  # … with forms, but none of the part of speech
         self._cut: list[str] = []  # … with more forms than a group has room for

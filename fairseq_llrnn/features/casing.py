@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from fairseq_llrnn.errors import OptionError
 
@@ -38,6 +39,11 @@ def language_of(code: str | None) -> str | None:
         )
     language = found[1].lower()
     return SYNONYMS.get(language, language)
+
+
+def is_lower(symbols: Iterable[str]) -> bool:
+    """Whether a text of these symbols is in lower case. Those as <unk> are no words, and do not count."""
+    return all(symbol == symbol.lower() for symbol in symbols if not symbol.startswith("<"))
 
 
 def lower(text: str, language: str | None = None) -> str:

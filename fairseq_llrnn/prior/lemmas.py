@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.casing import language_of
+from fairseq_llrnn.features.casing import is_lower, language_of
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
@@ -75,8 +75,7 @@ def source_lemmas_of(options: PriorOptions) -> list[Sequence[str]] | None:
     named = f"{SOURCE_OPTION} {' '.join(options.translations.source_lemmas)}"
     advice = "give lexicon:FILE, unimorph:FILE, treebank:FILE or hunspell:FILE.dic, or a package's lemmas:CODE"
     symbols = options.translations.text.source_symbols
-    lowercase = all(symbol == symbol.lower() for symbol in symbols)  # --keep-case is of the target
-    sources = _sources(options.translations.source_lemmas, lowercase)
+    sources = _sources(options.translations.source_lemmas, is_lower(symbols))  # --keep-case is of the target
     lemmas = Lemmas.read(replace(sources, words=frozenset(symbols)), named, advice)
     return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, is_word(symbols), strict=True)]
 

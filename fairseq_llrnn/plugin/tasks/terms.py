@@ -10,6 +10,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.terms import RunTerms, Terms
 from fairseq_llrnn.evidence.terms_file import TermEntry, read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
+from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.languages.lemmas import GROUP
 from fairseq_llrnn.features.lexicon import feature_group
@@ -100,9 +101,8 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
 
 def _read_forms(option: str, places: str, words: Sequence[str]) -> WordForms:
     """option: which names the places. words: of the text."""
-    is_lower = all(word == word.lower() for word in words if not word.startswith("<"))
     named = [one.strip() for one in places.split(",") if one.strip()]
-    return read_word_forms(named, words, Spelling(is_lower), option)
+    return read_word_forms(named, words, Spelling(is_lower(words)), option)
 
 
 def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
