@@ -17,21 +17,15 @@ Beside them, what it costs: translations that a source token offers, and differe
 in the words of the prior's dictionaries. No model is needed.
 """
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
-
-from lexical_support import read_pairs, translations_of
+from translated_texts import Pairs, print_table, translations_of
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
-from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.output.context_classes import strings_in
@@ -41,7 +35,6 @@ from fairseq_llrnn.prior.prior import Prior
 LEAST = (0.01, 0.1, 0.3)
 REASONS = ("… the lemma is in no table", "… of a source word unknown", "… no link")
 SLOT = "… a slot of the sentence"
-Pair = tuple[list[str], list[str]]
 
 
 def units_of(forms: LemmaForms | None, num_words: int) -> list[set[int]]:
@@ -67,7 +60,7 @@ def slots_of(prior: Prior, sources: Sequence[Sequence[int]]) -> list[set[int]] |
     return found
 
 
-def reach(prior: Prior, pairs: Sequence[Pair], shown: set[str], shown_in_source: set[str]) -> str:
+def reach(prior: Prior, pairs: Pairs, shown: set[str], shown_in_source: set[str]) -> str:
     """A table with a row for each count. Raises OptionError for a prior without translations."""
     lexical = translations_of(prior)
     table = lexical.unit_table
@@ -112,27 +105,17 @@ def reach(prior: Prior, pairs: Sequence[Pair], shown: set[str], shown_in_source:
     )
 
 
+def _words(path: str) -> set[str]:
+    return {word for _, line in iter_lines(path) for word in line.split()}
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description="How many unseen words of a reference lexical translations reach.")
-    for name, what in (
-        ("prior", "directory of `llrnn prior --lexical-translation`"),
-        ("source", "sentences, in the words of the prior"),
-        ("reference", "their translations"),
-        ("train", "the target side of the training text"),
-        ("train-source", "its source side"),
-    ):
-        parser.add_argument(f"--{name}", required=True, help=what)
-    args = parser.parse_args()
-    try:
-        pairs = read_pairs(args.source, args.reference)
-        shown, in_source = (
-            {word for _, line in iter_lines(path) for word in line.split()} for path in (args.train, args.train_source)
-        )
-        print(reach(Prior.load(args.prior), pairs, shown, in_source))
-    except LLRNNError as error:
-        print(f"lexical_reach: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return print_table(
+        "lexical_reach",
+        "How many unseen words of a reference lexical translations reach.",
+        {"train": "the target side of the training text", "train-source": "its source side"},
+        lambda prior, pairs, args: reach(prior, pairs, _words(args.train), _words(args.train_source)),
+    )
 
 
 if __name__ == "__main__":

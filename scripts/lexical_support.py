@@ -9,44 +9,20 @@ model may change where it is learned). Texts are in the words, or pieces, of the
 dictionary lacks, and those that the background forbids, are left out.
 """
 
-import argparse
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
+from translated_texts import Pairs, print_table, translations_of
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
-
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 BUCKETS = ((0, 0), (1, 1), (2, 5), (6, 20), (21, 100), (101, None))
 
 
-def translations_of(prior: Prior) -> LexicalPart:
-    """Raises OptionError for a prior without translations."""
-    lexical = prior.find(LexicalPart)
-    if lexical is None:
-        raise OptionError("--prior: expected a prior with lexical translations, found none; see --lexical-translation")
-    return lexical
-
-
-def read_pairs(source: str, reference: str) -> list[tuple[list[str], list[str]]]:
-    """Sentences and their translations. Raises DataError where one text is longer."""
-    sides = [[line.split() for _, line in iter_lines(path)] for path in (source, reference)]
-    if len(sides[0]) != len(sides[1]):
-        raise DataError(
-            f"{reference}: expected as many lines as in {source}, {len(sides[0]):,}, found {len(sides[1]):,}; give a "
-            "text and its translation, line by line"
-        )
-    return list(zip(*sides, strict=True))
-
-
-def support(prior: Prior, pairs: list[tuple[list[str], list[str]]], counts: Counter[str]) -> str:
+def support(prior: Prior, pairs: Pairs, counts: Counter[str]) -> str:
     """A table with a row for each bucket of counts. Raises OptionError for a prior without translations."""
     lexical = translations_of(prior)
     table = lexical.word_table
@@ -79,23 +55,14 @@ def support(prior: Prior, pairs: list[tuple[list[str], list[str]]], counts: Coun
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The support of a reference by lexical translations, by frequency.")
-    for name, what in (
-        ("prior", "directory of `llrnn prior --lexical-translation`"),
-        ("source", "sentences, in the words or pieces of the prior"),
-        ("reference", "their translations"),
-        ("train", "the target side of the training text, to count its words"),
-    ):
-        parser.add_argument(f"--{name}", required=True, help=what)
-    args = parser.parse_args()
-    try:
-        pairs = read_pairs(args.source, args.reference)
-        counts = Counter(word for _, line in iter_lines(args.train) for word in line.split())
-        print(support(Prior.load(args.prior), pairs, counts))
-    except LLRNNError as error:
-        print(f"lexical_support: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return print_table(
+        "lexical_support",
+        "The support of a reference by lexical translations, by frequency.",
+        {"train": "the target side of the training text, to count its words"},
+        lambda prior, pairs, args: support(
+            prior, pairs, Counter(word for _, line in iter_lines(args.train) for word in line.split())
+        ),
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 """scripts/lexical_reach.py: counts that are made by hand, and what it refuses."""
 
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
-from example_modules import SCRIPTS, load
+from example_modules import SCRIPTS, load, run_on_texts
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
@@ -31,7 +30,7 @@ TEXTS = {
 
 @pytest.fixture
 def script() -> ModuleType:
-    _, module = load(SCRIPTS, "lexical_support", "lexical_reach")
+    _, module = load(SCRIPTS, "translated_texts", "lexical_reach")
     return module
 
 
@@ -49,14 +48,7 @@ def prior(tmp_path: Path) -> Path:
 
 
 def run(script: ModuleType, prior: Path, monkeypatch: pytest.MonkeyPatch, **changed: str) -> int:
-    arguments = ["lexical_reach.py", "--prior", str(prior)]
-    for name, text in (TEXTS | changed).items():
-        path = prior.parent / name
-        path.write_text(text, encoding="utf-8")
-        arguments += [f"--{name}", str(path)]
-    monkeypatch.setattr(sys, "argv", arguments)
-    status: int = script.main()
-    return status
+    return run_on_texts(script, prior, TEXTS | changed, monkeypatch)
 
 
 def test_it_counts(

@@ -1,12 +1,11 @@
 """scripts/lexical_support.py: shares and bits that are counted by hand, and what it refuses."""
 
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
-from example_modules import SCRIPTS, load
+from example_modules import SCRIPTS, load, run_on_texts
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.features.dictionary import SPECIALS
@@ -34,14 +33,7 @@ def prior(tmp_path: Path) -> Path:
 
 
 def run(script: ModuleType, prior: Path, monkeypatch: pytest.MonkeyPatch, **texts: str) -> int:
-    arguments = ["lexical_support.py", "--prior", str(prior)]
-    for name, text in texts.items():
-        path = prior.parent / name
-        path.write_text(text, encoding="utf-8")
-        arguments += [f"--{name}", str(path)]
-    monkeypatch.setattr(sys, "argv", arguments)
-    status: int = script.main()
-    return status
+    return run_on_texts(script, prior, texts, monkeypatch)
 
 
 def test_it_counts(

@@ -1,0 +1,63 @@
+"""What scripts about lexical translations read: a prior that has some, a text and its translation."""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.prior import Prior
+
+Pairs = list[tuple[list[str], list[str]]]
+
+
+def translations_of(prior: Prior) -> LexicalPart:
+    """Raises OptionError for a prior without translations."""
+    lexical = prior.find(LexicalPart)
+    if lexical is None:
+        raise OptionError("--prior: expected a prior with lexical translations, found none; see --lexical-translation")
+    return lexical
+
+
+def read_pairs(source: str, reference: str) -> Pairs:
+    """Sentences and their translations. Raises DataError where one text is longer."""
+    sides = [[line.split() for _, line in iter_lines(path)] for path in (source, reference)]
+    if len(sides[0]) != len(sides[1]):
+        raise DataError(
+            f"{reference}: expected as many lines as in {source}, {len(sides[0]):,}, found {len(sides[1]):,}; give a "
+            "text and its translation, line by line"
+        )
+    return list(zip(*sides, strict=True))
+
+
+def print_table(
+    name: str,
+    description: str,
+    texts: Mapping[str, str],
+    table: Callable[[Prior, Pairs, argparse.Namespace], str],
+) -> int:
+    """A script's whole `main`.
+
+    Args:
+        name: of the script. texts: what its options are beside --prior, --source and --reference, by name.
+        table: what it prints of a prior, of a text with its translation, and of `texts`.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    for option, what in (
+        ("prior", "directory of `llrnn prior --lexical-translation`"),
+        ("source", "sentences, in the words or pieces of the prior"),
+        ("reference", "their translations"),
+        *texts.items(),
+    ):
+        parser.add_argument(f"--{option}", required=True, help=what)
+    args = parser.parse_args()
+    try:
+        print(table(Prior.load(args.prior), read_pairs(args.source, args.reference), args))
+    except LLRNNError as error:
+        print(f"{name}: error: {error}", file=sys.stderr)
+        return 2
+    return 0
