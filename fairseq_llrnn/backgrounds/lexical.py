@@ -119,7 +119,8 @@ class LexicalBackground(StaticBackground):
         if leave_out is not None and self.hidden_share > 0:
             hidden = torch.rand(source.size(0), 1, device=source.device) < self.hidden_share
             source = source.masked_fill(hidden, self.silent)
-        return LexicalMixture(self, source, leave_out)
+        keys, weights, known = self.entries(source, leave_out)
+        return LexicalMixture(self, self.rank_of, keys, weights, *self.log_mixture(known))
 
     def warm_up(self, updates: int) -> None:
         """Hide the translations from ever fewer sentences in so many updates of training."""
@@ -188,22 +189,35 @@ class LexicalMixture(Background):
 
     constant = True
 
-    def __init__(self, lexicon: LexicalBackground, source: Tensor, leave_out: Tensor | None = None) -> None:
-        super().__init__(lexicon.class_of, lexicon.num_classes)
-        self.lexicon = lexicon
-        self.num_sentences = source.size(0)
-        keys, weights, known = lexicon.entries(source, leave_out)
-        self.log_rest, log_weight = lexicon.log_mixture(known)  # shape: (B,) and ()
-        self.entry_weights, self.log_weight = weights, log_weight
+    def __init__(
+        self,
+        root: StaticBackground,
+        rank_of: Tensor,
+        keys: Tensor,
+        weights: Tensor,
+        log_rest: Tensor,
+        log_weight: Tensor,
+    ) -> None:
+        """b₀, and what the sentences say beside it.
+
+        Args:
+            rank_of: (V,), the place of a word in `root.ranked_members`.
+            keys, weights: (E,) as of `LexicalBackground.entries`.
+            log_rest: (B,), log(1 − λr), the factor of b₀. log_weight: a scalar, log λ, that of the weights.
+        """
+        super().__init__(root.class_of, root.num_classes)
+        self.root, self.rank_of = root, rank_of
+        self.num_sentences = len(log_rest)
+        self.log_rest, self.log_weight, self.entry_weights = log_rest, log_weight, weights
         sentence = keys // len(self.class_of)
-        words = lexicon.ranked_members[keys % len(self.class_of)]
+        words = root.ranked_members[keys % len(self.class_of)]
         self.entry_classes = sentence * self.num_classes + self.class_of[words]  # shape: (E,), into (B · S,)
         # shape: (B · S,): what b₀ gives to every class, then what the sentence adds to some
-        mass = (lexicon.class_log_mass + self.log_rest.unsqueeze(1)).flatten()
+        mass = (root.class_log_mass + self.log_rest.unsqueeze(1)).flatten()
         touched, sums = _sum_runs(self.entry_classes, weights)
         mixed = torch.logaddexp(mass[touched], sums.log() + log_weight)
         self.class_log_mass = mass.scatter(0, touched, mixed).view(self.num_sentences, self.num_classes)
-        base = lexicon.word_log_weight[words] + self.log_rest[sentence]
+        base = root.word_log_weight[words] + self.log_rest[sentence]
         self.entry_log_weight = torch.logaddexp(base, weights.log() + log_weight)  # shape: (E,)
         share = self.entry_log_weight - self.class_log_mass.flatten()[self.entry_classes]
         # shape: (E + 1,)
@@ -246,22 +260,22 @@ class LexicalMixture(Background):
 
     def _base_share(self, sentence: Tensor, tokens: Tensor) -> Tensor:
         """As `_share`, for words without an entry."""
-        weight = self.lexicon.word_log_weight[tokens]
+        weight = self.root.word_log_weight[tokens]
         mass = self.class_log_mass[sentence, self.class_of[tokens]]
         return (weight + self.log_rest[sentence] - mass).masked_fill(weight.isneginf(), NEGATIVE_INFINITY)
 
     def _place(self, sentence: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Where among the entries each token belongs, and whether it is there."""
-        key = sentence * len(self.class_of) + self.lexicon.rank_of[tokens]
+        key = sentence * len(self.class_of) + self.rank_of[tokens]
         place = torch.searchsorted(self.keys, key)
         return place, self.keys[place] == key
 
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
-        return self.lexicon.only_member(state, classes)
+        return self.root.only_member(state, classes)
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         sentence = state.expand_as(words)
-        base = self.lexicon.log_mass_without(state, words, taken) + self.log_rest[sentence]
+        base = self.root.log_mass_without(state, words, taken) + self.log_rest[sentence]
         place, found = self._place(sentence, words)
         hits = torch.bincount(place[found & taken], minlength=len(self.keys))
         hypotheses = torch.bincount(state.squeeze(1), minlength=self.num_sentences + 1)
@@ -279,7 +293,7 @@ class LexicalMixture(Background):
     # ---- words that it lists ----------------------------------------------------------------------------------------
 
     def root_log_weights(self) -> Tensor | None:
-        return self.lexicon.word_log_weight
+        return self.root.word_log_weight
 
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         keys, order, offsets = self._by_word
@@ -305,7 +319,7 @@ class LexicalMixture(Background):
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
         sentence = state.squeeze(1)[rows]
         place, found = self._place(sentence, tokens)
-        base = self.lexicon.word_log_weight[tokens] + self.log_rest[sentence]
+        base = self.root.word_log_weight[tokens] + self.log_rest[sentence]
         return torch.where(found, functional.pad(self.entry_log_weight, (0, 1))[place], base)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
@@ -317,7 +331,7 @@ class LexicalMixture(Background):
     def _best_share(self) -> Tensor:
         """(B, S): a class' best word is the one that b₀ puts first, or one that the sentence's translations name."""
         every_class = torch.arange(self.num_classes, device=self.class_of.device).unsqueeze(0)
-        first, tokens = self.lexicon.best_members(self.class_of[:1], every_class, 1)
+        first, tokens = self.root.best_members(self.class_of[:1], every_class, 1)
         sentence = torch.arange(self.num_sentences, device=self.class_of.device).unsqueeze(1)
         best = self._base_share(sentence, tokens.squeeze(-1))
         best = best.masked_fill(first.squeeze(-1).isneginf(), NEGATIVE_INFINITY).flatten()
@@ -327,12 +341,12 @@ class LexicalMixture(Background):
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         # an entry only adds to what b₀ gives: the best words are among the k best by b₀ and the entries of the class
         sentence = state.unsqueeze(-1)  # shape: (N, 1, 1)
-        first, tokens = self.lexicon.best_members(state, classes, k)  # shape: (N, C, k)
+        first, tokens = self.root.best_members(state, classes, k)  # shape: (N, C, k)
         shares = self._base_share(sentence, tokens).masked_fill(first.isneginf(), NEGATIVE_INFINITY)
         shares = shares.masked_fill(self._place(sentence, tokens)[1], NEGATIVE_INFINITY)
-        key = sentence.squeeze(-1) * len(self.class_of) + self.lexicon.class_starts[classes]
+        key = sentence.squeeze(-1) * len(self.class_of) + self.root.class_starts[classes]
         begin = torch.searchsorted(self.keys, key).unsqueeze(-1)  # shape: (N, C, 1)
-        size = self.lexicon.class_starts[classes + 1] - self.lexicon.class_starts[classes]
+        size = self.root.class_starts[classes + 1] - self.root.class_starts[classes]
         end = torch.searchsorted(self.keys, key + size).unsqueeze(-1)
         step = torch.arange(int((end - begin).max()), device=classes.device)
         where = torch.minimum(begin + step, end)  # shape: (N, C, ≤ E), what is past the end is masked
@@ -355,7 +369,7 @@ class LexicalMixture(Background):
     @cached_property
     def _log_weights(self) -> Tensor:
         """(B, V)"""
-        base = self.lexicon.word_log_weight + self.log_rest.unsqueeze(1)
+        base = self.root.word_log_weight + self.log_rest.unsqueeze(1)
         words = len(self.class_of)
         place = self.keys[:-1] // words * words + self.entry_words[:-1]
         return base.flatten().scatter(0, place, self.entry_log_weight).view_as(base)
