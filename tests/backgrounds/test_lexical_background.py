@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground, LexicalMixture
+from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.lexical_mixture import LexicalMixture
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput, best_words, class_log_probs
