@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.casing import case_key, language_of, lower, upper
+from fairseq_llrnn.features.casing import case_key, is_lower, language_of, lower, upper
 
 DOT, GRAVE, ACUTE, TILDE, OGONEK = "\u0307", "\u0300", "\u0301", "\u0303", "\u0328"
 
@@ -68,3 +68,8 @@ def test_codes_of_languages() -> None:
 def test_what_is_no_code_is_said(code: str) -> None:
     with pytest.raises(OptionError, match=f"--lower {code}: expected the code of a language, such as tr"):
         language_of(code)
+
+
+def test_a_text_in_lower_case() -> None:
+    assert is_lower(["<s>", "<Lua>", "istanbul", "2"]), "what stands for something else is no word"
+    assert not is_lower(["Lyon", "lyon"])
