@@ -65,11 +65,11 @@ def overview(group: str = "") -> str:
     lines = ["usage: llrnn SUB-COMMAND …", "", "Log-linear RNNs: make priors, look into priors and models.", ""]
     if group:
         lines = [f"usage: llrnn {group} SUB-COMMAND …", ""]
-    for name in all_commands():
-        if group and name.partition(" ")[0] != group:
-            continue
+    names = [name for name in all_commands() if group in ("", name.partition(" ")[0])]
+    width = max(map(len, names))
+    for name in names:
         command = load(name)
-        lines += [f"  {name:<10} {command.HELP}", f"    {command.EXAMPLES[0]}", ""]
+        lines += [f"  {name:<{width}} {command.HELP}", f"    {command.EXAMPLES[0]}", ""]
     lines += ["'llrnn SUB-COMMAND --help' shows its arguments; 'llrnn --version' the version."]
     return "\n".join(lines)
 

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import io
+import re
 import subprocess
 import sys
 import types
@@ -38,8 +39,10 @@ def test_alone_it_shows_every_sub_command_with_an_example(argv: list[str], capsy
     assert llrnn.main(argv) == 0
     shown = capsys.readouterr().out
     for name in llrnn.all_commands():
-        assert f"  {name} " in shown
+        assert re.search(rf"^  {name} +{re.escape(llrnn.load(name).HELP)}$", shown, re.MULTILINE)
         assert f"\n    {llrnn.load(name).EXAMPLES[0]}\n" in shown
+    columns = {len(found[0]) for name in llrnn.all_commands() if (found := re.search(rf"^  {name} +", shown, re.M))}
+    assert len(columns) == 1, "they stand below each other"
 
 
 @pytest.mark.parametrize("name", llrnn.all_commands())
