@@ -161,7 +161,8 @@ def restrict_groups(
     known = sorted({feature_group(name) for row in copies for name in row})
     for group in groups:
         if group not in known:
-            near = difflib.get_close_matches(group, known, n=1)
+            same = [name for name in known if name.lower() == group.lower()]
+            near = same or difflib.get_close_matches(group, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise OptionError(
                 f"{option}: unknown feature group {group!r}; found in the lexicon and patterns: "

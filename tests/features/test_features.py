@@ -75,5 +75,7 @@ def test_groups() -> None:
     assert restrict_groups(rows, ("Gender",), "--features") == [{"Gender:Fem": 1.0}, {}]
     with pytest.raises(OptionError, match=r"--features: unknown feature group 'Gendre'.*POS; did you mean 'Gender'"):
         restrict_groups(rows, ("Gendre",), "--features")
+    with pytest.raises(OptionError, match=r"unknown feature group 'Pos'.*; did you mean 'POS'\?"):
+        restrict_groups([{"POS:NOUN": 1.0, "Poss:Yes": 1.0}], ("Pos",), "--features")
     with pytest.raises(OptionError, match="unknown feature group 'xyz'"):
         restrict_groups(rows, ("xyz",), "--features")

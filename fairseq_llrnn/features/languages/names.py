@@ -90,12 +90,12 @@ def language_code(text: str, option: str = "") -> str:
     for form in (asked, asked.replace("-", "_").partition("_")[0]):
         if form in CODES:
             return CODES[form]
-    near = difflib.get_close_matches(asked, CODES, n=1, cutoff=0.75)
+    near = difflib.get_close_matches(asked, CODES, n=1, cutoff=0.85)  # below, deutsch is Dutch
     advice = f" (did you mean {CODES[near[0]]}, {NAMES[CODES[near[0]]]}?)" if near else ""
     said = option or f"--language {text}"
     raise OptionError(
         f"{said}: expected a language that some package knows, found another{advice}; for others there are --conllu, "
-        f"--unimorph and --apertium; known are {known()}"
+        f"--unimorph and --apertium; known, by code or English name, are {known()}"
     )
 
 

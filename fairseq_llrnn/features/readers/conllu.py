@@ -178,7 +178,7 @@ def _parse_row(
     if columns != len(COLUMNS):
         raise DataError(
             f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {columns}: "
-            f"{shown(line)}"
+            f"{shown(line)}; give a treebank in CoNLL-U, and text to --count-text"
         )
     while "  " in line:
         # The library also splits at two spaces, which would shift the columns of such a row.

@@ -54,7 +54,7 @@ def iter_tsv_rows(path: Path | str, notes: Counter[str]) -> Iterator[TsvRow]:
             expected = f"{columns} columns, as in the rows before," if columns else named
             raise DataError(
                 f"{place(path, number)}: expected {expected} separated by tabs, found {len(cells)}: "
-                f"{shown(line)}"
+                f"{shown(line)}; give a lexicon in this form, and a treebank to --conllu"
             )
         is_first, columns = not columns, len(cells)
         form, lemma, upos, feats = (cell.strip(" ") for cell in cells[: len(COLUMNS)])
