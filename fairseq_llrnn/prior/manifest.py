@@ -39,6 +39,8 @@ def read_description(directory: Path) -> dict[str, Any]:
         found = "none; make one with `llrnn prior`"
         if aside is not None:
             found = f"none, since a process that was to replace it was killed; it is in {aside}: move it back"
+        elif inside := sorted(directory.glob(f"*/{JSON_FILE}")):
+            found = f"none; did you mean {inside[0].parent}?"
         raise PriorError(f"{directory}: expected a prior (a directory with {JSON_FILE}), found {found}") from None
     except (ValueError, RecursionError) as error:
         raise PriorError(f"{path}: expected JSON, found damage ({error}); {REBUILD}") from None

@@ -232,6 +232,12 @@ def test_no_prior_there(tmp_path: Path, llrnn: Llrnn) -> None:
     )
 
 
+def test_the_folder_around_a_prior(prior: Path, llrnn: Llrnn) -> None:
+    assert llrnn("show", prior.parent).error == (
+        f"{prior.parent}: expected a prior (a directory with prior.json), found none; did you mean {prior}?"
+    )
+
+
 def test_a_prior_cut_short(prior: Path, llrnn: Llrnn) -> None:
     arrays = prior / "arrays.npz"
     arrays.write_bytes(arrays.read_bytes()[:300])
