@@ -232,6 +232,13 @@ def test_other_files_are_refused(content: bytes, load: Callable, tmp_path: Path)
         load(str(path))
 
 
+def test_a_text_is_said_to_be_one(load: Callable, tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text("çok güzel bir gün .\n" * 99, encoding="utf-8")
+    with pytest.raises(DataError, match="train.txt: expected a checkpoint, found a text; give the .pt file that train"):
+        load(str(path))
+
+
 def test_blocks_of_safe_loading_may_be_nested(tmp_path: Path) -> None:
     """Each leaves behind what it found, also what the user allows."""
     from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading

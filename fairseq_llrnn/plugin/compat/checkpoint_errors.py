@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.plugin.compat.checkpoint_files import check_file
+from fairseq_llrnn.plugin.compat.checkpoint_files import check_file, is_text
 from fairseq_llrnn.plugin.compat.checkpoint_tensors import check_tensors
 
 
@@ -75,6 +75,8 @@ def _diagnosis(path: str, error: Exception) -> str:
             f"{path}: refused: expected a checkpoint of tensors and plain values, found a pickle that wants to run "
             f"other code ({wants_code[0][:160]}); nothing of it was executed. Use one that fairseq saved"
         )
+    if is_text(path):
+        return f"{path}: expected a checkpoint, found a text; give the .pt file that training wrote"
     if isinstance(error, pickle.UnpicklingError) or "weights_only" in message:
         found = [line.strip() for line in message.splitlines() if "Unsupported" in line or line.startswith("Cannot")]
         reason = found[0].partition(". ")[0][:160] if found else type(error).__name__

@@ -6,6 +6,7 @@ could ask for memory that the file does not have.
 
 from __future__ import annotations
 
+import codecs
 import os
 import zipfile
 import zlib
@@ -72,6 +73,17 @@ def damage(path: str) -> str | None:
         return f"it is cut short or damaged: {error}"
     except OSError as error:
         return error.strerror or str(error)
+
+
+def is_text(path: str) -> bool:
+    """Whether a file begins as a text in UTF-8, which no checkpoint does, whole or damaged."""
+    with open(path, "rb") as file:
+        start = file.read(512)
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # its last character may go on
+    except UnicodeDecodeError:
+        return False
+    return bool(start) and not start.startswith(ZIP_MAGIC) and b"\0" not in start
 
 
 def _is_zip(path: str) -> bool:
