@@ -48,4 +48,4 @@ PATH=$(cd "$venv/bin" && pwd):$PATH install --no-build-isolation -e \
 # fairseq asks for torchaudio, which only its speech tasks use. Beside a CPU build of torch its library does not load, and
 # transformers imports what is installed.
 "$venv/bin/python" -m pip uninstall -qq --yes torchaudio
-say "ready: $venv ($("$venv/bin/python" -c 'import platform, torch; print("Python", platform.python_version() + ", torch", torch.__version__)'))"
+say "ready: $venv ($("$venv/bin/python" -c 'import platform, torch; print("Python", platform.python_version() + ", torch", torch.__version__)')); \`. $venv/bin/activate\` puts its commands into the PATH"
