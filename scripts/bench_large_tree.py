@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast is a tree over a large vocabulary, where every word is a signature of its own? Against adaptive softmax.
 
-    python scripts/bench_large_tree.py [--quick] [--threads 1] [--memory both] [--picture growth.png]
+    python scripts/bench_large_tree.py [--quick] [--task one_word] [--threads 1] [--memory both] [--picture growth.png]
 
 Sizes, hidden states and targets are those of bench_output_layer.py: N positions, H hidden, a Zipf unigram over V words,
 which is also the background. Adaptive softmaxes are torch's, with the cut-offs that are fastest for each task and V
@@ -61,6 +61,7 @@ FACTOR = 4.0  # of the dimensions of a cluster and the next one: torch's default
 EXACT_LIMIT = 1 << 30  # bytes of the scores of the exact layer
 FULL_LIMIT = 1_000_000  # words; an adaptive softmax of full width would take most of the memory
 ONE_BY_ONE = 200  # targets
+TASKS = ("training", "scoring", "one_word")
 
 
 def clock(device: torch.device) -> float:
@@ -231,6 +232,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer contestants and rounds, and no growth")
     add_device_option(parser)
     parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU (default: 1)")
+    parser.add_argument("--task", choices=TASKS, help="this one alone, and no growth")
     parser.add_argument("--picture", type=Path, help="of the growth")
     add_memory_option(parser)
     args = parser.parse_args()
@@ -243,7 +245,7 @@ def main() -> int:
     print(f"N = {sizes.N}, H = {sizes.H}, {device_name(args)}, torch {torch.__version__}; {told()}")
     figures: dict[str, float] = {}
     large = Large(WORDS, args)
-    for task in ("training", "scoring", "one_word"):
+    for task in TASKS if args.task is None else (args.task,):
         found = race(large, task, 3 if args.quick else 7, exact=False, quick=args.quick)
         figures[f"large_{task}"] = found["adaptive"] / found["tree"]
         if "full" in found:
@@ -251,7 +253,7 @@ def main() -> int:
         if "sparse" in found:
             figures[f"large_{task}_sparse"] = found["adaptive"] / found["sparse"]
     curves: dict[str, dict[int, dict[str, float]]] = {"training": {}, "scoring": {}}
-    for words in () if args.quick else GROWTH:
+    for words in () if args.quick or args.task else GROWTH:
         large = Large(words, args)
         for task, curve in curves.items():
             curve[words] = race(large, task, 3, exact=sizes.N * words * 4 < EXACT_LIMIT)

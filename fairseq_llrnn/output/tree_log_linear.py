@@ -16,7 +16,6 @@ from __future__ import annotations
 from copy import copy
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -137,14 +136,14 @@ class TreeOutput:
     def _single(self, hidden: Tensor, log_mass: Tensor | Corrections) -> bool:
         """Whether positions are so few that each is computed by itself: without a gradient, with rows that are kept."""
         return (
-            len(hidden) < FEW
+            hidden.size(0) < FEW
+            and hidden.is_cpu
             and self.composed is not None
             and not torch.is_grad_enabled()
             and isinstance(log_mass, Tensor)
-            and len(log_mass) == 1
+            and log_mass.size(0) == 1
             and not log_mass.is_inference()
             and hidden.dtype == self.composed[1].dtype
-            and hidden.device.type == "cpu"
         )
 
     def _one_by_one(self, hidden: Tensor, classes: Tensor, log_mass: Tensor) -> Tensor:
@@ -152,9 +151,7 @@ class TreeOutput:
         if visits is None or not visits.kept.of(log_mass):
             masses = kept_masses(self.layer, log_mass.detach())
             self.visits_of_one = visits = SingleVisits(self.layer, self.all_rows, log_mass, masses)
-        states = hidden.detach().numpy()
-        found = [visits.log_prob(*each) for each in zip(states, classes.tolist(), strict=True)]
-        return torch.from_numpy(np.array(found, dtype=states.dtype))
+        return visits.log_probs(hidden, classes)
 
     def _log_prob(
         self,

@@ -1,9 +1,9 @@
 """log p of single classes without a gradient, where groups of visits would cost more than the products: N below FEW.
 
 Most of the time goes to starting operations, so that there are few, and numpy's, which start in a third of the time of
-torch's: one product for each node of the path, and one softmax for all.
+torch's: one product for each node of the path, and one exp and one sum for all.
 
-Sizes: S signatures, I internal nodes, D levels, M most children of a node, H hidden width.
+Sizes: S signatures, I internal nodes, D levels, M most children of a node, H hidden width, L nodes of a path.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from torch import Tensor
 from fairseq_llrnn.output.tree_layer import Kept, TreeLayer
 
 FEW = 4
+# Scores are summed as they are where no exp overflows, and no sum is so small that its terms may have lost digits.
+LARGEST_SCORE, SMALLEST_SUM = 60.0, 1e-25
 
 
 class SingleVisits:
@@ -25,28 +27,49 @@ class SingleVisits:
     def __init__(self, layer: TreeLayer, rows: tuple[Tensor, Tensor], log_mass: Tensor, masses: Tensor) -> None:
         """rows: of all nodes, (I + S, H) and (I + S,). log_mass: (1, S). masses: (1, I + S) made of them."""
         bias = (rows[1] + masses[0].to(rows[1].dtype))[layer.child]
-        self.rows = torch.cat([rows[0][layer.child], bias.unsqueeze(1)], dim=1).detach().numpy()  # (I + S − 1, H + 1)
-        self.path, self.first, self.arity = layer.tree.path, layer.tree.first.tolist(), layer.arity
-        self.slots = layer.tree.place[layer.tree.chosen]  # (S, D)
+        of_children = torch.cat([rows[0][layer.child], bias.unsqueeze(1)], dim=1).detach()  # (I + S − 1, H + 1)
+        sizes = layer.tree.children.tolist()
+        self.rows = [each.numpy() for each in of_children.split(sizes)]  # of the children of each internal node
+        self.arity, self.levels = layer.arity, layer.levels
+        # (S, 2 D): the nodes of a path, −1 behind the last one, and which child is chosen at each
+        self.plans = np.concatenate([layer.tree.path, layer.tree.place[layer.tree.chosen]], axis=1).astype(np.int32)
+        self.ones = np.ones(self.arity, dtype=self.rows[0].dtype)
         self.kept = Kept(log_mass, log_mass._version, masses)
 
-    def log_prob(self, hidden: np.ndarray, of_class: int) -> float:
+    def log_probs(self, hidden: Tensor, classes: Tensor) -> Tensor:
+        """log p of one class at each position: (N, H), (N,) -> (N,)."""
+        states = (hidden.detach() if hidden.requires_grad else hidden).numpy()
+        found = np.empty(len(states), states.dtype)
+        for i, of_class in enumerate(classes.tolist()):
+            found[i] = self._log_prob(states[i], of_class)
+        return torch.from_numpy(found)
+
+    def _log_prob(self, hidden: np.ndarray, of_class: int) -> float:
         """log p of a class: hidden (H,)."""
-        state = np.empty(len(hidden) + 1, dtype=hidden.dtype)
+        state = np.empty(len(hidden) + 1, hidden.dtype)
         state[:-1], state[-1] = hidden, 1.0
-        nodes = [node for node in self.path[of_class].tolist() if node >= 0]
-        scores = np.empty((len(nodes), self.arity), dtype=hidden.dtype)
+        plan = self.plans[of_class].tolist()
+        nodes = [node for node in plan[: self.levels] if node >= 0]
+        places = plan[self.levels :]
+        scores = np.empty((len(nodes), self.arity), hidden.dtype)
         for node, row in zip(nodes, scores, strict=True):
-            begin, end = self.first[node], self.first[node + 1]
-            if end - begin < self.arity:
-                row[end - begin :] = -math.inf
-                row = row[: end - begin]
-            np.dot(self.rows[begin:end], state, out=row)
-        odds = torch.from_numpy(scores).log_softmax(1).numpy()
+            rows = self.rows[node]
+            if len(rows) < self.arity:
+                row[len(rows) :] = -math.inf
+                row = row[: len(rows)]
+            rows.dot(state, row)
+        if not scores.item(scores.argmax()) < LARGEST_SCORE:
+            return careful(scores, places)
         total = 0.0
-        for level, slot in enumerate(self.slots[of_class, : len(nodes)].tolist()):
-            own = odds.item(level, slot)
-            if not own > -math.inf:  # where nothing is possible, it is no number
-                return -math.inf
-            total += own
+        for level, each in enumerate(np.exp(scores).dot(self.ones).tolist()):
+            if each < SMALLEST_SUM:
+                return careful(scores, places)
+            total += scores.item(level, places[level]) - math.log(each)
         return total
+
+
+def careful(scores: np.ndarray, places: list[int]) -> float:
+    """log p of a path from scores of any size, (L, M); −inf where a node has no possible child, either."""
+    odds = torch.from_numpy(scores).log_softmax(1)
+    own = [odds[level, place].item() for level, place in enumerate(places[: len(scores)])]
+    return -math.inf if any(each != each for each in own) else math.fsum(own)

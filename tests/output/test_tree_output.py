@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.log_linear import SlotScores
+from fairseq_llrnn.output.tree_log_linear import TreeOutput
 from fairseq_llrnn.output.tree_statistics import VisitProbabilities
 from fairseq_llrnn.trees.tree import Tree
 
@@ -231,6 +232,22 @@ def test_single_positions_have_the_same_probability(seed: int) -> None:
         masses[0, classes[0]] = 3.0
         found = tree.class_log_prob(case.hidden[:1], classes[:1], masses)
     torch.testing.assert_close(found, tree.class_log_prob(case.hidden, classes, masses)[:1].detach())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale, mass", [(300.0, 0.0), (1.0, -200.0), (1.0, 200.0), (1.0, float("-inf"))])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_single_positions_with_scores_of_any_size(scale: float, mass: float, dtype: torch.dtype) -> None:
+    case = TreeCase.of(3)
+    masses, classes = (case.masses(1) + mass).to(dtype), case.classes()
+    output, layer, hidden = case.output.to(dtype), case.layer.to(dtype), (case.hidden * scale).to(dtype).detach()
+    with torch.no_grad():
+        tree = TreeOutput(output, layer, output.composed())
+        expected = tree.class_log_prob(hidden, classes, masses)
+        found = torch.cat([tree.class_log_prob(hidden[i : i + 1], classes[i : i + 1], masses) for i in range(7)])
+    assert tree.visits_of_one is not None and found.dtype == dtype
+    # biases of −200 have a few digits less
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4 if dtype == torch.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("optimiser", [torch.optim.SGD, torch.optim.Adagrad])
