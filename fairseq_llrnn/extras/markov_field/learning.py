@@ -1,7 +1,8 @@
 """Algorithm 4.2: the potentials that maximise the bound of a text.
 
 `both` climbs in parameters and δ at once: each step costs one solution of the star, and the objective is the same
-(objective.py). `nested` is the thesis' algorithm: the tightest δ before each step in the parameters.
+(objective.py). `nested` is the thesis' algorithm: the tightest δ before each step in the parameters. Either way, the
+search goes through numbers that are scaled by their curvature (curvature.py).
 
 Sizes: R kinds of tokens, K order, P numbers in all parameters.
 """
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .curvature import of_words
 from .lbfgs import LBFGS
 from .moments import Moments
 from .objective import Objective, Value, bound
@@ -55,6 +57,7 @@ class Learner:
 
     objective: Objective
     plan: Plan
+    scales: Tensor  # (P,) what the search's numbers are multiplied by
     search: LBFGS
     valid: Moments | None
     delta: Tensor  # (K, R) of `nested`, which L-BFGS does not see
@@ -68,13 +71,17 @@ class Learner:
         """From these parameters and δ = 0."""
         form = objective.form
         delta = torch.zeros(form.order, form.size, dtype=torch.float64)
-        start = joined(parameters, form.shapes())
+        curvature = of_words(form, objective.moments)
+        curvature |= {name: objective.penalty + curvature[name] for name in form.shapes() if name != "unary"}
+        start, scales = joined(parameters, form.shapes()), joined(curvature, form.shapes())
         if plan.method == "both":
             start = torch.cat([start, delta.flatten()])
+            scales = torch.cat([scales, curvature["delta"].flatten()])
         learner = cls.__new__(cls)
+        learner.scales = scales.rsqrt()
         learner.objective, learner.plan, learner.valid, learner.delta = objective, plan, valid, delta
         learner.history, learner.best_value, learner.seconds = [], -math.inf, 0.0
-        learner.search = LBFGS(learner._function, start)
+        learner.search = LBFGS(learner._function, start / learner.scales)
         learner.best = learner._whole()
         return learner
 
@@ -104,9 +111,9 @@ class Learner:
         now = steps[-1].objective if steps else 0.0
         return len(steps) > 10 and now - steps[-11].objective < plan.tolerance * abs(now)
 
-    def _function(self, x: Tensor) -> tuple[float, Tensor]:
+    def _function(self, scaled: Tensor) -> tuple[float, Tensor]:
         """What L-BFGS minimises: −L, and its gradient."""
-        shapes = self.objective.form.shapes()
+        shapes, x = self.objective.form.shapes(), self.scales * scaled
         if self.plan.method == "both":
             many = len(x) - self.delta.numel()
             value = self.objective.at(parted(x[:many], shapes), x[many:].view_as(self.delta))
@@ -117,8 +124,8 @@ class Learner:
             self.delta = tighten(star, self.delta, self.plan.dual_iterations).delta
             value = self.objective.at(parameters, self.delta)
             gradient = joined(value.gradient, shapes)
-        self._last = (x, value)
-        return -value.objective, -gradient
+        self._last = (scaled, value)
+        return -value.objective, -gradient * self.scales
 
     def _value(self) -> Value:
         """At the search's own point, which is the last one asked for unless training was resumed or a step failed."""
@@ -137,8 +144,8 @@ class Learner:
         return Progress(len(self.history) + 1, self.seconds, value.objective, value.bound, valid, best)
 
     def _whole(self) -> Tensor:
-        x = self.search.x
-        return x.clone() if self.plan.method == "both" else torch.cat([x, self.delta.flatten()])
+        x = self.scales * self.search.x
+        return x if self.plan.method == "both" else torch.cat([x, self.delta.flatten()])
 
     def result(self) -> tuple[dict[str, Tensor], Tensor]:
         """The best parameters, and their δ (K, R)."""
@@ -156,6 +163,7 @@ class Learner:
         ]
         history = torch.tensor(rows, dtype=torch.float64).view(-1, 6)
         own = {"delta": self.delta, "best": self.best, "best_value": torch.tensor([self.best_value]).double()}
+        own |= {"scales": self.scales}
         return own | {"history": history} | {f"search_{name}": value for name, value in self.search.state().items()}
 
     @classmethod
@@ -166,6 +174,7 @@ class Learner:
         learner = cls.__new__(cls)
         learner.objective, learner.plan, learner.valid = objective, plan, valid
         learner.delta, learner.best = state["delta"].clone(), state["best"].clone()
+        learner.scales = state.get("scales", torch.ones_like(state["search_x"])).clone()  # older ones were not scaled
         learner.best_value = float(state["best_value"][0])
         learner.history = [
             Progress(int(row[0]), row[1], row[2], row[3], None if math.isnan(row[4]) else row[4], bool(row[5]))

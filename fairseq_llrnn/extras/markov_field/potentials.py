@@ -154,5 +154,5 @@ def _composed(features: Tensor, values: Tensor) -> Tensor:
 
 
 def memory_of_explicit(size: int, order: int, kept: int) -> int:
-    """Bytes that training explicit potentials takes: θ, its exponentials, gradients, `kept` steps of L-BFGS."""
-    return 8 * order * size * size * (4 + 2 * kept)
+    """Bytes that training explicit potentials takes: θ, its exponentials, gradients, scales, `kept` steps of L-BFGS."""
+    return 8 * order * size * size * (6 + 2 * kept)

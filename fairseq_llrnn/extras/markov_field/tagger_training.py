@@ -19,7 +19,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.readers.conllu import iter_conllu_sentences
 from fairseq_llrnn.files.text_lines import place
 
-from .curvature import curvature
+from .curvature import of_tags
 from .folder import AGAIN, TAGS, check_free, read_folder, write_folder
 from .lbfgs import LBFGS
 from .learning import Progress, joined, parted
@@ -173,7 +173,7 @@ def _climb(
     form: TagForm, moments: TagMoments, options: TaggerOptions, watch: Callable[[Progress], None]
 ) -> dict[str, Tensor]:
     shapes, begun = form.shapes(), time.monotonic()
-    scales = joined(curvature(form, moments), shapes).add(options.penalty).rsqrt()
+    scales = joined(of_tags(form, moments), shapes).add(options.penalty).rsqrt()
 
     def values_at(scaled: Tensor) -> dict[str, Tensor]:
         return parted(scales * scaled, shapes)

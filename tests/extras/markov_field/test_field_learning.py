@@ -6,11 +6,19 @@ import numpy as np
 import pytest
 import scipy.optimize
 import torch
-from field_oracles import cyclic_log_partition, cyclic_scores, dense, linear_log_partition, random_potentials
+from field_oracles import (
+    cyclic_log_partition,
+    cyclic_scores,
+    dense,
+    linear_log_partition,
+    random_potentials,
+    star_log_partition,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.extras.markov_field.curvature import SQUARE, of_words
 from fairseq_llrnn.extras.markov_field.lbfgs import LBFGS
 from fairseq_llrnn.extras.markov_field.learning import METHODS, Learner, Plan, joined, parted
 from fairseq_llrnn.extras.markov_field.moments import Moments, count_moments, layout
@@ -255,6 +263,54 @@ def test_resumed_training_is_the_same_training(method: str) -> None:
     assert torch.equal(rest.search.x, whole.search.x)
     assert torch.equal(rest.best, whole.best)
     assert [p.bound for p in rest.history or ()] == [p.bound for p in whole.history or ()]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_curvature_is_about_the_second_derivative_where_all_is_independent(name: str) -> None:
+    """Of log Z★ / (K+1), the entries of other rows being as large as they are taken to be."""
+    moments = moments_of([[1, 2], [2, 1, 1], [2]], 2, 3)
+    form = form_of(name, size=3)
+    found, generator = of_words(form, moments), torch.Generator().manual_seed(1)
+    assert {one: tuple(value.shape) for one, value in found.items()} == form.shapes() | {"delta": (2, 3)}
+    for own in found:
+        rest = {one: torch.zeros(shape, dtype=torch.float64) for one, shape in form.shapes().items()}
+        rest["unary"] = moments.unary.log()
+        for other in rest.keys() - {"unary", "edges", own}:
+            signs = torch.randint(0, 2, rest[other].shape, generator=generator) * 2.0 - 1.0
+            rest[other] += signs * (SQUARE**0.5 if other != "R" else 0.5)
+        if {"U", "V", "W"} & rest.keys() and own in ("unary", "delta"):
+            rest |= {one: torch.zeros_like(value) for one, value in rest.items() if one != "unary"}
+
+        def log_z(x: torch.Tensor, own: str = own, rest: dict[str, torch.Tensor] = rest) -> torch.Tensor:
+            delta = x if own == "delta" else torch.zeros(2, 3, dtype=torch.float64)
+            return star_log_partition(form.potentials(rest | ({} if own == "delta" else {own: x})), delta) / 3
+
+        here = torch.zeros_like(found[own]) if own != "unary" else rest["unary"]
+        hessian = torch.autograd.functional.hessian(log_z, here)
+        diagonal = hessian.view(here.numel(), -1).diagonal().view(here.shape)
+        if own in ("U", "V", "W", "R"):  # what an entry is multiplied by depends on signs; a row's mean does not
+            diagonal = diagonal.mean(-1, keepdim=True)
+        assert bool(((found[own] / diagonal > 0.25) & (found[own] / diagonal < 6.0)).all()), own
+
+
+def test_the_scaled_search_is_the_sooner_one_and_older_trainings_go_on_without_scales() -> None:
+    tokens = np.minimum(np.random.default_rng(1).zipf(1.5, 20_000), 100)
+    tokens[1::2] = (tokens[::2] * 7) % 100 + 1  # words that follow others, some often, some rarely
+    moments = count_moments(tokens, np.full(2000, 10), SEPARATOR, 1, 101)
+    for name, width in (("explicit", 0), ("uw", 8)):
+        objective = Objective(Form(name, 1, torch.zeros(101, dtype=torch.float64), width), moments, penalty=1e-6)
+        start = objective.form.initial(1, moments.unary.clamp(min=1.0 / moments.tokens).log())
+        scaled = Learner.begin(objective, Plan(iterations=15), start)
+        older = scaled.state()
+        scales = older.pop("scales")
+        older |= {"search_x": older["search_x"] * scales, "search_gradient": older["search_gradient"] / scales}
+        unscaled = Learner.resume(objective, Plan(iterations=15), older)
+        reached = []
+        for learner in (scaled, unscaled):
+            learner.run()
+            assert learner.history is not None
+            reached.append(learner.history[-1].objective)
+        assert reached[0] > reached[1] + 0.1, (name, reached)
 
 
 def test_training_stops_when_another_text_gets_worse() -> None:

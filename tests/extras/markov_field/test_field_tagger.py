@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.extras.markov_field import tagger_training
-from fairseq_llrnn.extras.markov_field.curvature import curvature
+from fairseq_llrnn.extras.markov_field.curvature import of_tags
 from fairseq_llrnn.extras.markov_field.folder import JSON_FILE
 from fairseq_llrnn.extras.markov_field.learning import Progress
 from fairseq_llrnn.extras.markov_field.tag_features import END, WordSignatures, rows_of, word_features
@@ -95,7 +95,7 @@ def test_curvature_is_about_the_second_derivative_where_all_is_independent(order
     form = TagForm(order, form.offsets, TAGS, torch.eye(WORDS).double().to_sparse(), torch.tensor([0.5, 0.5]).log())
     tags, words = np.array([0, 0, 1, 1, 0, 1, 1, 0]), np.array([0, 1, 1, 0, 1, 0, 1, 0])
     moments = TagMoments.count(form, tags, words)
-    found = curvature(form, moments)
+    found = of_tags(form, moments)
     shapes = form.shapes()
     assert {name: tuple(value.shape) for name, value in found.items()} == shapes
     zeros = {name: torch.zeros(shape, dtype=torch.float64) for name, shape in shapes.items()}
@@ -111,8 +111,8 @@ def test_training_reaches_the_maximum_that_an_unscaled_search_reaches(monkeypatc
         return {name: torch.ones(shape, dtype=torch.float64) for name, shape in form.shapes().items()}
 
     reached = []
-    for scale in (curvature, unscaled):
-        monkeypatch.setattr(tagger_training, "curvature", scale)
+    for scale in (of_tags, unscaled):
+        monkeypatch.setattr(tagger_training, "of_tags", scale)
         seen: list[Progress] = []
         learn(SENTENCES, TaggerOptions((), 1, 1, rare=4, penalty=1e-3, iterations=400), seen.append)
         reached.append(seen)
