@@ -13,6 +13,14 @@ fail() { # fail LOG COMMAND: the last lines of the log, then the error
     exit 1
 }
 
+same_settings() { # same_settings OUT SETTINGS: an error where OUT has results of other ones
+    [ -s "$1/settings" ] || printf '%s\n' "$2" >"$1/settings"
+    [ "$2" = "$(cat "$1/settings")" ] || {
+        echo "run.sh: error: $1: expected $2, found results of $(cat "$1/settings"); give another folder" >&2
+        exit 2
+    }
+}
+
 run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an error
     local log=$1
     shift

@@ -6,7 +6,7 @@
 
 DIR is what `llrnn discourse` wrote, with train, valid and test. Each training has the same budget of processor time,
 its validations included; one that begins with another row's encoder has that row's, too. A row is finished when
-OUT/ROW/result.json exists; one that was interrupted goes on.
+OUT/ROW/result.json exists; one that was interrupted goes on; with other options than before, it is an error.
 """
 
 import argparse
@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples sh
 import numpy as np
 from discourse_tables import tables
 from example_parts.command_line import exit_status
+from example_parts.same_options import keep_options
 from sentence_sets import FILES, read_set
 from transfer import accuracy, of_pairs
 from word_vectors import load_or_make, sums
@@ -59,12 +60,19 @@ ROWS = {
     "bigru-next-conjunction": Row("bigru", "next,conjunction"),
     "bigru-order-conjunction": Row("bigru", "order,conjunction"),
     "bigru-all": Row("bigru", ALL),
+    "gru-order": Row("gru", "order"),
+    "gru-next": Row("gru", "next"),
+    "gru-conjunction": Row("gru", "conjunction"),
     "gru-all": Row("gru", ALL),
+    "cbow-order": Row("cbow", "order"),
+    "cbow-next": Row("cbow", "next"),
+    "cbow-conjunction": Row("cbow", "conjunction"),
     "cbow-all": Row("cbow", ALL),
     "spelling-all": Row("bigru", ALL, True),
     "order-then-next": Row("bigru", "next", begins_with="bigru-order"),
     "order-then-conjunction": Row("bigru", "conjunction", begins_with="bigru-order"),
 }
+OF_A_ROW = ("size", "budget", "lr", "dropout", "epoch_examples", "seed")  # options that make another row of it
 WORDS, VECTORS = "words", "vectors"  # the comparisons of Table 5.6
 
 
@@ -72,18 +80,25 @@ def train_command(row: Row, data: Path, place: Path, args: argparse.Namespace) -
     """What is written to `place` is the training's checkpoints."""
     spelling = ["--source-prior", str(args.out / "prior"), "--source-characters", "cnn"] if row.reads_spelling else []
     begin = ["--finetune-from-model", str(args.out / row.begins_with / BEST)] if row.begins_with else []
-    hours = (2 if row.begins_with else 1) * args.budget / HOUR  # fairseq counts the seconds of the other row, too
+    seconds = args.budget + (seconds_of(args.out / row.begins_with / BEST) if row.begins_with else 0.0)
     return [
         "fairseq-train", str(data), "--user-dir", USER_DIR, "--task", "discourse", "--arch", "discourse_encoder",
         "--criterion", "discourse", "--objectives", row.objectives, "--encoder", row.encoder, "--sentence-dim",
         str(args.size), "--encoder-embed-dim", str(args.size // 2), "--optimizer", "adagrad", "--lr", str(args.lr),
         "--clip-norm", "5", "--batch-size", "64", "--max-words", "40", "--dropout", str(args.dropout),
         "--epoch-examples", str(args.epoch_examples),
-        "--stop-time-hours", str(hours), "--max-epoch", "100000", "--seed", str(args.seed), "--save-dir",
+        "--stop-time-hours", str(seconds / HOUR), "--max-epoch", "100000", "--seed", str(args.seed), "--save-dir",
         str(place), "--no-epoch-checkpoints", "--best-checkpoint-metric", "accuracy",
         "--maximize-best-checkpoint-metric", "--cpu", "--num-workers", "0", "--log-format", "json", "--log-interval",
         "100", *spelling, *begin,
     ]  # fmt: skip
+
+
+def seconds_of(checkpoint: Path) -> float:
+    """How long its training was, which fairseq counts with that of a training that begins there."""
+    from fairseq_llrnn.plugin.compat.loading import read_checkpoint
+
+    return float(read_checkpoint(str(checkpoint))["extra_state"]["previous_training_time"])
 
 
 def count_processor_time() -> None:
@@ -109,6 +124,8 @@ def train(names: Sequence[str], args: argparse.Namespace) -> None:
     count_processor_time()
     for name in names:
         place, row = args.out / name, ROWS[name]
+        place.mkdir(parents=True, exist_ok=True)
+        keep_options(place, {f"--{option.replace('_', '-')}": getattr(args, option) for option in OF_A_ROW})
         if (place / "result.json").exists():
             continue
         if row.begins_with and not (args.out / row.begins_with / "result.json").exists():
@@ -122,8 +139,7 @@ def train(names: Sequence[str], args: argparse.Namespace) -> None:
             seconds = processes.run(program, arguments, place / "train.log")
             found = {"row": name, "seconds": round(seconds), **measure(place / BEST, row, args.data)}
             with whole_file(place / "result.json") as file:
-                options = {name: getattr(args, name) for name in ("size", "budget", "lr", "dropout", "seed")}
-                json.dump(found | options, file)
+                json.dump(found, file)
             shown = ", ".join(f"{objective} {value:.1%}" for objective, value in found["accuracy"].items())
             print(f"{name}: {shown}; {seconds:.0f} s", flush=True)
 

@@ -14,6 +14,7 @@ sets=${4:-$out/text}
 here=examples/discourse
 some=() small=()
 mkdir -p "$out"
+same_settings "$out" "TEXTS=$texts LANGUAGE=$language"
 
 say "1/4 a text with paragraphs, and examples of ORDER, NEXT and CONJUNCTION"
 if [ $# -lt 2 ]; then

@@ -59,13 +59,16 @@ def word_vectors(split: Split, num_words: int, size: int) -> np.ndarray:
 
 
 def load_or_make(folder: Path, place: Path, size: int) -> np.ndarray:
-    """The vectors for a data folder, kept in the file `place`."""
+    """The vectors for a data folder, kept in the file `place`. Raises OptionError: those there are of other sizes."""
+    words = len(load_dictionary(folder / DICTIONARY))
     if not place.exists():
-        words = len(load_dictionary(folder / DICTIONARY))
         found = word_vectors(load_split(folder, "train"), words, size)
         with whole_binary(place) as file:
             np.save(file, found)
     loaded: np.ndarray = np.load(place, allow_pickle=False)
+    if loaded.shape != (words, size):
+        expected = f"vectors of {words:,} words, {size} numbers each (--data, --size)"
+        raise OptionError(f"{place}: expected {expected}, found {loaded.shape}; give another --out")
     return loaded
 
 

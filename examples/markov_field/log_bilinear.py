@@ -5,12 +5,14 @@
 
 FOLDER has train.txt, valid.txt and test.txt. The model is `--arch llrnn_lbl`. Perplexities are those of `llrnn mrf
 score`: of words and ends of sentences, all words that the field does not know being one more word. Training stops after
-two epochs without a better one on valid; what is done is skipped.
+two epochs without a better one on valid. What is done is skipped; with other words, texts, rates or epochs than those
+of OUT, it is an error.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 from collections.abc import Sequence
@@ -19,10 +21,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
 from example_parts.command_line import exit_status
+from example_parts.same_options import keep_options
 
 import fairseq_llrnn
 from fairseq_llrnn.extras.markov_field.model import MarkovField
-from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.dictionary import SPECIALS, hash_symbols
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
 
@@ -39,12 +42,17 @@ def write_text(source: Path, known: set[str], out: Path) -> None:
 
 
 def prepare(field: str, texts: Path, out: Path) -> Path:
-    """The data folder, with a prior that makes a softmax of the log-linear layer."""
+    """The data folder, with a prior that makes a softmax of the log-linear layer.
+
+    Raises OptionError: it was made from other words or texts.
+    """
     from example_parts import processes  # imports fairseq
 
+    known = set(MarkovField.load(field).words.symbols) - set(SPECIALS)
+    digest = hashlib.sha256(b"".join((texts / f"{split}.txt").read_bytes() for split in SPLITS)).hexdigest()
+    keep_options(out, {"--field, its words": hash_symbols(sorted(known))[:8], "--texts": digest[:8]})
     data = out / "data"
     if not (data / "prior").exists():
-        known = set(MarkovField.load(field).words.symbols) - set(SPECIALS)
         for split in SPLITS:
             write_text(texts / f"{split}.txt", known, out / f"{split}.txt")
         given = [argument for split in SPLITS for argument in (f"--{split}pref", str(out / f"{split}.txt"))]
@@ -73,6 +81,8 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     with processes.alone(args.out):
         data = prepare(args.field, args.texts, args.out)
         place = args.out / f"width-{args.width}-context-{args.context}"
+        place.mkdir(exist_ok=True)
+        keep_options(place, {"--lr": args.lr, "--epochs": args.epochs})
         result = place.with_suffix(".json")
         if not result.exists():
             found = {"seconds": processes.run("fairseq-train", train_command(data, args, place), place / "train.log")}

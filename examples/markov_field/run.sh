@@ -4,7 +4,7 @@
 #   bash examples/markov_field/run.sh [OUT [DATA]]     DATA has eltec-eng and ud-french-gsd-1.4
 #
 # TOKENS of text, WORDS of the larger fields and of the smaller ones, ITERATIONS at most, CURVE the seconds of each curve, MANY
-# words of the largest fields. What is done is skipped; a training that was stopped goes on.
+# words of the largest fields. What is done is skipped; a training that was stopped goes on. OUT is for one setting of these.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184
@@ -14,13 +14,14 @@ here=examples/markov_field
 tokens=${TOKENS:-1000000} many=${MANY:-10000} seconds=${CURVE:-40} iterations=${ITERATIONS:-}
 read -r words fewer <<<"${WORDS:-2000 1000}"
 mkdir -p "$out"
+same_settings "$out" "TOKENS=$tokens WORDS='$words $fewer' ITERATIONS=$iterations CURVE=$seconds MANY=$many DATA=$data"
 
 part() { # NAME TOKENS: the first so many tokens, lower-cased, without empty lines
     [ -s "$out/$1.txt" ] || { zcat "$data/eltec-eng/$1.txt.gz" |
         awk -v most="$2" 'NF { n += NF; if (n <= most) print tolower($0) }' >"$out/$1.part"; mv "$out/$1.part" "$out/$1.txt"; }
 }
 
-field() { # NAME ITERATIONS OPTIONS…: train it, score the test text
+field() { # NAME ITERATIONS OPTIONS…: train it to its end or so many steps, score the test text
     local name=$1 most=${iterations:-$2}
     shift 2
     if [ ! -e "$out/$name" ] || [ -e "$out/$name/training.npz" ]; then
@@ -45,10 +46,10 @@ part test "$((tokens / 10))"
 head -n 600 "$out/test.txt" >"$out/test-600.txt"
 
 say "2/6 fields of words: low rank, explicit potentials, and log-bilinear models"
-field "uw-$words" 150 --words "$words" --width 30
-field "uw-$words-order-1" 100 --words "$words" --width 30 --order 1
-field "uw-$fewer" 100 --words "$fewer" --width 30
-field "explicit-$fewer" 60 --words "$fewer" --form explicit
+field "uw-$words" 1000 --words "$words" --width 30
+field "uw-$words-order-1" 1000 --words "$words" --width 30 --order 1
+field "uw-$fewer" 1000 --words "$fewer" --width 30
+field "explicit-$fewer" 1000 --words "$fewer" --form explicit
 field "lbl-$fewer" 3 --words "$fewer" --width 30 --objective pseudo-likelihood
 for size in "$words" "$fewer"; do
     table "left-to-right-$size.md" python "$here/log_bilinear.py" --field "$out/uw-$size" --texts "$out" \
@@ -64,8 +65,9 @@ say "4/6 the bound against time"
 table curve.md python "$here/time_to_optimum.py" --text "$out/train.txt" --valid "$out/valid.txt" --words "$fewer" \
     --seconds "$seconds" --out "$out/curve.tsv"
 
-say "5/6 many words: time and memory, and what signatures of a prior save"
+say "5/6 many words: time and memory, a field of them, and what signatures of a prior save"
 table many.md python "$here/many_words.py" --text "$out/train.txt" --words "$many"
+field "uw-$many-order-1" 1000 --words "$many" --width 30 --order 1
 table signatures.md python "$here/signatures.py" --text "$out/train.txt" --words "$many" --top-words "$((many / 20))"
 
 say "6/6 tags: fields beside hidden Markov taggers"

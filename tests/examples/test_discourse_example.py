@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from example_modules import EXAMPLES, load, run_example
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'fairseq-llrnn[transfer]'")
 Split = pytest.importorskip("fairseq_llrnn.extras.discourse.data", reason="the extra was deleted").Split
-sets, transfer, vectors, tables, curves, shared_words = load(
+sets, transfer, vectors, tables, curves, shared_words, discourse_rows = load(
     EXAMPLES / "discourse", "sentence_sets", "transfer", "word_vectors", "discourse_tables", "learning_curves",
-    "shared_words",
+    "shared_words", "discourse_rows",
 )  # fmt: skip
 
 
@@ -70,6 +70,14 @@ def test_words_that_are_used_alike_have_near_vectors() -> None:
     near, far = (found[4] @ found[i] for i in (5, 8))
     assert near > 10 * abs(far)
     np.testing.assert_allclose(vectors.sums(found, [[4, 5, 99]])[0], found[4] + found[5])
+
+
+def test_vectors_of_other_sizes_are_not_taken_for_these(tmp_path: Path) -> None:
+    (tmp_path / "dict.txt").write_text("one 2\ntwo 1\n", encoding="utf-8")
+    np.save(tmp_path / "vectors.npy", np.zeros((6, 4), dtype=np.float32))
+    assert vectors.load_or_make(tmp_path, tmp_path / "vectors.npy", 4).shape == (6, 4)
+    with pytest.raises(OptionError, match=r"vectors of 6 words, 8 numbers each \(--data, --size\), found \(6, 4\)"):
+        vectors.load_or_make(tmp_path, tmp_path / "vectors.npy", 8)
 
 
 def write_sets(folder: Path) -> None:
@@ -151,8 +159,10 @@ def test_curves_of_a_log(tmp_path: Path) -> None:
     assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_whole_run_and_again(tmp_path: Path) -> None:
-    """The second time, all is there. A row that reads spelling and characters is built like the others."""
+def test_the_whole_run_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second time, all is there; other settings are refused. Rows of spelling are like the others."""
     few = {"BUDGET": "1", "ROWS": "cbow-all bigru-order spelling-all order-then-next"}
     first = run_example("discourse/run.sh", tmp_path / "out", variables=few)
     assert "cbow-all: order " in first.out and "words on CR: " in first.out
@@ -167,5 +177,11 @@ def test_the_whole_run_and_again(tmp_path: Path) -> None:
     other = ("train", "order-then-next", "--data", tmp_path / "out" / "data", "--out", tmp_path / "other")
     missing = run_example("discourse/discourse_rows.py", *other, code=2)
     assert "order-then-next: expected a finished row bigru-order, found none; train it first" in missing.err
+    place = ("--data", str(tmp_path / "out" / "data"), "--out", str(tmp_path / "out" / "rows"))
+    monkeypatch.setattr("sys.argv", ["discourse_rows.py", "train", "cbow-all", *place, "--size", "32"])
+    assert discourse_rows.main() == 2
+    assert "cbow-all: expected --budget 3600.0, found results of --budget 1.0; give" in capsys.readouterr().err
+    texts = run_example("discourse/run.sh", tmp_path / "out", tmp_path, "fr", tmp_path, variables=few, code=2).err
+    assert "run.sh: error: " in texts and "LANGUAGE=fr, found results of TEXTS=" in texts
     wrong = run_example("discourse/discourse_rows.py", "train", "gru", "--out", tmp_path / "out", code=2)
     assert "discourse_rows.py: error: gru: expected one of bigru-order" in wrong.err

@@ -1,10 +1,13 @@
 """What examples share: scripts find it wherever they are started, and their users' mistakes are one line."""
 
+from pathlib import Path
+
 import pytest
 from example_modules import EXAMPLES, run_example
 from example_parts.command_line import exit_status
+from example_parts.same_options import FILE, keep_options
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError
 
 SHARING = sorted(
     str(path.relative_to(EXAMPLES))
@@ -30,3 +33,13 @@ def test_a_mistake_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str]) 
     assert said.err == "x.py: error: a.txt: expected one, found none\nx.py: error: [Errno 2] No such file: 'b.txt'\n"
     with pytest.raises(ZeroDivisionError):
         exit_status("x.py", lambda: 1 // 0)
+
+
+def test_results_of_other_options_are_not_taken_for_these(tmp_path: Path) -> None:
+    for options in ({"--lr": 0.1, "--size": 4}, {"--lr": 0.1, "--size": 4}, {"--lr": 0.1, "--new": "x"}):
+        keep_options(tmp_path, options)
+    with pytest.raises(OptionError, match="expected --size 8, found results of --size 4; give another --out, or say"):
+        keep_options(tmp_path, {"--lr": 0.1, "--size": 8})
+    (tmp_path / FILE).write_text("[1", encoding="utf-8")
+    with pytest.raises(OptionError, match="options.json: expected options, found something else; give another --out"):
+        keep_options(tmp_path, {"--lr": 0.1})

@@ -9,7 +9,9 @@ import pytest
 from example_modules import EXAMPLES, load, run_example
 
 pytest.importorskip("fairseq_llrnn.extras.markov_field.learning", reason="the extra was deleted")
-hidden_markov, time_to_optimum, tagging = load(EXAMPLES / "markov_field", "hidden_markov", "time_to_optimum", "tagging")
+hidden_markov, log_bilinear, tagging, time_to_optimum = load(
+    EXAMPLES / "markov_field", "hidden_markov", "log_bilinear", "tagging", "time_to_optimum"
+)
 
 SENTENCES = [
     [("le", "DET"), ("chat", "NOUN"), ("dort", "VERB")],
@@ -37,8 +39,8 @@ def write_data(folder: Path) -> None:
             stream.write("\n".join(rows) + "\n")
 
 
-def test_the_whole_run_and_again(tmp_path: Path) -> None:
-    """The second time, all is there."""
+def test_the_whole_run_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second time, all is there; other settings are refused."""
     write_data(tmp_path)
     out = tmp_path / "out"
     small = {"TOKENS": "300", "WORDS": "20 12", "ITERATIONS": "3", "CURVE": "0.2", "MANY": "16"}
@@ -52,6 +54,14 @@ def test_the_whole_run_and_again(tmp_path: Path) -> None:
     times = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file() and path.name != "test-600.txt"}
     assert run_example("markov_field/run.sh", out, tmp_path, variables=small).out == first
     assert times == {path: path.stat().st_mtime_ns for path in times}
+    other = run_example("markov_field/run.sh", out, tmp_path, variables=small | {"TOKENS": "200"}, code=2).err
+    assert "run.sh: error: " in other and "expected TOKENS=200 WORDS=" in other and "results of TOKENS=300" in other
+    given = [f"--field={out / 'uw-20'}", f"--texts={out}", f"--out={out / 'left-to-right-20'}", "--epochs=3"]
+    assert log_bilinear.main(given) == 0
+    for wrong in ("--epochs=4", "--lr=0.2", f"--field={out / 'explicit-12'}"):
+        assert log_bilinear.main([*given, wrong]) == 2
+        option, said = wrong.partition("=")[0], capsys.readouterr().err
+        assert f"expected {option}" in said and f"found results of {option}" in said and "another --out" in said
 
 
 @pytest.mark.parametrize("suffixes", [True, False])

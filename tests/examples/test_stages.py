@@ -24,6 +24,13 @@ def test_what_fails_ends_the_run_with_the_end_of_its_log(tmp_path: Path) -> None
     assert error == f"run.sh: error: ls failed; all that it said is in {tmp_path}/b.log"
 
 
+def test_results_of_other_settings_are_not_taken_for_these(tmp_path: Path) -> None:
+    script = 'for it in "A=1 B=x" "A=1 B=x" "A=2 B=x"; do same_settings "$case" "$it"; done; echo not reached'
+    done = bash(script, tmp_path)
+    said = "expected A=2 B=x, found results of A=1 B=x; give another folder"
+    assert done.returncode == 2 and not done.stdout and done.stderr == f"run.sh: error: {tmp_path}: {said}\n"
+
+
 def test_the_last_perplexity_of_a_log_and_none_of_a_training_that_had_ended_before(tmp_path: Path) -> None:
     line = "epoch {0} | valid on 'valid' subset | loss 2 | ppl {0}.5 | wps 7\n"
     (tmp_path / "train.log").write_text("".join(line.format(i) for i in (1, 2)), encoding="utf-8")

@@ -1,0 +1,29 @@
+"""A folder of results keeps the options that they were made with: what is done is skipped for the same ones alone."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.atomic_write import whole_file
+
+FILE = "options.json"
+
+
+def keep_options(folder: Path, options: Mapping[str, str | int | float]) -> None:
+    """Write the options into a folder that has none, or compare them. Raises OptionError where one is another."""
+    place = folder / FILE
+    if not place.exists():
+        with whole_file(place) as file:
+            json.dump(dict(options), file)
+        return
+    try:
+        kept = dict(json.loads(place.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        raise OptionError(f"{place}: expected options, found something else; give another --out") from None
+    for name, value in options.items():
+        if name in kept and kept[name] != value:
+            raise OptionError(
+                f"{folder}: expected {name} {value}, found results of {name} {kept[name]}; give another --out, or say "
+                f"{name} {kept[name]} again"
+            )
