@@ -13,7 +13,7 @@ from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers import read_tsv_lexicon
 
 REPEATED = "repeated rows (same form, lemma, UPOS and FEATS), merged"
-CONTRADICTORY = "contradictory rows (same form, lemma and UPOS with other FEATS), united"
+FURTHER = "rows with a further analysis (same form, lemma and UPOS, other FEATS): the form has all features"
 
 
 def write(path: Path, *rows: str) -> Path:
@@ -94,7 +94,7 @@ def test_surface_rows_repetitions_and_contradictions_are_counted(tmp_path: Path)
     assert contents(lexicon) == {
         "tour": {"POS:NOUN": 1.0, "Gender:Masc": 1.0, "Gender:Fem": 1.0, "POS:VERB": 1.0}
     }
-    assert lexicon.notes == {"multi-word surface rows skipped": 1, REPEATED: 2, CONTRADICTORY: 1}
+    assert lexicon.notes == {"multi-word surface rows skipped": 1, REPEATED: 2, FURTHER: 1}
 
 
 @pytest.mark.parametrize(
@@ -163,5 +163,5 @@ def test_the_order_of_rows_does_not_matter(
 def test_the_french_lexicon(shared_data: Path) -> None:
     lexicon = read_tsv_lexicon(shared_data / "ud-french-gsd-1.4" / "lexicon.tsv.gz", lowercase=True)
     assert len(lexicon) == 42_493
-    assert lexicon.notes == {CONTRADICTORY: 1494, "multi-word surface rows skipped": 13}
+    assert lexicon.notes == {FURTHER: 1494, "multi-word surface rows skipped": 13}
     assert {"POS:VERB", "Gender:Fem", "VerbForm:Part"} <= set(lexicon.features("représentée"))

@@ -14,7 +14,7 @@ from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 COLUMNS = ("form", "lemma", "UPOS", "FEATS")
 
 REPEATED = "repeated rows (same form, lemma, UPOS and FEATS), merged"
-CONTRADICTORY = "contradictory rows (same form, lemma and UPOS with other FEATS), united"
+FURTHER = "rows with a further analysis (same form, lemma and UPOS, other FEATS): the form has all features"
 SURFACE_ROWS = "multi-word surface rows skipped"
 MANY_UPOS = "different parts of speech, more than a tag set has; are the columns form, lemma, UPOS, FEATS?"
 
@@ -90,7 +90,7 @@ def read_tsv_lexicon(path: Path | str, *, lowercase: bool, language: str | None 
             lexicon.notes[REPEATED] += 1
             continue
         if met:
-            lexicon.notes[CONTRADICTORY] += 1
+            lexicon.notes[FURTHER] += 1
         met.add(row.feats)
         lexicon.add(lower(row.form, language) if lowercase else row.form, row.features)
     tags = {upos for _, _, upos in entries}
