@@ -41,7 +41,19 @@ REGISTRIES = (
 
 
 def cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    """A text as a table has it: no bar ends the cell, and `<unk>` is no tag of HTML (code stays as it is)."""
+    parts = text.replace("|", "\\|").split("`")
+    return "`".join(part if i % 2 else part.replace("<", "&lt;") for i, part in enumerate(parts))
+
+
+def contents(sections: list[str]) -> str:
+    """A line of links for each kind of sections: sub-commands, tasks, models, …"""
+    kinds: dict[str, list[str]] = {}
+    for section in sections:
+        title = section.partition("`")[2].partition("`")[0]
+        kind, _, name = title.partition(" ")
+        kinds.setdefault(kind, []).append(f"[{name}](#{title.replace(' ', '-')})")
+    return "".join(f"- `{kind}`: {', '.join(links)}\n" for kind, links in kinds.items())
 
 
 def rows(parser: argparse.ArgumentParser, only: set[str] | None = None) -> Iterator[str]:
@@ -60,7 +72,7 @@ def rows(parser: argparse.ArgumentParser, only: set[str] | None = None) -> Itera
         if "default" not in text and action.option_strings and number_or_name:
             text += f" (default: {action.default})"
         text %= {"default": action.default}
-        yield f"| `{cell(name)}` | {cell(text)} |"
+        yield f"| {cell(f'`{name}`')} | {cell(text)} |"
 
 
 def ours(configuration: type) -> set[str]:
@@ -101,7 +113,7 @@ def table(lines: Iterator[str]) -> str:
 def page(extra: str = "") -> str:
     """The page of what an extra adds; without one, that of all else."""
     commands = [name for name, module in extras.commands().items() if extra_of(module) == extra] if extra else COMMANDS
-    parts = [OF_EXTRA if extra else INTRODUCTION]
+    parts: list[str] = []
     for name in commands:
         command = load(name)
         of_command = parser_of(command)
@@ -118,7 +130,7 @@ def page(extra: str = "") -> str:
                 parts.append(f"## `{option} {name}`\n\n{listed}")
         if registry is MODEL_DATACLASS_REGISTRY:
             parts += [f"## `{option} {name}`\n\n{listed}" for name, listed in of_old_models(extra)]
-    return "\n".join(parts)
+    return "\n".join([OF_EXTRA if extra else INTRODUCTION, contents(parts), *parts])
 
 
 def pages() -> dict[Path, str]:

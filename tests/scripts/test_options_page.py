@@ -1,5 +1,6 @@
 """docs/options.md says what the code takes."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,19 @@ def test_a_model_of_fairseqs_old_kind_has_its_own_options_and_not_those_of_fairs
     assert options >= {"--feature-input", "--tie-features", "--bf16-products", "--output-formula"}
     assert "| `--output-formula {signature,plain}` |" in section and "(default: signature)" in section
     assert not options & {"--encoder-layers", "--decoder-layers-to-keep", "--dropout", "--share-all-embeddings"}
+
+
+def test_what_looks_like_a_tag_is_shown_and_not_read_as_html(root: Path) -> None:
+    page = (root / "docs" / "options.md").read_text(encoding="utf-8")
+    assert "&lt;unk1>" in page
+    assert not re.search(r"<[/a-z]", re.sub(r"`[^`]*`|^    .*$", "", page, flags=re.MULTILINE))
+
+
+def test_the_page_begins_with_links_to_its_sections(root: Path) -> None:
+    page = (root / "docs" / "options.md").read_text(encoding="utf-8")
+    links = page.partition("\n## ")[0]
+    for title in re.findall(r"^## `(.*)`$", page, re.MULTILINE):
+        assert f"(#{title.replace(' ', '-')})" in links
 
 
 def test_a_page_that_is_out_of_date_is_said_to_be(root: Path, tmp_path: Path) -> None:
