@@ -2,7 +2,9 @@
 
     parallel_text.py      a parallel text in the words of two dictionaries
     bitext_files.py       a parallel text with all its words
-    aligners.py           IBM Model 1, eflomal: from a parallel text to a table, or to links
+    bitext.py             sentence pairs as arrays of word ids, and links between their tokens
+    ibm1.py, eflomal.py   aligners: from sentence pairs to links, or to weights of pairs of words
+    aligners.py           which of them, and the translation table that follows
     translation_table.py  t(target word | source word), sparse
     lemma_forms.py        the forms of lemmas, where these are what is aligned
     source_lemmas.py      translations of source lemmas, which rare forms fall back on

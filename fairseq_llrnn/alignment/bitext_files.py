@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.alignment.aligners import Bitext, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, Sentences
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import iter_lines
 

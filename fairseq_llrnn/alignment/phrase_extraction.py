@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from tqdm import tqdm
 
-from fairseq_llrnn.alignment.aligners import Bitext, Links, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, Links, Sentences
 
 LONGEST_PHRASE = 7  # words; also what Moses takes unless told otherwise
 SENTENCES_AT_ONCE = 20_000  # bounds the memory of a step

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairseq_llrnn.alignment.aligners import Bitext, Links
+from fairseq_llrnn.alignment.bitext import Bitext, Links
 from fairseq_llrnn.alignment.phrase_extraction import PhraseCounts, Phrases
 from fairseq_llrnn.alignment.phrase_table import PhrasePair
 

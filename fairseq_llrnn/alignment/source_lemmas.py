@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairseq_llrnn.alignment.aligners import Bitext
+from fairseq_llrnn.alignment.bitext import Bitext
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.files.numbers import LARGEST_SCORE

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairseq_llrnn.alignment.aligners import Sentences
+from fairseq_llrnn.alignment.bitext import Sentences
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import BY_KNOWN_WORDS, EvidenceRules, form_of

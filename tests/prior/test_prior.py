@@ -10,7 +10,7 @@ import pytest
 import torch
 from killed_at_steps import killed_before
 
-from fairseq_llrnn.alignment.aligners import Bitext, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, Sentences
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.static import StaticBackground

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairseq_llrnn.alignment.aligners import ALIGNERS, Bitext, Sentences
+from fairseq_llrnn.alignment.aligners import ALIGNERS
+from fairseq_llrnn.alignment.bitext import Bitext, Sentences
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.cli.prior.numbers import number_or_learned
