@@ -8,23 +8,50 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.alignment.bitext import Sentences
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.features import with_slot_features
-from fairseq_llrnn.evidence.rules import BY_KNOWN_WORDS, EvidenceRules, form_of
+from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.evidence.rules import BY_KNOWN_WORDS, KINDS, EvidenceRules, form_of
 from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.open_words import OpenWords
-from fairseq_llrnn.features.subwords import CONVENTIONS, Convention, PieceText
+from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
+from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.prior.expression import Atom, Times
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
 from fairseq_llrnn.prior.parts import EvidencePart, StaticPart
 from fairseq_llrnn.prior.parts.evidence import check_translations, pieces_of
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.translations import background_of
+
+SENTENCES = 10_000  # that are cut into words at once
+
+
+def rules_of(options: PriorOptions, patterns: UserPatterns | None) -> EvidenceRules | None:
+    """None where no evidence is asked for. Raises OptionError for kinds without what they need."""
+    asked = options.evidence
+    if asked is None:
+        return None
+    asked.check()
+    if "mapped" in asked.kinds and asked.mapping is None:
+        raise OptionError("--evidence mapped: expected --evidence-map with what is mapped, found none; add it")
+    if "patterns" in asked.kinds and patterns is None:
+        raise OptionError("--evidence patterns: expected --patterns with your expressions, found none; add it")
+    if "translations" in asked.kinds and options.translations is None:
+        raise OptionError(
+            "--evidence translations: expected --lexical-translation beside it, which says what words translate into, "
+            "found none; add it"
+        )
+    mapping = asked.mapping or {}
+    if isinstance(mapping, (str, Path)):
+        mapping = read_evidence_map(str(mapping))
+    table = {word: tuple(words) for word, words in mapping.items()}
+    kinds = tuple(kind for kind in KINDS if kind in asked.kinds or (kind == "mapped" and table))
+    return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, asked.weight)
 
 
 def add_evidence(
@@ -51,23 +78,26 @@ def add_evidence(
     prior = replace(prior, output=output, input=output if same else prior.input)
     return prior.with_part(EvidencePart(rules, known_words, target_words), source_symbols)
 
-SENTENCES = 10_000  # that are cut into words at once
-
 
 def known_source_words(
-    rules: EvidenceRules, convention: Convention, source_symbols: tuple[str, ...], text: Sentences | None
-) -> frozenset[str]:
-    """The words of a source in pieces that are not unknown: those of its training text.
-
-    Args:
-        text: the source's side of the bitext; None where there is none.
+    options: PriorOptions, rules: EvidenceRules, source_symbols: tuple[str, ...]
+) -> frozenset[str] | None:
+    """The words of a source in pieces that are not unknown, those of its training text; None where words are words.
 
     Raises:
         DataError: the source is not in pieces of the convention. OptionError: words are asked for, and none known.
     """
+    if options.pieces is None:
+        return None
+    if "translations" in rules.kinds:
+        raise OptionError(
+            f"--evidence translations: not supported with --pieces {options.pieces}, since it singles words out; "
+            "preprocess words, or leave one of them out"
+        )
+    convention = CONVENTIONS[options.pieces]
     words = WordList(source_symbols, np.zeros(len(source_symbols), dtype=np.int64))
     convention.check_dictionary("--evidence: the source dictionary", words)
-    if text is None:
+    if options.translations is None:
         kinds = [kind for kind in rules.kinds if kind in BY_KNOWN_WORDS]
         if kinds:
             raise OptionError(
@@ -75,7 +105,7 @@ def known_source_words(
                 "since only the source's training text says which words are known, found none; add it"
             )
         return frozenset()
-    spans = WordSpans(OpenWords(source_symbols), convention)
+    spans, text = WordSpans(OpenWords(source_symbols), convention), options.translations.text.bitext.source
     found: set[tuple[int, ...]] = set()
     for start in range(0, len(text), SENTENCES):  # by blocks: a large text would need 100 bytes a word
         block = text.tokens[text.offsets[start] : text.offsets[min(start + SENTENCES, len(text))]]

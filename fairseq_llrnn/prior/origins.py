@@ -1,0 +1,61 @@
+"""What a prior was made from, for its description: files, packages and what was said of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.prior.expression import Expression, atoms
+from fairseq_llrnn.prior.leaves import EXAMPLES, is_order, kind_of
+from fairseq_llrnn.prior.lemmas import files_of_source_lemmas
+from fairseq_llrnn.prior.options import MORFESSOR, PriorOptions, as_paths
+
+
+def made_from(options: PriorOptions, background: Expression, code: str | None) -> list[str]:
+    """What the prior was made from: option, file name, and the beginning of the content's SHA-256.
+
+    Args:
+        code: of --language.
+    """
+    evidence_map = None if options.evidence is None else options.evidence.mapping
+    lexicon = options.lexicon
+    files: list[tuple[str, str | Path]] = [
+        *(("--conllu", path) for path in as_paths(options.conllu)),
+        *(("--lexicon", path) for path in ([] if isinstance(lexicon, (Lexicon, Mapping)) else as_paths(lexicon))),
+        *(("--unimorph", path) for path in as_paths(options.unimorph)),
+        *(("--values", path) for path in as_paths(options.values)),
+        *(("--morphemes", path) for path in [options.morphemes] if isinstance(path, (str, Path)) and path != MORFESSOR),
+        *(("--count-text", path) for path in as_paths(options.text)),
+        *(("--patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
+        *(("--background", path) for path in _background_files(options, background)),
+        *(("--lexical-translation", p) for p in (options.translations.text.files if options.translations else ())),
+        *(("--hunspell", path) for path in as_paths(options.translations.hunspell if options.translations else ())),
+        *(("--lexical-source-lemmas", path) for path in files_of_source_lemmas(options)),
+        *(("--evidence-map", path) for path in [evidence_map] if isinstance(path, (str, Path))),
+    ]
+    described = []
+    for option, path in files:
+        if not Path(path).is_file():  # a pipe, which was read, and has no more
+            described.append(f"{option} (a pipe)")
+            continue
+        with open(path, "rb") as stream:
+            described.append(f"{option} {Path(path).name} {hashlib.file_digest(stream, 'sha256').hexdigest()[:16]}")
+    if code is not None:
+        described.append(f"--language {code}, lemmas that {options.lemma_floor} words share")
+    packages = () if options.translations is None else options.translations.source_lemmas
+    described += [f"--lexical-source-lemmas {place}" for place in packages if place.startswith("lemmas:")]
+    return described + ([] if options.apertium is None else [f"--apertium {Path(options.apertium).name}"])
+
+
+def _background_files(options: PriorOptions, background: Expression) -> list[str]:
+    """The files that the backgrounds of an expression are read from; that of `unigram` is the counted text."""
+    found: list[str] = []
+    for atom in atoms(background):
+        kind, source = kind_of(atom.text)
+        if is_order(atom.text):
+            found += as_paths(options.background_options.ngram_text)
+        elif kind in EXAMPLES and kind != "cache":
+            found.append(source)
+    return found

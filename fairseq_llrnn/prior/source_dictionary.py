@@ -1,0 +1,50 @@
+"""The dictionary of a translation's source, which evidence and copied words are read by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.prior.expression import Atom, Expression
+from fairseq_llrnn.prior.options import PriorOptions
+
+
+def source_symbols(options: PriorOptions, path: Path | None) -> tuple[str, ...]:
+    """The source dictionary's words: those given, of the parallel text, or of the only other dictionary beside `path`.
+
+    () where nothing needs them. Raises OptionError: none or several; one that is not the parallel text's.
+    """
+    given, translations = options.source_dictionary, options.translations
+    if options.evidence is None and not options.background_options.copy_source_words:
+        return ()
+    if given is not None:
+        symbols = load_dictionary(given).symbols if isinstance(given, (str, Path)) else tuple(given)
+        if translations is not None and symbols != translations.text.source_symbols:
+            name = f" {given}" if isinstance(given, (str, Path)) else ""
+            raise OptionError(
+                f"--source-dict{name}: expected the words of the source side of --lexical-translation, found others; "
+                "leave it out"
+            )
+        return symbols
+    if translations is not None:
+        return translations.text.source_symbols
+    others = [] if path is None else [p for p in path.parent.glob("dict.*.txt") if p.name != path.name]
+    if len(others) != 1:
+        option = "--copy-source-words" if options.background_options.copy_source_words else "--evidence"
+        found = ", ".join(sorted(other.name for other in others)) or "none"
+        raise OptionError(
+            f"{option}: expected one other dict.*.txt beside --dict {path}, the source's, found {found}; give it as "
+            "--source-dict"
+        )
+    return load_dictionary(others[0]).symbols
+
+
+def check_copies(options: PriorOptions, background: Expression) -> None:
+    """Raise OptionError for what --copy-source-words does not go with."""
+    if options.evidence is not None:
+        raise OptionError(
+            "--evidence: evidence is of whole words, and --copy-source-words spells them; leave one of them out"
+        )
+    if not (isinstance(background, Atom) and background.text.endswith(".words")):
+        raise OptionError("--copy-source-words: it needs --background automaton:FILE.words; add that, or leave it out")
