@@ -3,18 +3,17 @@
 import argparse
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_place, text_output
 from fairseq_llrnn.cli.tables import note
+from fairseq_llrnn.cli.word_files import add_lower, add_word_files
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.casing import language_of, lower
+from fairseq_llrnn.features.casing import check_casing, language_of, lower
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.languages import FrequencySource, language_code, sources_of
 from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
 from fairseq_llrnn.features.more_forms import more_forms
 from fairseq_llrnn.features.text_words import count_words
-from fairseq_llrnn.files.atomic_write import whole_file
 
 NAME = "dictionary"
 HELP = "make a dictionary of a text's words and of forms of them that the text lacks"
@@ -30,13 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     given = parser.add_argument_group("the text")
     given.add_argument("--text", nargs="+", required=True, metavar="FILE", help="tokenised text, that of the training")
     sources = parser.add_argument_group("where forms come from")
-    sources.add_argument("--conllu", nargs="+", default=[], metavar="FILE", help="treebanks (CoNLL-U, .gz too)")
-    sources.add_argument(
-        "--lexicon", nargs="+", default=[], metavar="FILE", help="lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"
-    )
-    sources.add_argument(
-        "--unimorph", nargs="+", default=[], metavar="FILE", help="lexicons of UniMorph: lemma, form, tags (.gz too)"
-    )
+    add_word_files(sources)
     sources.add_argument(
         "--hunspell", nargs="+", default=[], metavar="FILE",
         help="dictionaries of hunspell: FILE.dic, with its affix rules beside it in FILE.aff",
@@ -49,11 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sources.add_argument(
         "--keep-case", action="store_true", help="the text has capitals: do not lower-case forms and lemmas"
     )
-    sources.add_argument(
-        "--lower", metavar="LANG",
-        help="the text was lower-cased by the rules of this language: tr or az (İ becomes i, I becomes ı), lt; so are "
-        "forms then (all other languages need no LANG)",
-    )  # fmt: skip
+    add_lower(sources)
     result = parser.add_argument_group("the dictionary")
     result.add_argument(
         "--most", type=int, metavar="N",
@@ -68,8 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.most is not None and args.most < 0:
         raise OptionError(f"--most {args.most}: expected a number of forms of at least 0")
-    if args.lower is not None and args.keep_case:
-        raise OptionError(f"--lower {args.lower}: found --keep-case beside it; leave one of them out")
+    check_casing(args.lower, args.keep_case)
     check_place(args.out, f"--out {args.out}")
     code = None if args.language is None else language_code(args.language)
     sources = _sources(args, code)
@@ -82,12 +70,9 @@ def run(args: argparse.Namespace) -> int:
     frequencies = None if code is None else _frequencies(code, sources)
     found = more_forms(shown, lemmas, frequencies)
     forms = found.all(args.most, frequencies)
-    try:
-        with whole_file(Path(args.out)) as file:
-            file.writelines(f"{word} {shown[word]}\n" for word in sorted(shown, key=lambda w: (-shown[w], w)))
-            file.writelines(f"{form} 0\n" for form in forms)
-    except OSError as error:
-        raise DataError(f"{args.out}: cannot be written: {error.strerror or error}; give another place") from error
+    with text_output(args.out) as file:
+        file.writelines(f"{word} {shown[word]}\n" for word in sorted(shown, key=lambda w: (-shown[w], w)))
+        file.writelines(f"{form} 0\n" for form in forms)
     listed = len(set(found.listed) & set(forms))
     for name, count in (
         ("words of the text", len(shown)),

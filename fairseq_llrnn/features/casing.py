@@ -41,6 +41,12 @@ def language_of(code: str | None) -> str | None:
     return SYNONYMS.get(language, language)
 
 
+def check_casing(code: str | None, keep_case: bool) -> None:
+    """Raise OptionError for rules of lower-casing where case is kept."""
+    if code is not None and keep_case:
+        raise OptionError(f"--lower {code}: found --keep-case beside it; leave one of them out")
+
+
 def is_lower(symbols: Iterable[str]) -> bool:
     """Whether a text of these symbols is in lower case. Those as <unk> are no words, and do not count."""
     return all(symbol == symbol.lower() for symbol in symbols if not symbol.startswith("<"))

@@ -21,6 +21,12 @@ from fairseq_llrnn.features.subwords import PieceText
 from fairseq_llrnn.prior.guessing import MODES, Completed, complete
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
 
+READERS: Mapping[str, Callable[..., Lexicon]] = {  # by the option that names their files
+    "conllu": read_conllu,
+    "lexicon": read_tsv_lexicon,
+    "unimorph": read_unimorph,
+}
+
 
 def read_analyses(options: PriorOptions, words: WordList, text: PieceText | None) -> Lexicon:
     """The features of words that treebanks, lexicons and analysers have.
@@ -30,14 +36,8 @@ def read_analyses(options: PriorOptions, words: WordList, text: PieceText | None
     """
     lexicon = Lexicon()
     given, language = options.lexicon, language_of(options.lower)
-    readers: list[tuple[Callable[..., Lexicon], list[str]]] = [
-        (read_conllu, as_paths(options.conllu)),
-        (read_tsv_lexicon, [] if isinstance(given, (Lexicon, Mapping)) else as_paths(given)),
-        (read_unimorph, as_paths(options.unimorph)),
-    ]
-    for read, paths in readers:
-        for path in paths:
-            lexicon.update(read(path, lowercase=not options.keep_case, language=language))
+    for option, path in options.word_files:
+        lexicon.update(READERS[option](path, lowercase=not options.keep_case, language=language))
     if isinstance(given, Lexicon):
         lexicon.update(given)
     elif isinstance(given, Mapping):

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.casing import check_casing
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.languages.gathering import Gathered
@@ -66,8 +67,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         OptionError, DataError: options that do not go together, files that are not what they should be.
     """
     options = options or PriorOptions()
-    if options.lower is not None and options.keep_case:
-        raise OptionError(f"--lower {options.lower}: found --keep-case beside it; leave one of them out")
+    check_casing(options.lower, options.keep_case)
     check_options(options)
     check_units(options)
     words = _words(dictionary)

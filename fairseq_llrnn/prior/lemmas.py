@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fairseq_llrnn.alignment.translation_table import is_word
@@ -11,7 +11,6 @@ from fairseq_llrnn.features.casing import is_lower, language_of
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
-from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.named_places import split_place
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
 
@@ -52,13 +51,7 @@ def lemmas_of(options: PriorOptions, words: WordList, code: str | None) -> list[
     """
     if options.translations is None or options.translations.units != "lemma":
         return None
-    lexicon = options.lexicon
-    files = [
-        *(("conllu", path) for path in as_paths(options.conllu)),
-        *(("lexicon", path) for path in ([] if isinstance(lexicon, (Lexicon, Mapping)) else as_paths(lexicon))),
-        *(("unimorph", path) for path in as_paths(options.unimorph)),
-        *(("hunspell", path) for path in as_paths(options.translations.hunspell)),
-    ]
+    files = [*options.word_files, *(("hunspell", path) for path in as_paths(options.translations.hunspell))]
     known = frozenset(words.symbols)
     lemmas = Lemmas.read(LemmaSources(files, code, not options.keep_case, language_of(options.lower), known), OPTION)
     return [() if special else lemmas.of(word) for word, special in zip(words.symbols, words.specials, strict=True)]

@@ -169,6 +169,13 @@ class PriorOptions:
     labels: bool = False  # the dictionary's words are labels of texts (labels.py)
     workers: int | None = None  # processes that read texts; None: one for each core. The prior does not depend on it
 
+    @property
+    def word_files(self) -> list[tuple[str, str]]:
+        """The files that list words and what is known of them: option (without dashes) and path."""
+        lexicons = () if isinstance(self.lexicon, (Lexicon, Mapping)) else self.lexicon
+        given = (("conllu", self.conllu), ("lexicon", lexicons), ("unimorph", self.unimorph))
+        return [(option, path) for option, paths in given for path in as_paths(paths)]
+
     @classmethod
     def softmax(cls) -> PriorOptions:
         """The special case: every word its own and only feature, uniform background."""

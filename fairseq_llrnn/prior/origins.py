@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 
-from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.prior.expression import Expression, atoms
 from fairseq_llrnn.prior.leaves import EXAMPLES, is_order, kind_of
 from fairseq_llrnn.prior.lemmas import files_of_source_lemmas
@@ -20,11 +18,8 @@ def made_from(options: PriorOptions, background: Expression, code: str | None) -
         code: of --language.
     """
     evidence_map = None if options.evidence is None else options.evidence.mapping
-    lexicon = options.lexicon
     files: list[tuple[str, str | Path]] = [
-        *(("--conllu", path) for path in as_paths(options.conllu)),
-        *(("--lexicon", path) for path in ([] if isinstance(lexicon, (Lexicon, Mapping)) else as_paths(lexicon))),
-        *(("--unimorph", path) for path in as_paths(options.unimorph)),
+        *((f"--{option}", path) for option, path in options.word_files),
         *(("--values", path) for path in as_paths(options.values)),
         *(("--morphemes", path) for path in [options.morphemes] if isinstance(path, (str, Path)) and path != MORFESSOR),
         *(("--count-text", path) for path in as_paths(options.text)),

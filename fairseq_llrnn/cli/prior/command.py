@@ -13,6 +13,7 @@ from fairseq_llrnn.cli.prior import model as prior_model
 from fairseq_llrnn.cli.prior import morphemes as prior_morphemes
 from fairseq_llrnn.cli.prior import open as prior_open
 from fairseq_llrnn.cli.prior import source as prior_source
+from fairseq_llrnn.cli.word_files import add_lower, add_word_files
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords, sharing
@@ -50,17 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"at most {MOST_BY_DEFAULT})",
     )  # fmt: skip
     sources = parser.add_argument_group("where features of words come from")
-    sources.add_argument(
-        "--conllu", nargs="+", default=[], metavar="FILE", help="treebanks (CoNLL-U, .gz too): features"
-    )
-    sources.add_argument(
-        "--lexicon", nargs="+", default=[], metavar="FILE", help="lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"
-    )
-    sources.add_argument(
-        "--unimorph", nargs="+", default=[], metavar="FILE",
-        help="lexicons of UniMorph: lemma, form, tags such as N;ACC;PL (TSV, .gz too), as features of the groups that "
-        "treebanks have",
-    )  # fmt: skip
+    add_word_files(sources)
     prior_language.add_arguments(sources)
     sources.add_argument(
         "--apertium", metavar="MODE_OR_FILE",
@@ -83,11 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the text has capitals: do not lower-case the forms of treebanks and lexicons, and give Apertium the "
         "words as they are (without this, `lyon` is looked up as Lyon and LYON, too)",
     )  # fmt: skip
-    sources.add_argument(
-        "--lower", metavar="LANG",
-        help="the text was lower-cased by the rules of this language: tr or az (İ becomes i, I becomes ı), lt; so are "
-        "treebanks and lexicons then (all other languages need no LANG)",
-    )  # fmt: skip
+    add_lower(sources)
     sources.add_argument(
         "--pieces", choices=list(CONVENTIONS),
         help="--dict holds pieces of words: of sentencepiece (`▁` begins a word), or of subword-nmt's bpe (`@@`: the "
