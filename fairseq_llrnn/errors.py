@@ -19,3 +19,14 @@ class PriorError(LLRNNError):
 
 class OptionError(LLRNNError):
     """An option whose value makes no sense, alone or beside the others."""
+
+
+def check_least(option: str, value: float | None, least: int, of: str = "") -> None:
+    """Raise OptionError for a number below `least`.
+
+    Args:
+        value: None where the option was not given. of: what it is a number of, in the plural.
+    """
+    if value is not None and value < least:
+        kind = f"a number of {of}" if of else "a number"
+        raise OptionError(f"{option} {value}: expected {kind} of at least {least}")

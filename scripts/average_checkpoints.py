@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
 
 from fairseq_llrnn.cli.places import check_place  # noqa: E402
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, check_least  # noqa: E402
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors  # noqa: E402
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading  # noqa: E402
 from fairseq_llrnn.plugin.compat.whole_checkpoints import write_whole  # noqa: E402
@@ -107,8 +107,7 @@ def main() -> int:
     args = parser.parse_intermixed_args()  # inputs may come after options
     try:
         check_place(str(args.out), f"--out {args.out}")
-        if args.last < 1:
-            raise OptionError(f"--last {args.last}: expected a number of at least 1")
+        check_least("--last", args.last, 1)
         paths: list[Path] = args.inputs
         if paths[0].is_dir():
             if len(paths) > 1:

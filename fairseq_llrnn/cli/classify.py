@@ -12,7 +12,7 @@ from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.evaluation.label_hits import LabelHits
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.labelled_lines import read_labelled
@@ -91,10 +91,8 @@ def _check(args: argparse.Namespace) -> None:
     if (args.prepare is None) != (args.out is None):
         there, missing = ("--out", "--prepare") if args.prepare is None else ("--prepare", "--out")
         raise OptionError(f"{there}: it needs {missing}, found none; add it")
-    for name in ("k", "max_tokens"):
-        if getattr(args, name) < 1:
-            option = "-k" if name == "k" else "--max-tokens"
-            raise OptionError(f"{option} {getattr(args, name)}: expected a number of at least 1")
+    check_least("-k", args.k, 1)
+    check_least("--max-tokens", args.max_tokens, 1)
 
 
 def _prepare(source: str, prefix: str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fairseq_llrnn.cli.places import check_place, text_output
 from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.cli.word_files import add_lower, add_word_files
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.casing import check_casing, language_of, lower
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.languages import FrequencySource, language_code, sources_of
@@ -55,8 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.most is not None and args.most < 0:
-        raise OptionError(f"--most {args.most}: expected a number of forms of at least 0")
+    check_least("--most", args.most, 0, "forms")
     check_casing(args.lower, args.keep_case)
     check_place(args.out, f"--out {args.out}")
     code = None if args.language is None else language_code(args.language)

@@ -14,7 +14,7 @@ from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.shards import file_digest
 
 if TYPE_CHECKING:
@@ -97,8 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raise OptionError for options that are out of range or do not go together."""
-    if args.max_tokens < 1:
-        raise OptionError(f"--max-tokens {args.max_tokens}: expected a number of at least 1")
+    check_least("--max-tokens", args.max_tokens, 1)
     if args.merge:
         for name in ("path", "data", "prior", "expert", "open", "shard", "out"):
             if getattr(args, name):

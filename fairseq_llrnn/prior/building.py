@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.casing import check_casing
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.languages import language_code
@@ -186,8 +186,7 @@ def _both_counts(options: PriorOptions, words: WordList) -> tuple[np.ndarray, Ma
 
 
 def _settings(options: PriorOptions, background: Expression) -> PriorSettings:
-    if options.suffixes is not None and options.suffixes < 1:
-        raise OptionError(f"--suffixes {options.suffixes}: expected a number of word types of at least 1")
+    check_least("--suffixes", options.suffixes, 1, "word types")
     static = [atom.text for atom in atoms(background) if kind_of(atom.text)[0] == STATIC]
     return PriorSettings(
         options.top_words,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.morfessor_segments import segment_by_morfessor
@@ -36,8 +36,7 @@ def check_options(options: PriorOptions) -> None:
             f"--morphemes: morphemes are of whole words, found --pieces {options.pieces} beside it; preprocess words, "
             "or leave one of them out"
         )
-    if options.morpheme_floor < 1:
-        raise OptionError(f"--morpheme-floor {options.morpheme_floor}: expected a number of word types of at least 1")
+    check_least("--morpheme-floor", options.morpheme_floor, 1, "word types")
 
 
 def segmenter(options: PriorOptions) -> str | None:

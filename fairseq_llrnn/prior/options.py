@@ -17,7 +17,7 @@ import numpy as np
 
 from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.parallel_text import ParallelText
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords
 from fairseq_llrnn.features.languages.gathering import LEMMA_FLOOR
@@ -90,8 +90,7 @@ class TranslationOptions:
                 f"--lexical-weight {self.weight}: expected a number from 0 to below 1 (1 would forbid every word but "
                 "the translations), or `learned`; 0.5 is a good start"
             )
-        if self.top < 1:
-            raise OptionError(f"--lexical-top {self.top}: expected a number of translations of at least 1")
+        check_least("--lexical-top", self.top, 1, "translations")
         if self.units not in UNITS:
             raise OptionError(f"--lexical-units {self.units}: expected {' or '.join(UNITS)}; correct the spelling")
         if not 0.0 <= self.form_power <= 1.0:

@@ -13,7 +13,7 @@ from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.explain.computation_picture import ReadSentence, draw_computation
 from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.prior.parts import AutomatonPart, EvidencePart
@@ -99,8 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.top < 1:
-        raise OptionError(f"--top {args.top}: expected a number of at least 1")
+    check_least("--top", args.top, 1)
     if args.computation is not None:
         _check_picture(args.computation)
     if args.source is not None:

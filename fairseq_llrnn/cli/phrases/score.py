@@ -16,7 +16,7 @@ from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
 from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.special_files import refuse_special
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.max_tokens < 1:
-        raise OptionError(f"--max-tokens {args.max_tokens}: expected a number of at least 1")
+    check_least("--max-tokens", args.max_tokens, 1)
     check_place(args.out, f"--out {args.out}")
     if os.path.realpath(args.table) == os.path.realpath(args.out):
         raise OptionError(f"--out {args.out}: expected another file than the table, which would be lost")

@@ -14,7 +14,7 @@ from fairseq_llrnn.cli.prior import morphemes as prior_morphemes
 from fairseq_llrnn.cli.prior import open as prior_open
 from fairseq_llrnn.cli.prior import source as prior_source
 from fairseq_llrnn.cli.word_files import add_lower, add_word_files
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords, sharing
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
@@ -181,8 +181,7 @@ def run(args: argparse.Namespace) -> int:
 
 def options(args: argparse.Namespace) -> PriorOptions:
     """What the command line says. Raises OptionError, DataError: it is wrong, or does not go together."""
-    if args.workers is not None and args.workers < 1:
-        raise OptionError(f"--workers {args.workers}: expected a number of processes of at least 1")
+    check_least("--workers", args.workers, 1, "processes")
     words = load_dictionary(args.dict)
     opened = prior_open.open_options(args)
     if args.softmax:

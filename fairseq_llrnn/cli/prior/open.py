@@ -3,7 +3,7 @@
 import argparse
 
 from fairseq_llrnn.cli.prior.alone import refuse_alone
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import check_least
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
 from fairseq_llrnn.open_vocabulary.vocabulary import KINDS, NEURAL
 from fairseq_llrnn.prior.open_vocabulary import FLOOR
@@ -36,10 +36,8 @@ def open_options(args: argparse.Namespace) -> OpenOptions | None:
     if args.open_vocabulary is None:
         refuse_alone(args, NAMES[1:], "--open-vocabulary")
         return None
-    for name in NAMES[1:]:
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            raise OptionError(f"--{name.replace('_', '-')} {value}: expected a number of at least 1")
+    check_least("--open-floor", args.open_floor, 1)
+    check_least("--open-types", args.open_types, 1)
     floor = FLOOR if args.open_floor is None else args.open_floor
     types = LEAST_TYPES if args.open_types is None else args.open_types
     return OpenOptions(floor, types, args.open_vocabulary == NEURAL)

@@ -16,7 +16,7 @@ from fairseq_llrnn.alignment.word_links import forward_links
 from fairseq_llrnn.cli.places import writing_to
 from fairseq_llrnn.cli.rare_words import SOURCE_WORDS, TRANSLATIONS
 from fairseq_llrnn.cli.tables import many, percent
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.atomic_write import whole_folder
 from fairseq_llrnn.files.text_lines import iter_lines
@@ -95,8 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace, out: Path) -> None:
-    if args.words < 1:
-        raise OptionError(f"--words {args.words}: expected a number of at least 1")
+    check_least("--words", args.words, 1)
     if args.source_lang == args.target_lang:
         raise OptionError(f"--target-lang {args.target_lang}: expected another language than --source-lang")
     if not out.parent.is_dir():

@@ -26,7 +26,7 @@ from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
 from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.leftovers import temporary_folder
 from fairseq_llrnn.files.shards import SHARD, file_digest
@@ -120,10 +120,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.max_tokens < 1:
-        raise OptionError(f"--max-tokens {args.max_tokens}: expected a number of at least 1")
-    if args.seed < 0:
-        raise OptionError(f"--seed {args.seed}: expected a number of at least 0")
+    check_least("--max-tokens", args.max_tokens, 1)
+    check_least("--seed", args.seed, 0)
     if args.tune and args.weights:
         raise OptionError("--tune and --weights: expected one of them; --weights takes what --tune has found earlier")
     if args.tokenize and args.metric != "bleu":

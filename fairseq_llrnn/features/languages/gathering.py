@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.languages.base import (
     FeatureSource,
     FrequencySource,
@@ -74,8 +74,7 @@ def gather(
     Raises:
         OptionError: none of the sources is installed; a floor below 1.
     """
-    if floor < 1:
-        raise OptionError(f"--lemma-floor {floor}: expected a number of words of at least 1")
+    check_least("--lemma-floor", floor, 1, "words")
     sources = sources_of(code)
     installed = [source for source in sources if not source.missing(code)]
     missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.networks.characters import MOST_LAYERS, SMALL, CharacterOptions, parse_filters, written
 
 NONE, CNN = "none", "cnn"
@@ -58,8 +58,7 @@ def character_options(args: Namespace | FairseqDataclass, size: int | None) -> C
                 )
         return None
     width, layers = given["character_embed_dim"], str(given["highway_layers"])
-    if width < 1:
-        raise OptionError(f"--character-embed-dim {width}: expected a number of at least 1")
+    check_least("--character-embed-dim", width, 1)
     if layers != MLP and not (layers.isdecimal() and len(layers) < 4 and int(layers) <= MOST_LAYERS):
         raise OptionError(f"--highway-layers {layers}: expected a number from 0 to {MOST_LAYERS}, or {MLP}")
     filters = parse_filters(given["character_filters"])

@@ -4,14 +4,13 @@ from argparse import Namespace
 
 from fairseq.dataclass import FairseqDataclass
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 
 
 def check_sizes(args: Namespace | FairseqDataclass, *names: str) -> None:
     """Raise OptionError for a size below 1."""
     for name in names:
-        if getattr(args, name) < 1:
-            raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected a number of at least 1")
+        check_least(f"--{name.replace('_', '-')}", getattr(args, name), 1)
 
 
 def check_dropouts(args: Namespace | FairseqDataclass, *names: str) -> None:
