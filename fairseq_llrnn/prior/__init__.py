@@ -6,6 +6,7 @@
     building.py       from files or objects to a prior, by options.py; its steps are build.py, leaves.py,
                       open_vocabulary.py, translations.py and evidence.py
     term_words.py     the words that terms are of
+    named_backgrounds.py  what a background's name in an expression stands for (leaves.py, automata.py)
     session.py        ids of strings that were met
     directory.py      files, whole and with hashes (manifest.py, arrays.py, model_files.py)
     coverage.py       sentences that an automaton forbids

@@ -30,9 +30,10 @@ from fairseq_llrnn.prior.expression import Expression, atoms
 from fairseq_llrnn.prior.guessing import Completed
 from fairseq_llrnn.prior.labels import LABELS, check_of_labels
 from fairseq_llrnn.prior.languages import gathered_for, part_of, with_codes
-from fairseq_llrnn.prior.leaves import STATIC, TRANSLATIONS, Leaves, kind_of, read_background
+from fairseq_llrnn.prior.leaves import STATIC, TRANSLATIONS, add_backgrounds, kind_of, read_background
 from fairseq_llrnn.prior.lemmas import check_units, lemmas_of, source_lemmas_of
 from fairseq_llrnn.prior.morphemes import check_options, morphemes_of, segmenter
+from fairseq_llrnn.prior.named_backgrounds import Given
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
 from fairseq_llrnn.prior.origins import made_from
@@ -110,9 +111,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     if completed.guessed.any():
         guessed = np.flatnonzero(completed.guessed)
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
-    prior, more = Leaves(words, counts, as_paths(options.text), options.background_options, options.workers).add(
-        prior, background
-    )
+    given = Given(words, counts, as_paths(options.text), options.background_options, options.workers)
+    prior, more = add_backgrounds(prior, background, given)
     notes.update(more)
     if options.background_options.copy_source_words:
         prior = prior.with_part(CopiedWordsPart(), source)

@@ -1,25 +1,55 @@
-"""Backgrounds that others bring, by the name before the colon in an expression of --background: `NAME:SOURCE`.
+"""Backgrounds by the name before the colon in an expression of --background: `NAME:SOURCE`.
 
     @register_background("mrf", example="mrf:field")
-    def read(source, prior): return SomePart(…), {"words that it lacks": 3}
+    def read(source, prior, given): return SomePart(…), {"words that it lacks": 3}
 
-An extra says so in its file part.py, beside its part (fairseq_llrnn/extras): both are found without being named here.
+A reader stands beside its part, in parts/ (those of automata in automata.py), or in the file part.py of an extra
+(fairseq_llrnn/extras). All are found without being named here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
+from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.prior.part import Part, import_parts_of_extras
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.prior.options import BackgroundOptions
     from fairseq_llrnn.prior.prior import Prior
 
-Read = Callable[[str, "Prior"], tuple[Part, Mapping[str, int]]]
+
+@dataclass(frozen=True)
+class Given:
+    """What a background can be made of beside what is behind its colon."""
+
+    words: WordList
+    counts: np.ndarray  # (V,) of the unigram
+    texts: Sequence[str]  # the training text, tokenised, one sentence a line
+    options: BackgroundOptions
+    workers: int | None = None  # processes that read the texts; None: one for each core
+
+
+Read = Callable[[str, "Prior", Given], tuple[Part, Mapping[str, int]]]
 ReadType = TypeVar("ReadType", bound=Read)
 _KNOWN: dict[str, NamedBackground] = {}
+
+
+def no_file(source: str) -> bool:
+    """What is behind the colon is not looked at before it is read."""
+    return False
+
+
+def a_file(source: str) -> bool:
+    """It is a file. Raises ValueError."""
+    if not Path(source).is_file():
+        raise ValueError("expected the path of a file behind the colon, found none there; check the spelling")
+    return True
 
 
 @dataclass(frozen=True)
@@ -28,13 +58,16 @@ class NamedBackground:
 
     example: str  # of an expression, for messages
     read: Read  # what is behind the colon, and a prior with b₀ -> the part, and what a user should know about it
+    is_file: Callable[[str], bool]  # whether a file is behind the colon; raises ValueError where neither will do
 
 
-def register_background(name: str, example: str) -> Callable[[ReadType], ReadType]:
+def register_background(
+    name: str, example: str, is_file: Callable[[str], bool] = no_file
+) -> Callable[[ReadType], ReadType]:
     """Make `name:…` known to expressions; a later reader takes an earlier one's place."""
 
     def known(read: ReadType) -> ReadType:
-        _KNOWN[name] = NamedBackground(example, read)
+        _KNOWN[name] = NamedBackground(example, read, is_file)
         return read
 
     return known

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from fairseq_llrnn.prior.expression import Expression, atoms
-from fairseq_llrnn.prior.leaves import EXAMPLES, is_order, kind_of
+from fairseq_llrnn.prior.leaves import file_of, is_order
 from fairseq_llrnn.prior.lemmas import files_of_source_lemmas
 from fairseq_llrnn.prior.options import MORFESSOR, PriorOptions, as_paths
 
@@ -48,9 +48,8 @@ def _background_files(options: PriorOptions, background: Expression) -> list[str
     """The files that the backgrounds of an expression are read from; that of `unigram` is the counted text."""
     found: list[str] = []
     for atom in atoms(background):
-        kind, source = kind_of(atom.text)
         if is_order(atom.text):
             found += as_paths(options.background_options.ngram_text)
-        elif kind in EXAMPLES and kind != "cache":
-            found.append(source)
+        elif (file := file_of(atom.text)) is not None:
+            found.append(file)
     return found

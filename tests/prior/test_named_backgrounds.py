@@ -12,7 +12,7 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.tempered import Tempered
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.leaves import kind_of, read_background
-from fairseq_llrnn.prior.named_backgrounds import named_background, register_background
+from fairseq_llrnn.prior.named_backgrounds import Given, named_background, register_background
 from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.part import BuildContext, Part, register_part
 from fairseq_llrnn.prior.prior import Prior
@@ -30,7 +30,7 @@ class FlattenedPart(Part):
 
 
 @register_background("flat", example="flat:2")
-def read(source: str, prior: Prior) -> tuple[Part, dict[str, int]]:
+def read(source: str, prior: Prior, given: Given) -> tuple[Part, dict[str, int]]:
     return FlattenedPart(float(source)), {"words": len(prior.symbols)}
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.cache import Cache, check_cache
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.prior.named_backgrounds import Given, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 WEIGHT, DECAY = 0.9, 1.0  # nearly all of it is what came before: a mixture says how much that counts
 LEARNED_DECAY = 0.99  # where a learned decay begins
-
+EXAMPLE = "cache:500"
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
@@ -56,3 +59,20 @@ class CachePart(Part):
 
     def counts(self) -> dict[str, int]:
         return {"words of the cache": self.size}
+
+
+def _is_number(source: str) -> bool:
+    if not (source.isdecimal() and int(source) > 0):
+        raise ValueError(f"expected a number of words behind the colon; say e.g. {EXAMPLE}")
+    return False
+
+
+@register_background("cache", example=EXAMPLE, is_file=_is_number)
+def read_cache(source: str, prior: Prior, given: Given) -> tuple[CachePart, Mapping[str, int]]:
+    options = given.options
+    part = CachePart(int(source), options.cache_weight, options.cache_decay, options.cache_learned)
+    try:
+        part.check()
+    except ValueError as error:
+        raise OptionError(f"--background cache:{source}: {error}; correct the number") from None
+    return part, {}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
-from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
+from fairseq_llrnn.prior.named_backgrounds import Given, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
@@ -57,3 +59,22 @@ class ModelPart(Part):
             context.class_of, context.num_classes, context.log_weights, prior.index(EOS), model, files.weight,
             files.temperature,
         )  # fmt: skip
+
+
+def _is_checkpoint(source: str) -> bool:
+    if not Path(source).is_file():
+        raise ValueError(
+            "expected a checkpoint behind the colon, found none there; give the .pt file that training wrote"
+        )
+    return True
+
+
+@register_background("model", example="model:checkpoint_best.pt", is_file=_is_checkpoint)
+def read_model(source: str, prior: Prior, given: Given) -> tuple[ModelPart, Mapping[str, int]]:
+    """Raises OptionError where nobody can read it."""
+    if given.options.open_model is None:
+        raise OptionError(
+            f"--background model:{source}: a trained model is read by fairseq; build this prior with `llrnn prior`, or "
+            "say who reads it (BackgroundOptions.open_model)"
+        )
+    return given.options.open_model(source, prior)
