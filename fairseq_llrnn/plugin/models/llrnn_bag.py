@@ -1,13 +1,12 @@
 """llrnn_bag: a classifier that reads a text as a bag of words, as fastText does, with a log-linear head on top."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import dataclass, field
 
 from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.networks.text_vectors import BagOfWords
-from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
 from fairseq_llrnn.plugin.models.options import prior_of
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
@@ -26,11 +25,6 @@ class LLRNNBagConfig(SourceConfig, TreeConfig):
 @register_model("llrnn_bag", dataclass=LLRNNBagConfig)
 class LLRNNBag(LabelModel):
     """The mean of the vectors of a text's words -> log-linear head over its labels."""
-
-    @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        enter_command()
-        super().add_args(parser)
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNBagConfig, task: FairseqTask) -> "LLRNNBag":

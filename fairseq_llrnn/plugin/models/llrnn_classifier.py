@@ -1,6 +1,6 @@
 """llrnn_classifier: a recurrent network reads a text, its states are pooled, and a log-linear head names labels."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import dataclass, field
 
 from fairseq.dataclass import ChoiceEnum
@@ -10,7 +10,6 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.networks.text_vectors import POOLINGS, PooledStates
-from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
 from fairseq_llrnn.plugin.models.options import prior_of
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
@@ -39,11 +38,6 @@ class LLRNNClassifierConfig(SourceConfig, TreeConfig):
 @register_model("llrnn_classifier", dataclass=LLRNNClassifierConfig)
 class LLRNNClassifier(LabelModel):
     """A recurrent network in both directions, pooled -> log-linear head over labels."""
-
-    @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        enter_command()
-        super().add_args(parser)
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNClassifierConfig, task: FairseqTask) -> "LLRNNClassifier":

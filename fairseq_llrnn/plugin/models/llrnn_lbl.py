@@ -3,7 +3,7 @@
 It sees the last few words only, and nothing of a search needs to be remembered but them.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import dataclass, field
 
 from fairseq.data import Dictionary
@@ -13,10 +13,10 @@ from torch import Tensor
 
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
-from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.options import DecoderConfig, build_head, check_decoder, prior_of
+from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
 
@@ -51,15 +51,10 @@ class LogBilinearDecoder(LogLinearDecoder):
 
 
 @register_model("llrnn_lbl", dataclass=LLRNNLogBilinearConfig)
-class LLRNNLogBilinearModel(FairseqLanguageModel):
+class LLRNNLogBilinearModel(OwnModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a log-bilinear network (Mnih & Hinton 2007)."""
 
     decoder: LogBilinearDecoder
-
-    @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        enter_command()
-        super().add_args(parser)
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNLogBilinearConfig, task: FairseqTask) -> "LLRNNLogBilinearModel":

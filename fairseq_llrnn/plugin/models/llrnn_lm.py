@@ -1,6 +1,6 @@
 """llrnn_lm: a recurrent language model that ends in a log-linear layer, whose defaults are the paper's sizes (§5.2)."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import dataclass, field
 
 from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
@@ -8,7 +8,6 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.characters import LARGE, SMALL, written
-from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.character_options import CNN
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import (
@@ -18,6 +17,7 @@ from fairseq_llrnn.plugin.models.options import (
     check_decoder,
     prior_of,
 )
+from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.recurrent_decoder import RecurrentDecoder
 
 
@@ -31,15 +31,10 @@ class LLRNNLanguageModelConfig(RecurrentDecoderConfig):
 
 
 @register_model("llrnn_lm", dataclass=LLRNNLanguageModelConfig)
-class LLRNNLanguageModel(FairseqLanguageModel):
+class LLRNNLanguageModel(OwnModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a recurrent network (Dymetman & Xiao 2016)."""
 
     decoder: RecurrentDecoder
-
-    @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        enter_command()
-        super().add_args(parser)
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNLanguageModelConfig, task: FairseqTask) -> "LLRNNLanguageModel":

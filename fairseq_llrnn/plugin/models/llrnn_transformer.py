@@ -25,7 +25,6 @@ from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
-from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.character_options import ADD, CNN, NONE, ONLY, CharacterConfig, character_options
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
@@ -38,6 +37,7 @@ from fairseq_llrnn.plugin.models.options import (
     prior_of,
     warm_up_lexicon,
 )
+from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
 from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, readable, source_embedding
@@ -125,7 +125,7 @@ class PaddedFeatureEmbedding(nn.Module):
 
 
 @register_model("llrnn_transformer")
-class LLRNNTransformerModel(TransformerModel):
+class LLRNNTransformerModel(OwnModel, TransformerModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over fairseq's Transformer."""
 
     decoder: TransformerLogLinearDecoder
@@ -133,7 +133,6 @@ class LLRNNTransformerModel(TransformerModel):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        enter_command()
         super().add_args(parser)
         read_as_text(parser)
         parser.add_argument(

@@ -3,7 +3,6 @@
 Sizes: B batch, L source length, E encoder width.
 """
 
-from argparse import ArgumentParser
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +12,9 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.source_embedding import check_source_prior
-from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
 from fairseq_llrnn.plugin.models.options import LEXICAL_WARMUP, RecurrentDecoderConfig
+from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.source_decoder import SourceDecoder
 from fairseq_llrnn.plugin.models.source_side import SourceConfig, readable
 
@@ -76,16 +75,11 @@ class SourceEncoder(FairseqEncoder):
         return state_dict
 
 
-class RecurrentTranslationModel(FairseqEncoderDecoderModel):
+class RecurrentTranslationModel(OwnModel, FairseqEncoderDecoderModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over a recurrent decoder."""
 
     encoder: SourceEncoder
     decoder: SourceDecoder
-
-    @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        enter_command()
-        super().add_args(parser)
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from fairseq import utils
 from fairseq.dataclass.configs import GenerationConfig
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, FairseqEncoderDecoderModel, FairseqLanguageModel
 from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor
 
@@ -32,10 +32,7 @@ from fairseq_llrnn.plugin.compat.loading import (
 )
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.hidden_states import COMPUTATION
-from fairseq_llrnn.plugin.models.llrnn_lbl import LLRNNLogBilinearModel
-from fairseq_llrnn.plugin.models.llrnn_lm import LLRNNLanguageModel
-from fairseq_llrnn.plugin.models.llrnn_transformer import LLRNNTransformerModel
-from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationModel
+from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.source_side import reads_characters
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.terms import check_term_options, has_terms, open_terms
@@ -48,7 +45,7 @@ BEAM = 5  # of the model's own translation; fairseq's default
 class Explainer:
     """A model in evaluation mode beside its task."""
 
-    models: tuple[type, ...]
+    model_class: type
     task_class: type
 
     def __init__(self, model: Any, task: Any) -> None:
@@ -72,8 +69,7 @@ class Explainer:
 class LanguageModelExplainer(Explainer):
     """A language model; it reads every sentence by itself, as --sample-break-mode eos trains."""
 
-    models = (LLRNNLanguageModel, LLRNNLogBilinearModel)
-    task_class = LLRNNLanguageModelingTask
+    model_class, task_class = FairseqLanguageModel, LLRNNLanguageModelingTask
     task: LLRNNLanguageModelingTask
 
     @torch.inference_mode()
@@ -88,8 +84,7 @@ class LanguageModelExplainer(Explainer):
 class TranslationExplainer(Explainer):
     """A translation model, which also says what the source had to say."""
 
-    models = (RecurrentTranslationModel, LLRNNTransformerModel)
-    task_class = LLRNNTranslationTask
+    model_class, task_class = FairseqEncoderDecoderModel, LLRNNTranslationTask
     task: LLRNNTranslationTask
 
     cells: Sequence[str] = ()  # terms of the source alone
@@ -242,10 +237,10 @@ def _kind(path: str, cfg: Any) -> type[Explainer]:
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
     model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
     task_class = TASK_REGISTRY.get(task)
-    if isinstance(model_class, type) and isinstance(task_class, type):
+    if isinstance(model_class, type) and issubclass(model_class, OwnModel) and isinstance(task_class, type):
         kinds: tuple[type[Explainer], ...] = (LanguageModelExplainer, TranslationExplainer)
         for kind in kinds:
-            if issubclass(model_class, kind.models) and issubclass(task_class, kind.task_class):
+            if issubclass(model_class, kind.model_class) and issubclass(task_class, kind.task_class):
                 return kind
     raise DataError(
         f"{path}: expected a log-linear model (llrnn_… of the task llrnn_language_modeling or llrnn_translation), "
