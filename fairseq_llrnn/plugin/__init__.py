@@ -10,47 +10,21 @@
     scoring/   log-probabilities of sentences and texts, why each word has its own, labels of texts
 
 It changes nothing for other tasks: own_tasks.py in compat/ says what is done for ours alone. Users call
-`fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they do in every --user-dir. What extras
-bring for fairseq is registered with ours.
+`fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they do in every --user-dir. Every file of
+models/, optimizers/ and tasks/ is imported, so that what it registers is known; so is what extras bring for fairseq.
 """
 
 import importlib
+import pkgutil
 
 from fairseq_llrnn import extras
+from fairseq_llrnn.plugin import models, optimizers, tasks
 from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
-from fairseq_llrnn.plugin.models import (
-    llrnn_bag,
-    llrnn_classifier,
-    llrnn_encoder_decoder,
-    llrnn_lbl,
-    llrnn_lm,
-    llrnn_lstm,
-    llrnn_rctm,
-    llrnn_transformer,
-    translation_presets,
-)
-from fairseq_llrnn.plugin.optimizers import llrnn_adagrad, llrnn_adam
-from fairseq_llrnn.plugin.tasks import classification, criterion, language_modeling, translation
 from fairseq_llrnn.plugin.tasks.own import OwnTask
 
+for folder in (models, optimizers, tasks):
+    for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+        importlib.import_module(module.name)
 load_safely_for(OwnTask)
-for module in extras.plugins():
-    importlib.import_module(module)
-
-__all__ = [
-    "classification",
-    "criterion",
-    "language_modeling",
-    "llrnn_adagrad",
-    "llrnn_adam",
-    "llrnn_bag",
-    "llrnn_classifier",
-    "llrnn_encoder_decoder",
-    "llrnn_lbl",
-    "llrnn_lm",
-    "llrnn_lstm",
-    "llrnn_rctm",
-    "llrnn_transformer",
-    "translation",
-    "translation_presets",
-]
+for name in extras.plugins():
+    importlib.import_module(name)
