@@ -8,7 +8,6 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.networks.cells import CELLS
-from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.maxout_decoder import MaxoutDecoder
 from fairseq_llrnn.plugin.models.options import (
@@ -16,17 +15,15 @@ from fairseq_llrnn.plugin.models.options import (
     build_head,
     build_network,
     check_decoder,
-    dropouts,
     prior_of,
-    warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.recurrent_translation import (
     RecurrentTranslationConfig,
     RecurrentTranslationModel,
     SourceEncoder,
+    recurrent_reader,
 )
-from fairseq_llrnn.plugin.models.source_side import source_embedding
 
 
 @dataclass
@@ -67,23 +64,12 @@ class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
         """
         prior = prior_of(task, "llrnn_encoder_decoder", "llrnn_translation")
         check_decoder(args, prior, output="decoder_output_dim")
-        check_sizes(args, "encoder_embed_dim", "encoder_hidden_size", "encoder_layers", "maxout_units")
+        check_sizes(args, "maxout_units")
         source, target = task.source_dictionary, task.target_dictionary
-        reader = RecurrentEncoder(
-            len(source),
-            source.pad(),
-            args.encoder_embed_dim,
-            args.encoder_hidden_size,
-            args.encoder_layers,
-            CELLS[args.cell].constant or args.cell,  # to choose what to compute is the decoder's
-            bidirectional=False,
-            **dropouts(args),
-            embedding=source_embedding(args, task, args.encoder_embed_dim),
-        )
+        reader = recurrent_reader(args, task)
         network = build_network(args, reader.output_size)
         computation = computation_target(args, network, target)
         head = build_head(args, prior, task.panel, reader.output_size, output="decoder_output_dim")
-        warm_up_lexicon(args, head)
         decoder = MaxoutDecoder(
             target,
             network,

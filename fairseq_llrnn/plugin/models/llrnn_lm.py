@@ -16,6 +16,7 @@ from fairseq_llrnn.plugin.models.options import (
     build_network,
     check_decoder,
     prior_of,
+    set_defaults,
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.recurrent_decoder import RecurrentDecoder
@@ -73,15 +74,14 @@ def char_large(args: Namespace) -> None:
 
 def _by_characters(args: Namespace, filters: str, highway_layers: str, hidden_size: int) -> None:
     """Dropout of the thesis (§2.3): none on what the characters say, a half elsewhere."""
-    values = {
-        "input_characters": CNN,
-        "character_embed_dim": 15,
-        "character_filters": filters,
-        "highway_layers": highway_layers,
-        "decoder_hidden_size": hidden_size,
-        "decoder_layers": 2,
-        "dropout": 0.5,
-        "dropout_in": 0.0,
-    }
-    for name, value in values.items():
-        setattr(args, name, getattr(args, name, value))
+    set_defaults(
+        args,
+        input_characters=CNN,
+        character_embed_dim=15,
+        character_filters=filters,
+        highway_layers=highway_layers,
+        decoder_hidden_size=hidden_size,
+        decoder_layers=2,
+        dropout=0.5,
+        dropout_in=0.0,
+    )

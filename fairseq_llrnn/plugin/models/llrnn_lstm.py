@@ -9,25 +9,15 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
-from fairseq_llrnn.networks.cells import CELLS
-from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
 from fairseq_llrnn.plugin.models.computation_options import computation_target
-from fairseq_llrnn.plugin.models.options import (
-    build_head,
-    build_network,
-    check_decoder,
-    dropouts,
-    prior_of,
-    warm_up_lexicon,
-)
-from fairseq_llrnn.plugin.models.ranges import check_sizes
+from fairseq_llrnn.plugin.models.options import build_head, build_network, check_decoder, prior_of, set_defaults
 from fairseq_llrnn.plugin.models.recurrent_translation import (
     RecurrentTranslationConfig,
     RecurrentTranslationModel,
     SourceEncoder,
+    recurrent_reader,
 )
-from fairseq_llrnn.plugin.models.source_side import source_embedding
 from fairseq_llrnn.plugin.models.speller_options import (
     SEPARATE,
     SHARED,
@@ -73,20 +63,8 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
         """
         prior = prior_of(task, "llrnn_lstm", "llrnn_translation")
         check_decoder(args, prior)
-        check_sizes(args, "encoder_embed_dim", "encoder_hidden_size", "encoder_layers")
         source, target = task.source_dictionary, task.target_dictionary
-        reader = RecurrentEncoder(
-            len(source),
-            source.pad(),
-            args.encoder_embed_dim,
-            args.encoder_hidden_size,
-            args.encoder_layers,
-            CELLS[args.cell].constant or args.cell,  # to choose what to compute is the decoder's
-            bidirectional=args.encoder_bidirectional,
-            reverse=args.reverse_source,
-            **dropouts(args),
-            embedding=source_embedding(args, task, args.encoder_embed_dim),
-        )
+        reader = recurrent_reader(args, task, args.encoder_bidirectional, args.reverse_source)
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, context_size)
         computation = computation_target(args, network, target)
@@ -96,7 +74,6 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
             args, prior, task.panel, reader.output_size, speller_input=joined if spells_apart else None
         )
         refuse_start_without_speller(spells_apart, head)
-        warm_up_lexicon(args, head)
         decoder = AttentionDecoder(
             target,
             network,
@@ -144,9 +121,3 @@ def iwslt(args: Namespace) -> None:
         decoder_layers=2,
         dropout=0.3,
     )
-
-
-def set_defaults(args: Namespace, **values: object) -> None:
-    """Of a named architecture: values of the options that are not given."""
-    for name, value in values.items():
-        setattr(args, name, getattr(args, name, value))

@@ -20,7 +20,6 @@ from fairseq_llrnn.plugin.models.options import (
     check_decoder,
     dropouts,
     prior_of,
-    warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationConfig, RecurrentTranslationModel
@@ -87,7 +86,6 @@ class LLRNNRCTMModel(RecurrentTranslationModel):
         network = build_network(args, reader.output_size)
         computation = computation_target(args, network, target)
         head = build_head(args, prior, task.panel, reader.output_size)
-        warm_up_lexicon(args, head)
         longest = task.cfg.max_target_positions
         decoder = ConvolutionalDecoder(target, network, head, longest, args.bf16_products, computation)
         return cls(ConvolutionalEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products), decoder)

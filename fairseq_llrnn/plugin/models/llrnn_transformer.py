@@ -35,6 +35,7 @@ from fairseq_llrnn.plugin.models.options import (
     OUTPUT_FORMULA,
     check_same_features,
     prior_of,
+    set_defaults,
     warm_up_lexicon,
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
@@ -292,9 +293,9 @@ def base(args: Namespace) -> None:
 def multi30k(args: Namespace) -> None:
     """For some ten thousand short sentences: Multi30k's size (Wu et al. 2021, Transformer-tiny)."""
     for side in ("encoder", "decoder"):
-        for name, value in (("embed_dim", 128), ("ffn_embed_dim", 256), ("layers", 4), ("attention_heads", 4)):
-            setattr(args, f"{side}_{name}", getattr(args, f"{side}_{name}", value))
-    args.dropout = getattr(args, "dropout", 0.3)
+        sizes = {"embed_dim": 128, "ffn_embed_dim": 256, "layers": 4, "attention_heads": 4}
+        set_defaults(args, **{f"{side}_{name}": value for name, value in sizes.items()})
+    set_defaults(args, dropout=0.3)
     base_architecture(args)
 
 

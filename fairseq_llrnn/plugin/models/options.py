@@ -108,6 +108,12 @@ def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
     return prior
 
 
+def set_defaults(args: Namespace, **values: object) -> None:
+    """Of a named architecture: values of the options that are not given."""
+    for name, value in values.items():
+        setattr(args, name, getattr(args, name, value))
+
+
 def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:
     """What recurrent networks are told of dropout; --dropout stands for what is not given."""
     given = {name: getattr(args, name) for name in ("dropout_in", "dropout_between", "dropout_out")}
@@ -160,6 +166,7 @@ def build_head(
     )
     if getattr(args, "start_at_background", False):
         torch.nn.init.zeros_(head.output.weight)
+    warm_up_lexicon(args, head)
     return head
 
 

@@ -3,20 +3,25 @@
 Sizes: B batch, L source length, E encoder width.
 """
 
+from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel
+from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.source_embedding import check_source_prior
+from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
-from fairseq_llrnn.plugin.models.options import LEXICAL_WARMUP, RecurrentDecoderConfig
+from fairseq_llrnn.plugin.models.options import LEXICAL_WARMUP, RecurrentDecoderConfig, dropouts
 from fairseq_llrnn.plugin.models.own import OwnModel
+from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.source_decoder import SourceDecoder
-from fairseq_llrnn.plugin.models.source_side import SourceConfig, readable
+from fairseq_llrnn.plugin.models.source_side import SourceConfig, readable, source_embedding
 
 
 @dataclass
@@ -73,6 +78,26 @@ class SourceEncoder(FairseqEncoder):
         """Refuse weights that were trained beside another source prior."""
         check_source_prior(self.network.embedding, state_dict, f"{name}.")
         return state_dict
+
+
+def recurrent_reader(
+    args: Namespace | RecurrentTranslationConfig, task: FairseqTask, bidirectional: bool = False, reverse: bool = False
+) -> RecurrentEncoder:
+    """The network of a recurrent encoder, by --encoder-…. Raises OptionError for sizes below 1."""
+    check_sizes(args, "encoder_embed_dim", "encoder_hidden_size", "encoder_layers")
+    source = task.source_dictionary
+    return RecurrentEncoder(
+        len(source),
+        source.pad(),
+        args.encoder_embed_dim,
+        args.encoder_hidden_size,
+        args.encoder_layers,
+        CELLS[args.cell].constant or args.cell,  # to choose what to compute is the decoder's
+        bidirectional=bidirectional,
+        reverse=reverse,
+        **dropouts(args),
+        embedding=source_embedding(args, task, args.encoder_embed_dim),
+    )
 
 
 class RecurrentTranslationModel(OwnModel, FairseqEncoderDecoderModel):

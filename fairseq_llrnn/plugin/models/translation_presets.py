@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from fairseq.models import register_model_architecture
 
-from fairseq_llrnn.plugin.models.llrnn_lstm import set_defaults
+from fairseq_llrnn.plugin.models.options import set_defaults
 
 
 @register_model_architecture("llrnn_lstm", "llrnn_seq2seq")
