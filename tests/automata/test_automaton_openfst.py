@@ -125,6 +125,12 @@ def test_bad_files(tmp_path: Path) -> None:
     file.write_bytes(whole[:states] + struct.pack("<q", 1 << 40) + whole[states + 8 :])
     with pytest.raises(DataError, match="expected a whole file of OpenFst, found 1,099,511,627,776 states in"):
         read(file)
+    compiled("0 1 4\n1\n", None).write(str(file))
+    whole = file.read_bytes()
+    arc = whole.index(struct.pack("<iif", 4, 4, 0.0))  # labels and weight; the next state follows
+    file.write_bytes(whole[: arc + 12] + struct.pack("<i", 9) + whole[arc + 16 :])
+    with pytest.raises(DataError, match="expected arcs between its states, found others; write it again"):
+        read(file)
     compiled("", table()).write(str(file))
     with pytest.raises(DataError, match="accepts no string: it has no start"):
         read(file)

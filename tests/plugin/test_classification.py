@@ -263,6 +263,8 @@ def test_what_does_not_fit(
     assert_says(said, "--expert: not supported by llrnn_classification")
     said = shell.run("fairseq-train", *labels.train_args(), "--arch", "llrnn_lstm", code=None)
     assert_says(said, "llrnn_lstm needs --task llrnn_translation")
+    said = shell.run("fairseq-train", *labels.train_args(), "--arch", "lstm", code=None)
+    assert_says(said, "LSTMModel: expected a classifier, as --task llrnn_classification needs")
     args = [*translation.task_args(), "--arch", "llrnn_bag", *TRAINING]
     assert_says(shell.run("fairseq-train", *args, code=None), "llrnn_bag needs --task llrnn_classification")
     for option, value in (("--encoder-embed-dim", 0), ("--dropout", 1.5)):
