@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from evidence_world import EvidenceWorld
 from shell import Shell
-from small_corpus import Corpus, Done, Llrnn
+from small_corpus import Build, Corpus, Done, Llrnn
 from tiny_world import World
 
 from fairseq_llrnn.cli import main as llrnn_main
@@ -36,8 +36,33 @@ def corpus(tmp_path: Path) -> Corpus:
 
 
 @pytest.fixture
+def build(corpus: Corpus, llrnn: Llrnn) -> Build:
+    """Run `llrnn prior` on the small corpus; later options win."""
+
+    def run(*options: object) -> Done:
+        return llrnn(
+            "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--out", corpus.out,
+            "--guess", "off", *options,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def prior(build: Build) -> Build:
+    """The run of `llrnn prior` that `built` loads; a module's own one takes its place, or its own `build` does."""
+    return build
+
+
+@pytest.fixture
+def data(corpus: Corpus) -> Path:
+    """The folder in which `prior` leaves one."""
+    return corpus.place
+
+
+@pytest.fixture
 def built(prior: Llrnn, data: Path) -> Callable[..., Prior]:
-    """The prior that a module's own fixture `prior`, a run of `llrnn prior`, leaves in its folder `data`."""
+    """Run `prior`, and load what was written."""
 
     def run(*options: object) -> Prior:
         done = prior(*options)

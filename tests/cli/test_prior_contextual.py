@@ -66,16 +66,6 @@ def build(corpus: Corpus, llrnn: Llrnn) -> Build:
     return run
 
 
-@pytest.fixture
-def built(build: Build, corpus: Corpus) -> Callable[..., Prior]:
-    def run(*options: object) -> Prior:
-        done = build(*options)
-        assert done.code == 0, done.err
-        return Prior.load(corpus.out)
-
-    return run
-
-
 def probabilities(prior: Prior, *words: str) -> dict[str, float]:
     """What may follow these words, and how probable it is under the background alone."""
     background = prior.background()

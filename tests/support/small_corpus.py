@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.prior.prior import Prior
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ def without_places(error: str) -> str:
 
 Llrnn = Callable[..., Done]
 Build = Callable[..., Done]
+Built = Callable[..., Prior]
 
 DICTIONARY = """\
 le 9
@@ -95,3 +101,23 @@ class Corpus:
         path = self.place / name
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
+
+
+def row(prior: Prior, word: str) -> dict[str, float]:
+    """φ of a word."""
+    return prior.output.features.row(int(prior.output.class_of[prior.symbols.index(word)]))
+
+
+def read_row(prior: Prior, word: str) -> dict[str, float]:
+    """ψ of a word."""
+    return prior.input.features.row(int(prior.input.class_of[prior.symbols.index(word)]))
+
+
+def weight(prior: Prior, word: str) -> float:
+    """b of a word."""
+    return float(np.exp(prior.log_weights[prior.symbols.index(word)]))
+
+
+def files(directory: Path) -> dict[str, str]:
+    """Hashes of all files of a directory."""
+    return {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in sorted(directory.iterdir())}

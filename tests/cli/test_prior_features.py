@@ -1,0 +1,260 @@
+"""`llrnn prior`: every option about features does what it says, every error is one line."""
+
+import shutil
+
+import pytest
+from small_corpus import Build, Built, Corpus, Llrnn, read_row, row, weight
+
+from fairseq_llrnn.features.readers.apertium import ANALYSERS_FOLDER
+from fairseq_llrnn.prior.prior import Prior
+
+
+def test_top_words_all(built: Built) -> None:
+    prior = built("--top-words", "all")
+    assert all(f"TOPFORM:{word}" in prior.output.features.names for word in ("le", "zut", "12"))
+    assert "NOTTOP" not in prior.output.features.names
+
+
+def test_top_words_none(built: Built) -> None:
+    assert row(built("--top-words", 0), "le") == {"NOTTOP": 1, "POS:DET": 1, "Gender:Masc": 1, "Number:Sing": 1}
+
+
+@pytest.mark.parametrize("number", [13, -1])
+def test_top_words_out_of_range(build: Build, number: int) -> None:
+    assert build("--top-words", number).error == (
+        f"--top-words {number}: expected a number between 0 and the dictionary's 12 words; give at most 12, or `all`"
+    )
+
+
+def test_no_processes(build: Build) -> None:
+    assert build("--workers", 0).error == "--workers 0: expected a number of processes of at least 1"
+
+
+def test_top_words_that_are_no_number(build: Build) -> None:
+    done = build("--top-words", "many")
+    assert done.code == 2
+    assert "argument --top-words: expected a number of words, `all` or `auto`, found 'many'" in done.err
+
+
+def test_identities_by_counts(corpus: Corpus, llrnn: Llrnn) -> None:
+    """By default a word has an identity if the text shows it often enough, however many words these are."""
+    text = corpus.write("counted.txt", "le chat la le chat le chat le chat le chat la zut\n")
+    given = ("prior", "--dict", corpus.dictionary, "--count-text", text, "--suffixes", 2, "--out", corpus.out)
+    done = llrnn(*given)
+    assert done.code == 0, done.err
+    prior = Prior.load(corpus.out)
+    assert {w for w in prior.symbols if f"TOPFORM:{w}" in prior.output.features.names} == {"le", "chat"}
+    assert (prior.settings["top_words"], prior.settings["identity_floor"]) == ("auto", 5)
+    assert llrnn(*given, "--identity-floor", 2, "--input-top-words", 1).code == 0
+    prior = Prior.load(corpus.out)
+    assert {w for w in prior.symbols if f"TOPFORM:{w}" in prior.output.features.names} == {"le", "chat", "la"}
+    assert [n for n in prior.input.features.names if n.startswith("TOPFORM")] == ["TOPFORM:le"]
+
+
+def test_an_identity_floor_for_what_the_network_reads(built: Built) -> None:
+    """It goes with --input-top-words auto, too, beside a number of words for the output."""
+    prior = built("--input-top-words", "auto", "--identity-floor", 1)
+    assert "TOPFORM:petite" in prior.input.features.names and "TOPFORM:petite" not in prior.output.features.names
+
+
+def test_a_bad_identity_floor(build: Build) -> None:
+    assert build("--identity-floor", 2).error == (
+        "--identity-floor 2: expected --top-words auto, to which it belongs, found --top-words 3; leave one of them out"
+    )
+    assert build("--top-words", "auto", "--identity-floor", 0).error == (
+        "--identity-floor 0: expected a count of at least 1; for every word, say --top-words all"
+    )
+
+
+def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) -> None:
+    """`zut` and `37` have nothing but NOTTOP; `la`, `le` and `chat` have identities."""
+    dictionary = corpus.write("few.txt", "le 9\nla 8\nchat 7\nzut 4\n37 2\n")
+    text = corpus.write("few-text.txt", "le la chat chat zut 37 le la\n")
+    done = llrnn("prior", "--dict", dictionary, "--count-text", text, "--top-words", 3, "--out", corpus.out)
+    figures = dict(line.rsplit(None, 1) for line in done.out.splitlines()[:-1])
+    assert figures["words that share a signature"] == "2"
+    assert figures["… as a share of the text"] == "25.0%"
+
+
+def test_feature_groups(built: Built) -> None:
+    assert row(built("--features", "POS, Gender"), "petite") == {"NOTTOP": 1, "POS:ADJ": 1, "Gender:Fem": 1}
+
+
+def test_a_misspelt_feature_group(build: Build) -> None:
+    assert build("--features", "POS,Gendre").error == (
+        "--features: unknown feature group 'Gendre'; found in the lexicon and patterns: Gender, Mood, Number, POS; "
+        "did you mean 'Gender'?"
+    )
+
+
+def test_feature_groups_without_any_lexicon(corpus: Corpus, llrnn: Llrnn) -> None:
+    done = llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, "--features", "POS")
+    assert done.error.startswith("--features: unknown feature group 'POS'; found in the lexicon and patterns:")
+
+
+def test_input_features(built: Built, corpus: Corpus) -> None:
+    prior = built("--input-features", "POS")
+    assert read_row(prior, "petite") == {"NOTTOP": 1, "POS:ADJ": 1}
+    assert row(prior, "petite") == {"NOTTOP": 1, "POS:ADJ": 1, "Gender:Fem": 1, "Number:Sing": 1}
+    assert read_row(prior, "le") == {"TOPFORM:le": 1, "POS:DET": 1}
+    assert prior.counts()["input signatures"] < prior.counts()["output signatures"]
+
+
+def test_misspelt_input_features(build: Build) -> None:
+    assert build("--input-features", "Nombre").error.startswith("--input-features: unknown feature group 'Nombre';")
+
+
+def test_input_top_words(built: Built) -> None:
+    prior = built("--input-top-words", 6)
+    assert read_row(prior, "petite")["TOPFORM:petite"] == 1
+    assert "TOPFORM:petite" not in row(prior, "petite")
+
+
+def test_input_top_words_all(built: Built) -> None:
+    prior = built("--input-top-words", "all")
+    assert read_row(prior, "zut") == {"TOPFORM:zut": 1}
+    assert row(prior, "zut") == {"NOTTOP": 1}
+
+
+def test_too_many_input_top_words(build: Build) -> None:
+    assert build("--input-top-words", 99).error.startswith("--input-top-words 99: expected a number between 0 and")
+
+
+def test_shapes(built: Built) -> None:
+    prior = built("--shapes")
+    assert row(prior, "12") == pytest.approx({
+        "NOTTOP": 1, "POS:NUM": 1, "Shape:Number": 1, "Shape:SmallNumber": 0.88
+    })  # fmt: skip
+
+
+def test_suffixes(built: Built) -> None:
+    prior = built("--suffixes", 2)  # only `te` is shared: by petite and chatte
+    assert [name for name in prior.output.features.names if name.startswith("Suffix:")] == ["Suffix:te"]
+    assert row(prior, "chatte")["Suffix:te"] == 1
+
+
+def test_the_default_floor_of_suffixes_is_beyond_a_dozen_words(built: Built) -> None:
+    assert not any(name.startswith("Suffix:") for name in built("--suffixes").output.features.names)
+
+
+@pytest.mark.parametrize("floor", [0, -3])
+def test_a_floor_below_one(build: Build, floor: int) -> None:
+    assert build("--suffixes", floor).error == f"--suffixes {floor}: expected a number of word types of at least 1"
+
+
+def test_patterns(built: Built, corpus: Corpus) -> None:
+    patterns = corpus.write("patterns.toml", "[patterns]\ndigits = '\\d+'\nsmall = 'petite?'\n")
+    prior = built("--patterns", patterns)
+    assert row(prior, "12") == {"NOTTOP": 1, "POS:NUM": 1, "Pattern:digits": 1}
+    assert row(prior, "petite")["Pattern:small"] == 1
+    assert prior.settings["patterns"] == ["digits", "small"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[patterns]\nodd = '('\n", "pattern 'odd' is no regular expression"),
+        ("[patterns]\nodd = 'q+'\n", "pattern 'odd' ('q+') matches no word of the vocabulary"),
+        ("[patterns\n", "is not TOML"),
+        ("", "expected a table [patterns]"),
+    ],
+)
+def test_patterns_that_cannot_be_used(build: Build, corpus: Corpus, text: str, says: str) -> None:
+    path = corpus.write("patterns.toml", text)
+    error = build("--patterns", path).error
+    assert error.startswith(f"{path}: ")
+    assert says in error
+
+
+def test_patterns_that_are_not_there(build: Build, corpus: Corpus) -> None:
+    assert "nowhere.toml: cannot be read" in build("--patterns", corpus.place / "nowhere.toml").error
+
+
+def test_keep_case(built: Built, build: Build) -> None:
+    assert row(built(), "le")["POS:DET"] == 1
+    assert row(built("--keep-case"), "le") == {"TOPFORM:le": 1}  # the treebank has `Le` only
+
+
+def test_a_lexicon_beside_the_treebank(built: Built, corpus: Corpus) -> None:
+    lexicon = corpus.write("lexicon.tsv", "Zut\tzut\tINTJ\t_\nchat\tchat\tVERB\t_\n")
+    prior = built("--lexicon", lexicon)
+    assert row(prior, "zut") == {"NOTTOP": 1, "POS:INTJ": 1}
+    assert {"POS:NOUN", "POS:VERB"} <= set(row(prior, "chat"))
+
+
+@pytest.mark.skipif(
+    shutil.which("lt-proc") is None or not list(ANALYSERS_FOLDER.glob("apertium-*/fra-cat.automorf.bin")),
+    reason="lt-proc or its French analyser is absent: apt install lttoolbox apertium-fra-cat",
+)
+def test_analyses_by_apertium(built: Built, build: Build) -> None:
+    prior = built("--apertium", "fra-cat")
+    assert row(prior, "zut") == {"NOTTOP": 1, "POS:INTJ": 1}  # the treebank lacks it
+    assert {"Mood:Ind", "Tense:Pres", "Person:3"} <= set(row(prior, "dort"))  # the treebank's Mood, the analyser's rest
+    assert row(prior, "</s>") == {"SPECIAL:</s>": 1}
+    assert prior.settings["lexicon_entries"] == 12
+    assert build("--apertium", "fra-zzz").error.startswith("there is no Apertium analyser 'fra-zzz': expected the path")
+
+
+def test_features_of_unimorph(built: Built, build: Build, corpus: Corpus) -> None:
+    lexicon = corpus.write("fra", "zut\tZut\tINTJ\npetit\tpetite\tADJ;FEM;SG\n")
+    assert row(built("--unimorph", lexicon), "zut") == {"NOTTOP": 1, "POS:INTJ": 1}
+    assert any(s.startswith("--unimorph fra ") for s in built("--unimorph", lexicon).settings["sources"])
+    broken = corpus.write("broken", "zut\tzut INTJ\n")
+    assert build("--unimorph", broken).error.startswith(f"{broken}, line 1: expected at least 3 columns (lemma, form")
+
+
+def test_apertium_that_is_not_installed(build: Build, monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert build("--apertium", "fra-cat").error == (
+        "the program lt-proc is not installed; it is in Debian's package lttoolbox (apt install lttoolbox)"
+    )
+    assert not corpus.out.exists()
+
+
+def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
+    assert llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out).code == 0
+    prior = Prior.load(corpus.out)
+    assert prior.output.num_classes == len(prior.symbols) == 17
+    assert row(prior, "zut") == {"TOPFORM:zut": 1}
+    assert weight(prior, "le") == weight(prior, "zut") == weight(prior, "</s>") == pytest.approx(1 / 14)
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [
+        ("--conllu", ["train.conllu"]), ("--lexicon", ["l.tsv"]), ("--features", ["POS"]), ("--apertium", ["fra-cat"]),
+        ("--unimorph", ["u"]),
+        ("--input-features", ["POS"]), ("--patterns", ["p.toml"]), ("--shapes", []), ("--suffixes", ["5"]),
+        ("--top-words", ["5"]), ("--background", ["unigram"]), ("--count-text", ["train.txt"]),
+        ("--keep-case", []),
+    ],
+)  # fmt: skip
+def test_softmax_beside_features(corpus: Corpus, llrnn: Llrnn, option: str, values: list[str]) -> None:
+    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out, option, *values)
+    assert done.error == f"--softmax: a softmax takes no other option, found {option} beside it; leave one of them out"
+    assert not corpus.out.exists()
+
+
+def test_features_chosen_do_not_switch_off_those_asked_for(built: Built) -> None:
+    prior = built("--features", "POS", "--shapes", "--suffixes", "2")
+    groups = {name.partition(":")[0] for name in prior.output.features.names}
+    assert {"POS", "Shape", "Suffix"} <= groups and "Gender" not in groups
+
+
+def test_real_values_and_where_all_came_from(built: Built, corpus: Corpus) -> None:
+    path = corpus.write("values.tsv", "chat\tSize:Small\t0.25\n")
+    prior = built("--values", path)
+    assert row(prior, "chat")["Size:Small"] == 0.25
+    sources = prior.settings["sources"]
+    assert [source.split()[:2] for source in sources] == [["--conllu", "train.conllu"], ["--values", "values.tsv"]]
+    corpus.write("values.tsv", "chat\tSize:Small\t0.5\n")
+    assert built("--values", path).settings["sources"][1] != sources[1]
+
+
+def test_options_that_would_have_no_say(build: Build) -> None:
+    assert build("--pseudo-count", 2).error == (
+        "--pseudo-count: only additive smoothing adds something; say --smoothing additive, or leave it out"
+    )
+    assert build("--smoothing", "none", "--background", "uniform").error == (
+        "--smoothing: only a unigram is smoothed, found --background uniform; leave one out"
+    )

@@ -1,0 +1,168 @@
+"""`llrnn prior`: what it reads and where it writes; what cannot be used is said in one line."""
+
+import errno
+import json
+import os
+import resource
+import subprocess
+from pathlib import Path
+from typing import IO
+
+import pytest
+from shell import script
+from small_corpus import Build, Corpus, files
+
+from fairseq_llrnn.files import atomic_write
+from fairseq_llrnn.prior.prior import Prior
+
+# ---- what it reads --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", ": expected at least one `symbol count` line, found none; run fairseq-preprocess first"),
+        ("le 3\nla\n", ", line 2: expected `symbol count`, found 'la'; give the dict.txt that fairseq-preprocess"),
+        ("le -3\n", ", line 1: expected `symbol count`, found 'le -3'; give the dict.txt that fairseq-preprocess"),
+        ("le 3\nle 2\n", ", line 2: symbol 'le' was already given in line 1; remove one of them"),
+        ("<unk> 2\n", ", line 1: symbol '<unk>' was already given by fairseq itself; remove one of them"),
+        (b"\xff\xfe 1\n", ", line 1, byte 1: expected UTF-8, found the byte 0xff"),
+    ],
+)
+def test_a_dictionary_that_cannot_be_used(build: Build, corpus: Corpus, text: str | bytes, says: str) -> None:
+    path = corpus.write("broken.txt", text)
+    assert build("--dict", path).error.startswith(f"{path}{says}")
+
+
+def test_a_dictionary_that_is_not_there(build: Build, corpus: Corpus) -> None:
+    path = corpus.place / "nowhere" / "dict.txt"
+    assert build("--dict", path).error.startswith(f"{path}: cannot be read: No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", ": expected CoNLL-U sentences, found none"),
+        ("1\tle\n", ", line 1: expected 10 columns separated by tabs, found 2"),
+        (b"1\t\xe9t\xe9\t_\tX\t_\t_\t0\t_\t_\t_\n", ", line 1, byte 3: expected UTF-8"),
+        ("x" * 2_000_000, ", line 1: the line has more than"),
+    ],
+)
+def test_a_treebank_that_cannot_be_used(build: Build, corpus: Corpus, text: str | bytes, says: str) -> None:
+    path = corpus.write("broken.conllu", text)
+    error = build("--conllu", corpus.treebank, path).error
+    assert error.startswith(f"{path}{says}")
+    assert len(error) < 1000
+    assert not corpus.out.exists()
+
+
+def test_a_lexicon_that_cannot_be_used(build: Build, corpus: Corpus) -> None:
+    path = corpus.write("broken.tsv", "chat\n")
+    assert build("--lexicon", path).error.startswith(f"{path}, line 1: ")
+
+
+# ---- where it writes ------------------------------------------------------------------------------------------------
+
+
+def last_lines(text: str) -> str:
+    """What stays in sight of a stream with progress bars."""
+    return "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))
+
+
+def test_a_place_below_a_file(build: Build, corpus: Corpus) -> None:
+    out = corpus.dictionary / "prior"
+    error = build("--out", out).error
+    assert error.startswith(f"{out}: the prior cannot be written (")
+    assert error.endswith("check the rights and the free space there, or give another --out")
+
+
+def test_folders_on_the_way_are_made(build: Build, corpus: Corpus) -> None:
+    out = corpus.place / "new" / "deep" / "prior"
+    assert build("--out", out).code == 0
+    Prior.load(out)
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_folder_of_other_things_is_left_alone(build: Build, corpus: Corpus) -> None:
+    corpus.out.mkdir()
+    (corpus.out / "thesis.tex").write_text("years of work")
+    assert build().error == (
+        f"{corpus.out}: expected a free name or an earlier prior, found something else there; give another --out"
+    )
+    assert [f.name for f in corpus.out.iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_is_left_alone(build: Build, corpus: Corpus) -> None:
+    corpus.write("prior", "my notes")
+    assert "found something else there" in build().error
+    assert corpus.out.read_text() == "my notes"
+
+
+def test_an_empty_folder_is_free(build: Build, corpus: Corpus) -> None:
+    corpus.out.mkdir()
+    assert build().code == 0
+    Prior.load(corpus.out)
+
+
+def test_a_full_disk_leaves_nothing_behind_and_the_earlier_prior_alone(
+    build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert build().code == 0
+    before, names = files(corpus.out), sorted(p.name for p in corpus.place.iterdir())
+
+    def full(file: IO[bytes], _: object) -> None:
+        file.write(b"half of them")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("fairseq_llrnn.prior.directory.write_arrays", full)
+    assert build("--top-words", 4).error.startswith(
+        f"{corpus.out}: the prior cannot be written (No space left on device); check the rights and the free space"
+    )
+    assert files(corpus.out) == before
+    assert sorted(p.name for p in corpus.place.iterdir()) == names
+
+
+def test_a_real_limit_on_what_can_be_written(corpus: Corpus) -> None:
+    """The kernel refuses the write, as on a full disk."""
+    done = subprocess.run(
+        [
+            script("llrnn"), "prior", "--dict", str(corpus.dictionary), "--softmax", "--out", str(corpus.out),
+        ],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600)), capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert last_lines(done.stderr.decode()) == (
+        f"llrnn: error: {corpus.out}: the prior cannot be written (File too large); check the rights and the free "
+        "space there, or give another --out\n"
+    )
+    assert sorted(p.name for p in corpus.place.iterdir()) == ["dict.txt", "train.conllu"]
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_a_rename_that_fails_keeps_the_earlier_prior(
+    can_exchange: bool, build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert build().code == 0
+    before, names = files(corpus.out), sorted(p.name for p in corpus.place.iterdir())
+    replace = os.replace
+
+    def refuse(source: Path, target: Path) -> bool:
+        new = Path(source) / "prior.json"
+        if new.exists() and json.loads(new.read_text(encoding="utf-8"))["settings"]["top_words"] == 4:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        replace(source, target)
+        return False
+
+    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(atomic_write, "exchange", refuse if can_exchange else lambda one, other: False)
+    assert "the prior cannot be written (Input/output error)" in build("--top-words", 4).error
+    assert files(corpus.out) == before
+    assert sorted(p.name for p in corpus.place.iterdir()) == names
+
+
+def test_into_the_folder_we_are_in(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert build().code == 0
+    first = files(corpus.out)
+    monkeypatch.chdir(corpus.out)
+    build("--out", ".")
+    assert files(corpus.out) == first  # whether it was made again or refused

@@ -1,0 +1,120 @@
+"""`llrnn prior`: unigrams, weights from a file, and the texts that words are counted in."""
+
+import numpy as np
+import pytest
+from small_corpus import Build, Built, Corpus, row, weight
+
+
+def test_uniform(built: Built) -> None:
+    prior = built("--background", "uniform")
+    assert [weight(prior, w) for w in ("le", "zut", "</s>", "<unk>")] == pytest.approx([1 / 14] * 4)
+
+
+def test_smoothings_differ_and_sum_to_one(built: Built) -> None:
+    made = {name: built("--smoothing", name) for name in ("absolute", "additive", "good-turing", "none")}
+    assert all(np.exp(p.log_weights).sum() == pytest.approx(1) for p in made.values())
+    assert weight(made["none"], "zut") == 0
+    assert all(weight(made[name], "zut") > 0 for name in ("absolute", "additive", "good-turing"))
+    assert len({weight(p, "zut") for p in made.values()}) == 4
+
+
+def test_pseudo_count(built: Built) -> None:
+    prior = built("--smoothing", "additive", "--pseudo-count", 0.5)
+    assert weight(prior, "zut") / weight(prior, "la") == pytest.approx(0.5 / 8.5)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
+def test_a_pseudo_count_that_is_not_positive(build: Build, value: str) -> None:
+    error = build("--smoothing", "additive", "--pseudo-count", value).error
+    assert error == f"--pseudo-count {float(value)}: expected a positive number"
+
+
+def test_an_unknown_smoothing(build: Build) -> None:
+    done = build("--smoothing", "goodturing")
+    assert done.code == 2
+    assert "argument --smoothing: invalid choice: 'goodturing'" in done.err
+
+
+def test_count_text(built: Built, corpus: Corpus) -> None:
+    text = corpus.write("count.txt", "zut zut zut la zut\nzut la inconnu\n")
+    prior = built("--count-text", text, "--top-words", 1, "--smoothing", "none")
+    assert "TOPFORM:zut" in row(prior, "zut")
+    assert "NOTTOP" in row(prior, "le")
+    assert weight(prior, "zut") == pytest.approx(5 / 10)
+    assert weight(prior, "</s>") == pytest.approx(2 / 10)
+    assert weight(prior, "<unk>") == pytest.approx(1 / 10)
+    assert weight(prior, "le") == 0
+
+
+def test_several_count_texts(built: Built, corpus: Corpus) -> None:
+    texts = [corpus.write("a.txt", "zut\n"), corpus.write("b.txt", "zut la\n")]
+    prior = built("--smoothing", "none", "--count-text", *texts)
+    assert weight(prior, "zut") == pytest.approx(2 * weight(prior, "la"))
+
+
+def test_a_count_text_that_is_not_there(build: Build, corpus: Corpus) -> None:
+    assert "nowhere.txt: cannot be read: No such file" in build("--count-text", corpus.place / "nowhere.txt").error
+
+
+def test_a_count_text_that_is_not_utf8(build: Build, corpus: Corpus) -> None:
+    path = corpus.write("latin.txt", "le\nété\n".encode("latin-1"))
+    assert build("--count-text", path).error == (
+        f"{path}, line 2, byte 1: expected UTF-8, found the byte 0xe9 (invalid continuation byte); "
+        "convert the file to UTF-8"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "des mots tout autres\n"])
+def test_a_count_text_without_any_word_of_the_dictionary(build: Build, corpus: Corpus, text: str) -> None:
+    error = build("--count-text", corpus.write("other.txt", text)).error
+    assert "expected counts, found none for any word of the dictionary" in error
+
+
+def test_weights_from_a_file(built: Built, corpus: Corpus) -> None:
+    path = corpus.write("weights.tsv", "le\t3\nla\t0\n\n</s>\t1e0\n")
+    prior = built("--background", path)
+    assert (weight(prior, "le"), weight(prior, "</s>")) == (pytest.approx(0.75), pytest.approx(0.25))
+    assert weight(prior, "la") == weight(prior, "chat") == 0
+    assert prior.counts()["forbidden words"] == 15
+    assert prior.settings["background"] == str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("le\tnan\n", 1, "expected a finite weight ≥ 0 for 'le', found nan; fix the row"),
+        ("la\t1\nle\tinf\n", 2, "expected a finite weight ≥ 0 for 'le', found inf; fix the row"),
+        ("le\t-0.5\n", 1, "expected a finite weight ≥ 0 for 'le', found -0.5; fix the row"),
+        ("le\tbeaucoup\n", 1, "expected a number as weight of 'le', found 'beaucoup'; fix the row"),
+        ("le\t\n", 1, "expected a number as weight of 'le', found ''; fix the row"),
+        ("la\t1\n\nloup\t1\n", 3, "word 'loup' is not in the dictionary; remove the row or add the word"),
+        ("<pad>\t1\n", 1, "word '<pad>' is not in the dictionary; remove the row or add the word"),
+        ("le\t1\nla\t1\nle\t2\n", 3, "word 'le' was already given in line 1; remove one of them"),
+        ("le 1\n", 1, "expected `word<TAB>weight`, found 1 columns; fix the row"),
+        ("le\t1\tx\n", 1, "expected `word<TAB>weight`, found 3 columns; fix the row"),
+    ],
+)
+def test_weights_that_cannot_be_used(build: Build, corpus: Corpus, text: str, line: int, says: str) -> None:
+    path = corpus.write("weights.tsv", text)
+    assert build("--background", path).error == f"{path}, line {line}: {says}"
+    assert not corpus.out.exists()
+
+
+@pytest.mark.parametrize("text", ["", "le\t0\nla\t0\n"])
+def test_weights_without_mass(build: Build, corpus: Corpus, text: str) -> None:
+    path = corpus.write("weights.tsv", text)
+    assert build("--background", path).error == (
+        f"{path}: expected at least one positive weight, found none; give weights of dictionary words"
+    )
+
+
+def test_a_background_that_is_neither_kind_nor_file(build: Build) -> None:
+    assert build("--background", "unigramm").error == (
+        "--background unigramm: expected unigram, uniform, language:CODE, ngram:FILE, ngram:N, automaton:FILE, "
+        "model:FILE, cache:N or the path of a TSV file with `word<TAB>weight` rows, found no such file; check the "
+        "spelling"
+    )
+
+
+def test_a_background_that_is_a_folder(build: Build, corpus: Corpus) -> None:
+    assert build("--background", corpus.place).error.startswith(f"{corpus.place}: cannot be read: Is a directory")
