@@ -1,4 +1,4 @@
-"""Priors with evidence: what they hold, on disk and off it, and refusal of a stranger's."""
+"""Priors with evidence: what they hold, on disk and off it, and refusal of what is unsound."""
 
 import hashlib
 import json

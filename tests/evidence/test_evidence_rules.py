@@ -53,7 +53,7 @@ def test_forms(form: str | None, words: str) -> None:
 
 
 def test_long_tokens_take_no_time() -> None:
-    """Time grows with the length, not with its square: a stranger's text is no reason to stop."""
+    """Time grows with the length, not with its square: an untrusted text is no reason to stop."""
     long = 200_000
     for word in ("1" * long + "x", "1," * long, "a" * long, "a." * long, "a-" * long + "@", "#" + "a" * long + "!"):
         form_of(word, KNOWN)
@@ -189,7 +189,7 @@ def test_the_identity_knows_all_but_the_words_of_the_table() -> None:
     assert turned.description()["mapping"] == EVERYTHING.description()["mapping"]
 
 
-# ---- a stranger's ---------------------------------------------------------------------------------------------------
+# ---- untrusted ------------------------------------------------------------------------------------------------------
 
 OTHERWISE = "the evidence is described by something else than kinds, weight, mapping, patterns"
 TOGETHER = "the evidence and its mapping or patterns do not belong together"
