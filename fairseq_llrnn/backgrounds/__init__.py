@@ -8,6 +8,7 @@
     automaton_topk.py       … their best members
     cache.py                the last words
     lexical.py              translations of the words of the source
+    lexical_mixture.py      … of the sentences of a batch: a factor, and more for a few words
     source_rows.py          … rows of links of words and of their lemmas, the sentence at hand left out
     form_shares.py          … a lemma shared among its forms
     copied_words.py         words of the source, spelled in characters

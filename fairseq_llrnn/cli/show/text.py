@@ -1,0 +1,122 @@
+"""What `llrnn show` prints of a prior and of its words."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairseq_llrnn.cli.show import background as show_background
+from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, percent, printable, probability
+from fairseq_llrnn.features.identities import AUTO
+
+
+def summary_text(summary: dict[str, Any]) -> str:
+    """Of a prior as a whole."""
+    background = summary["background"]
+    entropy = background["entropy"]
+    words = summary["counts"]["words"]
+    alone, largest = summary["words_alone_in_their_signature"], summary["largest_signatures"]
+    lines = [f"prior {summary['prior']}", "", "settings"]
+    lines += [
+        f"  {name.replace('_', ' '):<18} {_setting(name, value)}"
+        for name, value in summary["settings"].items()
+        if _in_use(name, summary["settings"])
+    ]
+    lines += ["", "counts"]
+    lines += [f"  {name:<18} {value:>10,}" for name, value in summary["counts"].items()]
+    for key, title in (("groups", "feature groups"), ("input_groups", "feature groups that the network reads (ψ)")):
+        if key in summary:
+            lines += ["", f"{title}", f"  {'':<18} {'features':>10} {'words':>10}"]
+            lines += [
+                f"  {printable(group):<18} {size['features']:>10,} {size['words']:>10,}"
+                for group, size in summary[key].items()
+            ]
+    background_line = f"background  {printable(background['kind'])}"  # never cut: it can be given again
+    lines += [
+        "",
+        background_line,
+        f"            {many(background['possible_words'], 'possible next word')}, "
+        f"entropy {entropy:.3f} nats (perplexity {math.exp(entropy):,.1f})",
+        *show_background.summary_lines(background),
+        *_parts_lines(summary["parts"]),
+        "",
+        f"signatures  {summary['counts']['output signatures']:,} for {many(words, 'word')}; "
+        f"{many(alone, 'word is', 'words are')} alone in theirs" + (". The largest:" if largest else ""),
+    ]
+    if largest:
+        lines.append(f"  {'words':>10} {'background':>11} {'number':>7}  features, and the most probable words")
+    for row in largest:
+        mass = percent(row["mass"])
+        features = "  ".join(feature_items(sorted(row["features"].items())))
+        members = [printable(member["word"]) for member in row["members"]]
+        more = [] if len(members) == row["words"] else ["…"]
+        lines.append(f"  {row['words']:>10,} {mass:>11} {row['signature']:>7}  {features}")
+        lines.append(" " * 34 + ", ".join(members + more))
+    return "\n".join(line if line == background_line else cut(line, WIDTH) for line in lines)
+
+
+def _parts_lines(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The parts in their order, what each says of itself beside its name."""
+    lines = [""] if parts else []
+    for i, part in enumerate(parts):
+        label = f"{'' if i else 'parts':<11} {part['part']}"
+        lines += labelled(label, map(printable, part["lines"]), indent=0, label_width=30, gap="; ").split("\n")
+    return lines
+
+
+def _in_use(name: str, settings: dict[str, Any]) -> bool:
+    """Whether a setting had a say: only a unigram is smoothed, only additive smoothing adds."""
+    if name == "smoothing":
+        return settings.get("background") == "unigram"
+    if name == "pieces":
+        return settings[name] is not None
+    if name == "identity_floor":
+        return AUTO in (settings.get("top_words"), settings.get("input_top_words"))
+    return name != "pseudo_count" or (_in_use("smoothing", settings) and settings.get("smoothing") == "additive")
+
+
+def _setting(name: str, value: Any) -> str:
+    if value is None:
+        return "all" if name == "features" else "as φ" if name.startswith("input") else "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def word_text(word: dict[str, Any]) -> str:
+    """Of a word of its dictionary."""
+    features, guessed = word["features"].items(), frozenset(word["guessed"])
+    known = feature_items([entry for entry in features if entry[0] not in guessed])
+    lines = [printable(word["word"]), labelled("features", known or ["none"])]
+    if guessed:
+        lines.append(labelled("guessed", feature_items([entry for entry in features if entry[0] in guessed])))
+    if "input_features" in word:
+        lines.append(labelled("it is read by", feature_items(list(word["input_features"].items())) or ["none"]))
+        lines.append(labelled("input σ", [_sharing(word["input_signature"], word["input_signature_size"])]))
+    lines.append(labelled("signature", [_sharing(word["signature"], word["signature_size"])]))
+    if word["signature_size"] > 1:
+        shown = [f"{printable(m['word'])} {_share_text(m['share'])}".rstrip() for m in word["members"]]
+        more = word["signature_size"] - len(shown)
+        lines.append(labelled("its words", shown + ([f"… {more:,} more"] if more else [])))
+    if word["forbidden"]:
+        lines.append(labelled("background", ["0: it is forbidden as the next word"]))
+    else:
+        lines.append(
+            labelled(
+                "background",
+                [
+                    f"{probability(word['background'])}, which is {_share_text(word['share'])} of its signature's "
+                    f"{probability(word['signature_mass'])}"
+                ],
+            )
+        )
+    return "\n".join(lines)
+
+
+def _share_text(share: float | None) -> str:
+    return "" if share is None else percent(share)
+
+
+def _sharing(signature: int, size: int) -> str:
+    return f"{signature}, its own alone" if size == 1 else f"{signature}, shared by {size:,} words"
