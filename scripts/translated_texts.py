@@ -7,8 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.files.text_lines import check_as_long, iter_lines
 from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -26,11 +26,7 @@ def translations_of(prior: Prior) -> LexicalPart:
 def read_pairs(source: str, reference: str) -> Pairs:
     """Sentences and their translations. Raises DataError where one text is longer."""
     sides = [[line.split() for _, line in iter_lines(path)] for path in (source, reference)]
-    if len(sides[0]) != len(sides[1]):
-        raise DataError(
-            f"{reference}: expected as many lines as in {source}, {len(sides[0]):,}, found {len(sides[1]):,}; give a "
-            "text and its translation, line by line"
-        )
+    check_as_long(source, reference, *map(len, sides))
     return list(zip(*sides, strict=True))
 
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
 
 from fairseq_llrnn.errors import DataError, LLRNNError  # noqa: E402
-from fairseq_llrnn.files.text_lines import iter_lines  # noqa: E402
+from fairseq_llrnn.files.text_lines import check_as_long, iter_lines  # noqa: E402
 
 
 def measure(path: str, source: str, target: str) -> str:
@@ -27,11 +27,7 @@ def measure(path: str, source: str, target: str) -> str:
     from fairseq_llrnn.plugin.scoring.sentences import load_scorer
 
     texts = [[line for _, line in iter_lines(place)] for place in (source, target)]
-    if len(texts[0]) != len(texts[1]):
-        raise DataError(
-            f"{target}: expected as many lines as in {source}, {len(texts[0]):,}, found {len(texts[1]):,}; give a text "
-            "and its translation, line by line"
-        )
+    check_as_long(source, target, *map(len, texts))
     scorer = load_scorer(path, 4000)
     task, as_written = scorer.task, getattr(scorer.task, "as_written", lambda _, tokens: tokens)
     pairs = []

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.alignment.bitext import Bitext, Sentences
-from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.text_lines import check_as_long, iter_lines
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,7 @@ def read_text_bitext(source: Path | str, target: Path | str) -> TextBitext:
         DataError: a file that cannot be read, or texts of different lengths.
     """
     found = bitext_of(*((line.split() for _, line in iter_lines(path)) for path in (source, target)))
-    sides = found.bitext.source, found.bitext.target
-    if len(sides[0]) != len(sides[1]):
-        raise DataError(
-            f"{target}: expected as many lines as in {source}, {len(sides[0]):,}, found {len(sides[1]):,}; give a text "
-            "and its translation, line by line"
-        )
+    check_as_long(source, target, len(found.bitext.source), len(found.bitext.target))
     return found
 
 

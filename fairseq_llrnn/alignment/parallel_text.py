@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.alignment.bitext import Bitext, Sentences
-from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.features.text_words import read_ids
+from fairseq_llrnn.files.text_lines import check_as_long
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,7 @@ class ParallelText:
             DataError: a file that cannot be read, or texts of different lengths.
         """
         sides = [_sentences(path, symbols) for path, symbols in ((source, source_symbols), (target, target_symbols))]
-        if len(sides[0]) != len(sides[1]):
-            raise DataError(
-                f"{target}: expected as many lines as in {source}, {len(sides[0]):,}, found {len(sides[1]):,}; give a "
-                "text and its translation, line by line"
-            )
+        check_as_long(source, target, *map(len, sides))
         return cls(Bitext(*sides), tuple(source_symbols), (Path(source), Path(target)))
 
 

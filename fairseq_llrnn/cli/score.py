@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import add_places
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.files.shards import file_digest
 
 if TYPE_CHECKING:
@@ -123,13 +123,8 @@ def _write_part(args: argparse.Namespace, scorer: "TextScorer") -> None:
     inputs = {name: file_digest(file) for name, file in files.items()}
     inputs |= {OPEN: str(args.open), "--max-tokens": str(args.max_tokens)}
     lines = HashedLines(stdin_lines())
-    try:
+    with writing_to(args.out):
         many = write_part(Path(args.out), args.shard, inputs, lines, scorer.pieces(lines, args.shard))
-    except OSError as error:
-        raise DataError(
-            f"{args.out}: cannot be written: {error.strerror or error}; give --out in a folder that can be written to, "
-            "on a disk with room"
-        ) from error
     print(f"shard {args.shard}: {many:,} lines scored, written to {args.out}")
 
 

@@ -81,3 +81,12 @@ def decoded(raw: bytes, path: Path | str, number: int) -> str:
     if number == 1:
         line = line.removeprefix(BYTE_ORDER_MARK)
     return line.rstrip("\r\n")
+
+
+def check_as_long(source: object, target: object, lines: int, found: int) -> None:
+    """Raise DataError unless the text `target` has as many lines, `found`, as the one that it translates."""
+    if found != lines:
+        raise DataError(
+            f"{target}: expected as many lines as in {source}, {lines:,}, found {found:,}; give a text and its "
+            "translation, line by line"
+        )

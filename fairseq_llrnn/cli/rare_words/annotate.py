@@ -16,10 +16,10 @@ from fairseq_llrnn.alignment.word_links import forward_links
 from fairseq_llrnn.cli.places import writing_to
 from fairseq_llrnn.cli.rare_words import SOURCE_WORDS, TRANSLATIONS
 from fairseq_llrnn.cli.tables import many, percent
-from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.atomic_write import whole_folder
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.text_lines import check_as_long, iter_lines
 
 NAME = "rare-words annotate"
 HELP = "write a bitext whose rare words are unknown ones that point to the source, for any model to be trained on"
@@ -116,12 +116,9 @@ def _names(split: str, prefixes: str | None) -> dict[str, str]:
 
 
 def _read_pair(prefix: str, languages: Sequence[str]) -> tuple[Lines, Lines]:
-    source, target = (_read(f"{prefix}.{language}") for language in languages)
-    if len(source) != len(target):
-        raise DataError(
-            f"{prefix}.{languages[1]}: expected as many lines as in {prefix}.{languages[0]}, {len(source):,}, found "
-            f"{len(target):,}; give a text and its translation, line by line"
-        )
+    paths = [f"{prefix}.{language}" for language in languages]
+    source, target = map(_read, paths)
+    check_as_long(paths[0], paths[1], len(source), len(target))
     return source, target
 
 
