@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from dynamic_prior import LINES
 from fairseq.optim import FairseqOptimizer, build_optimizer
 from omegaconf import OmegaConf
-from same_training import assert_same_training
+from same_training import JOINED, assert_same_training
 from shell import Shell
 from tiny_world import World, batch, build, randomise, read_checkpoint
 from torch import Tensor
@@ -155,15 +156,31 @@ def test_another_optimizer_is_refused(shell: Shell, world: World, tmp_path: Path
     assert "found adam" in refused.err
 
 
-def test_several_processes_are_refused() -> None:
-    optimizer = optimizer_of("llrnn_adagrad", parameters())
-    check_optimizer(optimizer)
+def test_two_processes_equal_one_that_accumulates(shell: Shell, world: World, tmp_path: Path) -> None:
+    """Up to float error; where the number of batches is odd, one process has none of its own at the end."""
+    train = [*TREE, SPARSE, "--optimizer", "llrnn_adagrad", "--clip-norm", 0.5, "--max-tokens", 70, "--max-epoch", 2]
+    alone, both = tmp_path / "alone", tmp_path / "both"
+    shell.run("fairseq-train", *world.train_args(save_dir=alone), *train, "--update-freq", 2)
+    shell.run("fairseq-train", *world.train_args(save_dir=both), *train, *JOINED, processes=2)
+    assert_same_training(both / "checkpoint_last.pt", alone / "checkpoint_last.pt", exact=False)
+
+
+def test_gradients_of_several_processes(shell: Shell) -> None:
+    """Sparse ones with other rows, with none, beside none and beside dense ones: the mean of dense tensors."""
+    found = [json.loads(line) for line in shell.run("two_gradients", processes=2).out.splitlines()]
+    assert [one["sparse"] for one in found] == [True, True, True, False, False]
+    assert all(one["same"] for one in found)
+
+
+def test_other_ways_to_join_processes_are_refused() -> None:
+    optimizer, model = optimizer_of("llrnn_adagrad", parameters()), torch.nn.Linear(1, 1)
+    check_optimizer(optimizer, model)
     with (
         mock.patch("torch.distributed.is_initialized", lambda: True),
         mock.patch("torch.distributed.get_world_size", lambda: 2),
-        pytest.raises(OptionError, match=f"{SPARSE}: expected one process, found 2 that train together"),
+        pytest.raises(OptionError, match=f"{SPARSE}: expected --ddp-backend legacy_ddp with 2 processes"),
     ):
-        check_optimizer(optimizer)
+        check_optimizer(optimizer, model)
 
 
 @pytest.mark.parametrize(

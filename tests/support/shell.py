@@ -39,7 +39,8 @@ MODULES = {
     "fairseq-generate": "fairseq_cli.generate",
     "fairseq-interactive": "fairseq_cli.interactive",
     "llrnn": "fairseq_llrnn.cli.main",
-    "two_processes": "two_processes",  # this folder's
+    "two_gradients": "two_gradients",  # this folder's
+    "two_processes": "two_processes",
 }
 
 

@@ -1,7 +1,7 @@
 """What an optimiser needs so that some parameters may have sparse gradients, those of --tree-sparse-gradients.
 
-fairseq neither multiplies sparse gradients nor clips them, and adds up none of several processes. An update leaves rows
-without a gradient as they are, and what the optimiser remembers of them.
+fairseq neither multiplies sparse gradients nor clips them, and adds up none of several processes
+(gathered_gradients.py). An update leaves rows without a gradient as they are, and what the optimiser remembers of them.
 
 Sizes: F rows of a parameter, K of them with a gradient, H their width.
 """
@@ -18,6 +18,7 @@ from fairseq.optim import FairseqOptimizer
 from torch import Tensor, distributed
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.optimizers.gathered_gradients import reduce_gradients
 
 OPTION = "--tree-sparse-gradients"
 NAMES = "llrnn_adagrad or llrnn_adam"
@@ -58,6 +59,11 @@ class SparseOptimizer(FairseqOptimizer):
         super().__init__(cfg)
         self._optimizer = self.lazy(params, **self.optimizer_config)
 
+    def all_reduce_grads(self, module: Any) -> None:
+        """The mean over all processes, where fairseq's legacy_ddp joins them."""
+        if hasattr(module, "all_reduce_grads"):
+            reduce_gradients(list(self.params), module.process_group, module.all_reduce_grads)
+
     def multiply_grads(self, c: float | Tensor) -> None:
         """Multiply all gradients; fairseq's multiplies a copy of a sparse one, which changes nothing."""
         torch._foreach_mul_([_values(weight) for weight in self.params if weight.grad is not None], c)
@@ -78,8 +84,11 @@ class _Clipped:
     grad: Tensor
 
 
-def check_optimizer(optimizer: object) -> None:
-    """Refuse an optimiser that takes no sparse gradients, and processes that would have to add them up.
+def check_optimizer(optimizer: object, model: object) -> None:
+    """Refuse an optimiser that takes no sparse gradients, and processes that cannot add them up.
+
+    Args:
+        model: as fairseq has wrapped it.
 
     Raises:
         OptionError: with what would do.
@@ -91,10 +100,11 @@ def check_optimizer(optimizer: object) -> None:
             f"{OPTION}: expected --optimizer {NAMES}, without --fp16, --bf16 and others that wrap it, found {found}; "
             "use one of them, or leave the option out"
         )
-    if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+    together = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+    if together > 1 and not hasattr(model, "all_reduce_grads"):
         raise OptionError(
-            f"{OPTION}: expected one process, found {distributed.get_world_size()} that train together, whose sparse "
-            "gradients fairseq cannot add up; leave the option out, or train with one"
+            f"{OPTION}: expected --ddp-backend legacy_ddp with {together} processes that train together, which alone "
+            "adds up their sparse gradients, found another one; give it, or leave the option out"
         )
 
 

@@ -221,11 +221,11 @@ class PriorTask(OwnTask):
         """As fairseq's; before, a learned tree changes if that is due.
 
         Raises:
-            OptionError: an optimiser that takes no sparse gradients, where there are some.
+            OptionError: an optimiser or processes that take no sparse gradients, where there are some.
         """
         head = getattr(getattr(model, "decoder", None), "head", None)
         if isinstance(head, LogLinearHead) and head.sparse_gradients:
-            check_optimizer(optimizer)
+            check_optimizer(optimizer, model)
         if isinstance(head, LogLinearHead) and head.learned is not None:
             options: Any = getattr(self, "args", self.cfg)
             batches = max(1, options.update_freq[0])  # of an update, in the first epoch
