@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeGuard
@@ -33,9 +33,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.spelling import NUMBER
 from fairseq_llrnn.features.user_patterns import UserPatterns
 
-# the preferred ones first
-KINDS = ("terms", "mapped", "patterns", "numbers", "dates", "codes", "urls", "names", "copies", "translations")
-FEATURES = {
+FEATURES = {  # of every kind, the preferred ones first
     "terms": "Evidence:Term",
     "mapped": "Evidence:Mapped",
     "patterns": "Evidence:Pattern",
@@ -47,9 +45,9 @@ FEATURES = {
     "copies": "Evidence:Copy",
     "translations": "Evidence:Translation",
 }
+KINDS = tuple(FEATURES)
 UNKNOWN = "Evidence:Unknown"  # the source word is in no dictionary
 NEXT = "Evidence:Next"  # the second and later words of a mapped string
-FORMED = ("numbers", "dates", "codes", "urls", "names")  # kinds that a target word shows by its form, too
 BY_KNOWN_WORDS = ("names", "copies")  # kinds that depend on which words are known
 DEFAULT_WEIGHT = 0.25  # ε
 ENTRIES = ("kinds", "weight", "mapping", "patterns")  # of a description
@@ -160,22 +158,9 @@ class EvidenceRules:
 
 def form_of(word: str, known: Container[str]) -> str | None:
     """Which of FORMED a word is by its form; `known`: the words of its language's dictionary."""
-    if _is_date(word):
-        return "dates"
-    if NUMBER.fullmatch(word):
-        return "numbers"
-    if _ADDRESS.fullmatch(word) or _MAIL.fullmatch(word) or _SITE.fullmatch(word):
-        return "urls"
-    if _NAMED.fullmatch(word) and any(map(str.isalpha, word)):
-        return "urls"
     if _ESCAPE.fullmatch(word):
         return None
-    if any(map(str.isdecimal, word)):
-        return "codes"
-    capitalised = word[:1].isupper() or word[:1].istitle()
-    if capitalised and sum(map(str.isalpha, word)) > 1 and word.lower() not in known:  # `I` is no name
-        return "names"
-    return None
+    return next((kind for kind, is_one in _FORMS.items() if is_one(word, known)), None)
 
 
 def is_token(word: str) -> bool:
@@ -201,6 +186,28 @@ def _is_date(word: str) -> bool:
 def _day_and_month(one: int, other: int) -> bool:
     """Whether the two can be a day and a month, in either order."""
     return 1 <= min(one, other) <= 12 and 1 <= max(one, other) <= 31
+
+
+def _is_address(word: str) -> bool:
+    if _NAMED.fullmatch(word):
+        return any(map(str.isalpha, word))
+    return any(form.fullmatch(word) for form in (_ADDRESS, _MAIL, _SITE))
+
+
+def _is_name(word: str, known: Container[str]) -> bool:
+    capitalised = word[:1].isupper() or word[:1].istitle()
+    return capitalised and sum(map(str.isalpha, word)) > 1 and word.lower() not in known  # `I` is no name
+
+
+# kinds that a target word shows by its form, too; the first that holds
+_FORMS: Mapping[str, Callable[[str, Container[str]], bool]] = {
+    "dates": lambda word, _: _is_date(word),
+    "numbers": lambda word, _: NUMBER.fullmatch(word) is not None,
+    "urls": lambda word, _: _is_address(word),
+    "codes": lambda word, _: any(map(str.isdecimal, word)),
+    "names": _is_name,
+}
+FORMED = tuple(kind for kind in KINDS if kind in _FORMS)
 
 
 def _are_strings(values: object) -> TypeGuard[list[str]]:
