@@ -14,10 +14,6 @@ from fairseq_llrnn.prior.options import BackgroundOptions
 from fairseq_llrnn.prior.parts import cache
 from fairseq_llrnn.prior.parts.automaton import FLOOR, ON_ZERO
 
-NAMES = (
-    *("ngram_text", "ngram_weight", "background_temperature", "folds", "ngram_prune"),
-    *("on_zero", "unknown_symbols", "copy_source_words", "cache_weight", "cache_decay"),
-)
 NEEDS = {  # which backgrounds an option says something of, and how errors call them
     "ngram_text": (("ngram:N",), "--background ngram:N, whose n-grams are estimated here"),
     "folds": (("ngram:N",), "--background ngram:N, whose n-grams are estimated here"),

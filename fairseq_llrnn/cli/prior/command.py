@@ -36,6 +36,9 @@ EXAMPLES = (
 )
 
 
+OF_A_SOFTMAX = ("softmax", "dict", "out", "workers", "labels")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group("dictionary, counts and result")
     files.add_argument("--dict", required=True, metavar="FILE", help="dict.txt of fairseq-preprocess")
@@ -227,21 +230,8 @@ def options(args: argparse.Namespace) -> PriorOptions:
 
 
 def _refuse_beside_softmax(args: argparse.Namespace) -> None:
-    others = (
-        *("conllu", "lexicon", "unimorph", "values", "apertium", "count_text", "keep_case", "lower", "features"),
-        *("input_features", "top_words", "identity_floor", "input_top_words", "patterns", "shapes"),
-        *("suffixes", "guess", "background", "smoothing", "pseudo_count", *prior_morphemes.NAMES),
-        *(
-            "pieces",
-            *prior_background.NAMES,
-            *prior_model.NAMES,
-            *prior_source.NAMES,
-            *prior_open.NAMES,
-            *prior_language.NAMES,
-        ),
-    )
-    for name in others:
-        if getattr(args, name) not in (None, False, []):
+    for name, value in vars(args).items():
+        if name not in OF_A_SOFTMAX and value not in (None, False, []):
             raise OptionError(
                 f"--softmax: a softmax takes no other option, found --{name.replace('_', '-')} beside it; "
                 "leave one of them out"

@@ -10,7 +10,6 @@ from fairseq_llrnn.features.languages import sources_of
 from fairseq_llrnn.features.languages.base import pip_line
 from fairseq_llrnn.features.languages.gathering import LEMMA_FLOOR, Gathered
 
-NAMES = ("language", "lemma_floor")
 LIST = "list"
 OTHER_WAYS = {
     "frequencies": "--background unigram counts your text",

@@ -11,7 +11,6 @@ from fairseq_llrnn.prior.options import OpenModel
 from fairseq_llrnn.prior.parts import ModelPart
 from fairseq_llrnn.prior.prior import Prior
 
-NAMES = ("background_data", "background_prior", "model_weight")
 FEW = 0.5  # of the words known to the model: below, it is probably one of another kind of text
 
 
@@ -23,8 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--background-prior", metavar="DIR", help="its prior, if it is one of ours (default: that of its training)"
     )
-
-
     group.add_argument(
         "--model-weight", type=float, metavar="W",
         help="how much of the background is the model's, above 0 and up to 1; the rest is the unigram of --count-text, "

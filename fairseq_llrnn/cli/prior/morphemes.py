@@ -6,8 +6,6 @@ from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.features.morphemes import MORPHEME_FLOOR
 from fairseq_llrnn.prior.options import MORFESSOR
 
-NAMES = ("morphemes", "morpheme_floor")
-
 
 def add_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(

@@ -9,8 +9,6 @@ from fairseq_llrnn.open_vocabulary.vocabulary import KINDS, NEURAL
 from fairseq_llrnn.prior.open_vocabulary import FLOOR
 from fairseq_llrnn.prior.options import OpenOptions
 
-NAMES = ("open_vocabulary", "open_floor", "open_types")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("open vocabulary: words outside the dictionary")
@@ -34,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def open_options(args: argparse.Namespace) -> OpenOptions | None:
     """None where no open vocabulary is asked for. Raises OptionError for numbers and options that make no sense."""
     if args.open_vocabulary is None:
-        refuse_alone(args, NAMES[1:], "--open-vocabulary")
+        refuse_alone(args, ("open_floor", "open_types"), "--open-vocabulary")
         return None
     check_least("--open-floor", args.open_floor, 1)
     check_least("--open-types", args.open_types, 1)

@@ -24,11 +24,6 @@ ESTIMATE = (
     *("lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner", "lexical_source_lemmas"),
     "hunspell",
 )
-NAMES = (
-    *("lexical_translation", *ESTIMATE),
-    *("evidence", "evidence_map", "evidence_weight", "unsupported", "source_dict"),
-)
-
 
 _NOTHING = ParallelText(Bitext(*[Sentences(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))] * 2), (), ())
 
