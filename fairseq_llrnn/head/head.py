@@ -17,9 +17,6 @@ translations leave the sentence at hand out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -29,15 +26,15 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.explanation import Explanation, explain
 from fairseq_llrnn.head import expert_terms, split, target_terms
 from fairseq_llrnn.head.class_rows import other_scores
-from fairseq_llrnn.head.layers import HeadLayers
-from fairseq_llrnn.head.records import Batch, Condition, RowPair, Rows, State, Step, shares_and_classes
+from fairseq_llrnn.head.records import Batch, Condition, RowPair, Rows
+from fairseq_llrnn.head.search import HeadSearch
 from fairseq_llrnn.head.split import SplitBatch, SplitCondition
 from fairseq_llrnn.head.tree import explained_choices
 from fairseq_llrnn.head.zero_mass import LEAVE_OUT
-from fairseq_llrnn.output.context_classes import strings_in, strings_of
+from fairseq_llrnn.output.context_classes import strings_in
 
 
-class LogLinearHead(HeadLayers):
+class LogLinearHead(HeadSearch):
     """The output layer (and, if asked for, the input embedding) over a prior."""
 
     # ---- a batch: before the network reads it, after, and what a criterion asks --------------------------------------
@@ -155,6 +152,17 @@ class LogLinearHead(HeadLayers):
         classes = batch.rows.classes.distribution(batch.hidden, batch.others, batch.log_mass)
         return batch.background.word_log_probs_per_position(classes.log_probs, batch.positions.previous)
 
+    def possible(self, targets: Tensor, source: Tensor | None = None) -> Tensor:
+        """Which sentences (B, T), padded, the background gives mass from the first word to the last: (B,) bool.
+
+        To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
+        """
+        condition, known = self.condition(self.previous(targets), source), self._known(targets)
+        shares = [
+            part.background.log_share_per_position(part.previous, known[rows]) for rows, part in condition.parts()
+        ]
+        return (torch.cat(shares).isfinite() | targets.eq(self.pad)).all(1)
+
     # ---- the same in one line -------------------------------------------------------------------------------------
 
     def loss(
@@ -261,94 +269,6 @@ class LogLinearHead(HeadLayers):
             scores, masses = scores + powered, before
         given = self.prior, self.output, batch.background, batch.hidden[0], tokens
         return list(explain(*given, scores, masses, top, slot_rows, opened, powered, choices))
-
-    # ---- a search ----------------------------------------------------------------------------------------------------
-
-    def start(
-        self,
-        batch_size: int,
-        *,
-        source: Tensor | None = None,
-        source_states: Tensor | None = None,
-        pinned: Sequence[int] = (),
-    ) -> State:
-        """The state of N = `batch_size` hypotheses that have written nothing.
-
-        Args:
-            source: (N, L); equal neighbours, as a beam search has them, are looked at once. source_states: (N, L, E).
-            pinned: tokens whose probabilities every step is asked for (`Step.log_probs_of_pinned`).
-        """
-        background, sentence, sources = self.background, None, source
-        if source is not None:
-            sources, sentence = torch.unique_consecutive(source, return_inverse=True, dim=0)
-            background = background.given(sources)
-        background = self._with_experts(background, sources)
-        states = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
-        states = states if sentence is None else states[sentence]
-        rows = self._rows(background, source_states, sentence)
-        if self.experts is not None:
-            rows = self._widened(rows, background)
-        state = State(background, states, rows)
-        if not pinned:
-            return state
-        tokens = torch.tensor(list(pinned), device=states.device)
-        shares = None
-        if background.constant:
-            shares = shares_and_classes(background, states, tokens.expand(len(states), -1))
-        return replace(state, pinned=tokens, pinned_shares=shares)
-
-    def advance(self, state: State, tokens: Tensor) -> State:
-        """The state after every hypothesis has written its token (N,), or several ones (N, t)."""
-        for token in [tokens] if tokens.dim() == 1 else tokens.unbind(1):
-            states = state.background.advance(state.states, self._known(token))
-            rows = state.rows if self.experts is None else self._widened(state.rows, state.background)
-            state = replace(state, states=states, rows=rows, length=state.length + 1)
-        return state
-
-    def step(self, hidden: Tensor, state: State) -> Step:
-        """The distribution of the next token: hidden states (N, H)."""
-        background, hidden = state.reachable.with_hidden(hidden), hidden.unsqueeze(1)
-        slots, exceptions = state.rows.slots, None
-        if slots is not None:  # every hypothesis knows its sentence
-            layer, own = strings_of(state.background, state.states)
-            sentence = layer.contexts_of(own)
-            slots = slots[0][sentence], slots[1][sentence]
-        if self.experts is not None:
-            hidden, exceptions = expert_terms.in_step(self.experts, background, hidden, state.states, state.rows, slots)
-        others = other_scores(self.opened, hidden, state.rows, slots, exceptions).first()
-        masses: Tensor | Corrections | None = background.corrections(state.states)
-        if isinstance(masses, Corrections) and self.temperature is not None:
-            masses = self.temperature.applied(masses, hidden[:, 0])
-        masses = background.log_mass(state.states) if masses is None else masses
-        return Step(hidden[:, 0], others, masses, background, state)
-
-    def top_k(self, hidden: Tensor, state: State, k: int, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
-        """The k most probable next tokens, exactly: hidden (N, H) -> log p and tokens, (N, k) each, the best first.
-
-        Args:
-            temperature: divides aᵀφ; the background is not tempered.
-        """
-        return self.tempered(self.step(hidden, state), temperature).top_k(k)
-
-    @staticmethod
-    def tempered(step: Step, temperature: float) -> Step:
-        """The step with aᵀφ divided by a temperature."""
-        return step if temperature == 1.0 else replace(step, temperature=temperature)
-
-    def readable(self, tokens: Tensor, state: State) -> Tensor:
-        """Tokens (N, t) of hypotheses as the network may read them: without ids of strings that it has no row for."""
-        return self._readable(tokens, self._known(tokens), state.background, state.states)
-
-    def possible(self, targets: Tensor, source: Tensor | None = None) -> Tensor:
-        """Which sentences (B, T), padded, the background gives mass from the first word to the last: (B,) bool.
-
-        To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
-        """
-        condition, known = self.condition(self.previous(targets), source), self._known(targets)
-        shares = [
-            part.background.log_share_per_position(part.previous, known[rows]) for rows, part in condition.parts()
-        ]
-        return (torch.cat(shares).isfinite() | targets.eq(self.pad)).all(1)
 
     def _check_shapes(self, hidden: Tensor, previous: Tensor, targets: Tensor) -> None:
         if hidden.dim() != 3 or hidden.size(2) != self.hidden_size:

@@ -1,7 +1,7 @@
 """What a head is made of: output layer, embedding, background, rows for slots, experts and open words.
 
 Sizes: B batch, T time, N hypotheses, V words, H hidden width, D embedding width, E encoder width, R input signatures.
-head.py computes with them.
+search.py and head.py compute with them.
 """
 
 from dataclasses import replace
