@@ -3,7 +3,7 @@
 
     python scripts/bench_large_tree.py [--quick] [--task one_word] [--threads 1] [--memory both] [--picture growth.png]
 
-Sizes, hidden states and targets are those of bench_output_layer.py: N positions, H hidden, a Zipf unigram over V words,
+Sizes, hidden states and targets are those of timed_layers.py: N positions, H hidden, a Zipf unigram over V words,
 which is also the background. Adaptive softmaxes are torch's, with the cut-offs that are fastest for each task and V
 ("/4": each cluster has a quarter of the dimensions of the one before; "/1": the faster of two with all H dimensions
 throughout, as the tree has). Trees are Huffman trees, of the arity that is fastest for the task.
@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
-import bench_output_layer as sizes
+import timed_layers as sizes
 from devices import add_device_option, check_device, device_name
 from kept_memory import add_memory_option, run_again, told
 

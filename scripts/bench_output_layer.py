@@ -3,11 +3,7 @@
 
     python scripts/bench_output_layer.py [--quick] [--device cuda] [--dtype bfloat16] [--threads 2] [--memory both]
 
-Sizes: N positions, H hidden, V words, M words with an identity of their own, S signatures, F features.
-
-All contestants get the same hidden states (N, H) and the same targets, drawn from a Zipf unigram over V words
-that are numbered from the most frequent on. The prior is synthetic and of the shape of French UD: M identity
-signatures, 400 morphological ones over 60 features with Zipf-distributed sizes, the unigram as background.
+The layers, and what all of them read, are those of timed_layers.py. N positions, H hidden, V words, S signatures.
 
     log-linear   fairseq_llrnn's layer, log p of the targets
     tree         the same layer over a tree of its signatures: Huffman trees of three arities and clusters, of which the
@@ -15,7 +11,7 @@ signatures, 400 morphological ones over 60 features with Zipf-distributed sizes,
     softmax      cross_entropy(linear(h, W, b)), sum
     adaptive     torch's AdaptiveLogSoftmaxWithLoss and, where installed, fairseq's AdaptiveSoftmax. "/4"
                  says that each tail cluster has a quarter of the dimensions of the one before. A search over
-                 CUTOFFS and FACTORS picks the fastest of all, and the fastest with H dimensions throughout
+                 cutoffs and factors picks the fastest of all, and the fastest with H dimensions throughout
                  ("/1"), as the other contestants have. The cutoffs of fairseq's lstm_lm are shown as well.
 
 Contestants take turns in each round, so that what else the machine does hits all alike; figures are medians.
@@ -38,214 +34,23 @@ import multiprocessing
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
+import timed_layers as layers
 from alive_tensors import Alive
 from devices import add_device_option, check_device, device_name
 from kept_memory import add_memory_option, run_again, told
+from timed_layers import Contestant, Setting, adaptives
 
-from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.log_linear import LogLinearOutput
-from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_log_linear import TreeOutput
-from fairseq_llrnn.trees.clusters import cluster_tree
-from fairseq_llrnn.trees.huffman import huffman_tree
-from fairseq_llrnn.trees.tree import Tree
-
-N, H, M = 2048, 256, 2500
-USUAL, HUGE = 42_500, 1_000_000
-SPECIALS, MORPHOLOGICAL, FEATURES = 4, 400, 60
+HUGE = 1_000_000
 LOGITS_LIMIT = 2 << 30  # bytes; a softmax with larger logits is left out
-CUTOFFS = ([200, 2000], [200, 1000, 8000], [500, 2000, 10_000], [500, 5000], [2000, 10_000], [4000, 20_000])
-ARITIES = (8, 16, 32)  # of Huffman trees
 BUDGET = 15.0  # seconds
-FACTORS = (4.0, 2.0, 1.0)
-HOST_CUTOFFS, HOST_FACTOR = [10_000, 50_000, 200_000], 4.0  # fairseq's lstm_lm
-
-
-@dataclass
-class Contestant:
-    """Something that computes the loss of all targets, summed, from `hidden`."""
-
-    name: str
-    module: nn.Module
-    loss: Callable[[], Tensor]
-    hidden: Tensor
-
-    def seconds(self) -> float:
-        """Time of one forward and backward; those of the step before are dropped unmeasured."""
-        self.drop_gradients()
-        synchronise(self.hidden.device)
-        begin = time.perf_counter()
-        self.loss().backward()
-        synchronise(self.hidden.device)
-        return time.perf_counter() - begin
-
-    def drop_gradients(self) -> None:
-        self.hidden.grad = None
-        self.module.zero_grad(set_to_none=True)
-
-
-def synchronise(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-# ---- the synthetic prior ---------------------------------------------------------------------------------
-
-
-def zipf(n: int) -> np.ndarray:
-    weights = 1.0 / np.arange(1, n + 1)
-    return weights / weights.sum()
-
-
-def signature_table(rng: np.random.Generator) -> FeatureTable:
-    """Rows of the specials, of M words with identity, and of the morphological classes: S rows."""
-    combinations: set[tuple[int, ...]] = set()
-    while len(combinations) < MORPHOLOGICAL:
-        combinations.add(tuple(sorted(rng.choice(FEATURES, rng.integers(2, 8), replace=False).tolist())))
-    classes = [{f"Morph:{f}": 1.0 for f in combination} for combination in sorted(combinations)]
-    rows = [{f"SPECIAL:{i}": 1.0} for i in range(SPECIALS)]
-    rows += [{f"TOPFORM:{i}": 1.0} | classes[rng.integers(MORPHOLOGICAL)] for i in range(M)]
-    rows += [{"NOTTOP": 1.0} | row for row in classes]
-    return FeatureTable.from_rows(rows)
-
-
-def classes_of_words(words: int, rng: np.random.Generator) -> np.ndarray:
-    """(V,) signatures: frequent words have their own, the others share the morphological classes."""
-    own = SPECIALS + M
-    one_each = np.arange(MORPHOLOGICAL)
-    others = rng.choice(MORPHOLOGICAL, words - own - MORPHOLOGICAL, p=zipf(MORPHOLOGICAL))
-    return np.concatenate([np.arange(own), own + one_each, own + others])
-
-
-# ---- contestants -----------------------------------------------------------------------------------------
-
-
-@dataclass
-class Setting:
-    """What all contestants of one size share."""
-
-    words: int
-    device: torch.device
-    dtype: torch.dtype
-
-    @classmethod
-    def of(cls, words: int, args: argparse.Namespace) -> "Setting":
-        return cls(words, torch.device(args.device), getattr(torch, args.dtype))
-
-    def __post_init__(self) -> None:
-        self.rng = np.random.default_rng(1)
-        torch.manual_seed(1)
-        self.targets = torch.from_numpy(self.rng.choice(self.words, N, p=zipf(self.words))).to(self.device)
-        self.hidden = torch.randn(N, H, device=self.device).to(self.dtype).requires_grad_()
-
-    def log_linear(self) -> Contestant:
-        table = signature_table(self.rng)
-        class_of = torch.from_numpy(classes_of_words(self.words, self.rng))
-        log_unigram = torch.from_numpy(np.log(zipf(self.words)))
-        background = StaticBackground(class_of, table.num_rows, log_unigram).float().to(self.device)
-        layer = LogLinearOutput(table, class_of, H).to(self.device, self.dtype)
-        state = background.start(N)
-
-        def loss() -> Tensor:
-            mass, share = background.log_mass(state), background.log_share(state, self.targets)
-            return -layer.target_log_prob(self.hidden, self.targets, mass, share).sum()
-
-        self.prior = layer, background
-        return Contestant(f"log-linear (S = {table.num_rows:,})", layer, loss, self.hidden)
-
-    def tree(self, name: str, tree: Tree, rows: str = "free") -> Contestant:
-        """Over the signatures of `log_linear`, with its parameters."""
-        layer, background = self.prior
-        state = background.start(N)
-        nodes = TreeLayer(tree, H, background.log_mass(state)[0].cpu(), rows).to(self.device, self.dtype)
-
-        def loss() -> Tensor:
-            mass, share = background.log_mass(state), background.log_share(state, self.targets)
-            return -TreeOutput(layer, nodes).target_log_prob(self.hidden, self.targets, mass, share).sum()
-
-        name = f"tree: {name}, {tree.internal:,} nodes, {tree.levels} levels"
-        return Contestant(name, nn.ModuleList([layer, nodes]), loss, self.hidden)
-
-    def trees(self) -> list[Contestant]:
-        """The fastest Huffman tree, and two levels of clusters."""
-        _, background = self.prior
-        masses = background.log_mass(background.start(1))[0].double().exp().cpu().numpy()
-        timed: list[tuple[float, int, Contestant]] = []
-        for arity in ARITIES:
-            candidate = self.tree(f"Huffman, arity {arity}", huffman_tree(masses, arity))
-            candidate.seconds()
-            timed.append((candidate.seconds(), arity, candidate))
-        clusters = cluster_tree(masses)
-        composed = self.tree("clusters, rows composed", clusters, "composed")
-        return [min(timed)[2], self.tree("clusters", clusters), composed]
-
-    def softmax(self) -> Contestant:
-        layer = nn.Linear(H, self.words).to(self.device, self.dtype)
-
-        def loss() -> Tensor:
-            return functional.cross_entropy(layer(self.hidden), self.targets, reduction="sum")
-
-        return Contestant("softmax", layer, loss, self.hidden)
-
-    def torch_adaptive(self, cutoffs: list[int], factor: float) -> Contestant:
-        layer = nn.AdaptiveLogSoftmaxWithLoss(H, self.words, cutoffs, div_value=factor)
-        layer.to(self.device, self.dtype)
-
-        def loss() -> Tensor:
-            return layer(self.hidden, self.targets).loss * N
-
-        return Contestant(f"torch adaptive {cutoffs} /{factor:g}", layer, loss, self.hidden)
-
-    def fairseq_adaptive(self, cutoffs: list[int], factor: float) -> Contestant:
-        from fairseq.modules.adaptive_softmax import AdaptiveSoftmax
-
-        layer = AdaptiveSoftmax(self.words, H, list(cutoffs), dropout=0.0, factor=factor)
-        layer.to(self.device, self.dtype)
-
-        def loss() -> Tensor:
-            # as fairseq's criterion adaptive_loss sums it
-            logits, targets = layer(self.hidden.unsqueeze(0), self.targets.unsqueeze(0))
-            pairs = zip(logits, targets, strict=True)
-            losses = [functional.cross_entropy(x, y, reduction="sum") for x, y in pairs if y is not None]
-            return torch.stack(losses).sum()
-
-        return Contestant(f"fairseq adaptive {cutoffs} /{factor:g}", layer, loss, self.hidden)
-
-
-def adaptives(setting: Setting) -> list[Contestant]:
-    """The fastest, the fastest of full width, and fairseq's own cutoffs; candidates are warm when timed."""
-
-    def below(cutoffs: list[int]) -> list[int]:
-        return [cutoff for cutoff in cutoffs if cutoff < setting.words]
-
-    timed: list[tuple[float, list[int], float]] = []
-    for cutoffs in filter(None, map(below, CUTOFFS)):
-        for factor in FACTORS:
-            candidate = setting.torch_adaptive(cutoffs, factor)
-            candidate.seconds()
-            timed.append((candidate.seconds(), cutoffs, factor))
-    fastest, full = min(timed)[1:], min(entry for entry in timed if entry[2] == 1.0)[1:]
-    chosen = [setting.torch_adaptive(*fastest), setting.torch_adaptive(*full)]
-    if below(HOST_CUTOFFS):
-        chosen.append(setting.torch_adaptive(below(HOST_CUTOFFS), HOST_FACTOR))
-    try:
-        chosen.append(setting.fairseq_adaptive(*fastest))
-    except ImportError:
-        print("(fairseq is not installed: torch's adaptive softmax alone)")
-    return list({contestant.name: contestant for contestant in chosen}.values())
 
 
 # ---- measuring -------------------------------------------------------------------------------------------
@@ -334,7 +139,7 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
     setting = Setting.of(words, args)
     ours = setting.log_linear()
     contestants = [ours, *setting.trees(), *adaptives(setting)]
-    with_softmax = N * words * torch.finfo(setting.dtype).bits // 8 <= LOGITS_LIMIT
+    with_softmax = layers.N * words * torch.finfo(setting.dtype).bits // 8 <= LOGITS_LIMIT
     contestants += [setting.softmax()] if with_softmax else []
     seconds = take_turns(contestants, 5 if args.quick else 11)
     peaks = {contestant.name: allocated(contestant) for contestant in contestants}
@@ -357,10 +162,10 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
 
 
 def growth_of_time(args: argparse.Namespace) -> float:
-    small, large = (Setting.of(words, args).log_linear() for words in (USUAL, HUGE))
+    small, large = (Setting.of(words, args).log_linear() for words in (layers.USUAL, HUGE))
     small.name, large.name = "small", "large"
     seconds = take_turns([small, large], 31 if args.quick else 61)
-    print(f"\nlog-linear, a step: {seconds['small'] * 1e3:.1f} ms at V = {USUAL:,}, ", end="")
+    print(f"\nlog-linear, a step: {seconds['small'] * 1e3:.1f} ms at V = {layers.USUAL:,}, ", end="")
     print(f"{seconds['large'] * 1e3:.1f} ms at V = {HUGE:,}")
     return seconds["large"] / seconds["small"]
 
@@ -377,16 +182,18 @@ def main() -> int:
     status = run_again(args.memory)
     if status is not None:
         return status
-    small, large = (memory_of_a_step(words, args) for words in (USUAL, HUGE))
+    small, large = (memory_of_a_step(words, args) for words in (layers.USUAL, HUGE))
     torch.set_num_threads(args.threads)
-    print(f"N = {N}, H = {H}, M = {M}, {args.dtype} on {device_name(args)}, torch {torch.__version__}; {told()}")
-    ratios = {words: compare(words, args) for words in ((USUAL,) if args.quick else (10_000, USUAL, 200_000))}
+    sizes = f"N = {layers.N}, H = {layers.H}, M = {layers.M}"
+    print(f"{sizes}, {args.dtype} on {device_name(args)}, torch {torch.__version__}; {told()}")
+    all_sizes = (layers.USUAL,) if args.quick else (10_000, layers.USUAL, 200_000)
+    ratios = {words: compare(words, args) for words in all_sizes}
     growth = growth_of_time(args)
     if small and large:
-        print(f"log-linear, peak memory of a step: {small / 2**20:.1f} MiB at V = {USUAL:,}, ", end="")
+        print(f"log-linear, peak memory of a step: {small / 2**20:.1f} MiB at V = {layers.USUAL:,}, ", end="")
         print(f"{large / 2**20:.1f} MiB at V = {HUGE:,} (tables and parameters not counted)")
     figures = {
-        **{name: round(ratio, 2) for name, ratio in ratios[USUAL].items()},
+        **{name: round(ratio, 2) for name, ratio in ratios[layers.USUAL].items()},
         "growth_time": round(growth, 3),
         "growth_memory": round(large / small, 3) if small and large else None,
     }

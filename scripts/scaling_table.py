@@ -34,7 +34,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import bench_output_layer as bench
+import timed_layers as bench
 import torch
 from alive_tensors import Alive
 from torch import Tensor, nn
@@ -148,7 +148,7 @@ def measure(module: nn.Module, loss: Callable[[], Tensor]) -> Measured:
 
 
 def small_cases(words: int) -> list[tuple[Layer, Measured]]:
-    """Both layers of scripts/bench_output_layer.py at that size, and what they measure."""
+    """Both layers of scripts/timed_layers.py at that size, and what they measure."""
     setting = bench.Setting(words, torch.device("cpu"), torch.float32)
     plain, ours = setting.softmax(), setting.log_linear()
     rows: Any = ours.module.rows
