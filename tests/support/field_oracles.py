@@ -1,4 +1,4 @@
-"""Slow and obvious versions of what extras/markov_field computes: sums over all sequences.
+"""Slow and obvious versions of what extras/markov_field computes: sums over all sequences, sub-gradient steps.
 
 Sizes: R kinds of tokens, K order, N tokens.
 """
@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.extras.markov_field.potentials import Potentials
+from fairseq_llrnn.extras.markov_field.star import Star
+from fairseq_llrnn.extras.markov_field.tightening import Tightened
 
 
 def dense(potentials: Potentials) -> Tensor:
@@ -66,3 +68,23 @@ def random_potentials(size: int, order: int, spread: float = 1.0, seed: int = 0,
         return Potentials(unary, tuple(normal(size, size) for _ in range(order)), None)
     left = tuple(normal(size, width) for _ in range(order))
     return Potentials(unary, left, tuple(normal(size, width) for _ in range(order)))
+
+
+def no_delta(star: Star) -> Tensor:
+    """δ = 0: (K, R)."""
+    return torch.zeros(star.potentials.order, star.potentials.size, dtype=star.potentials.unary.dtype)
+
+
+def tighten_by_subgradient(star: Star, delta: Tensor) -> Tightened:
+    """As the thesis does (§4.4): δ − α∇ with α = 10³ first, halved whenever log Z★ did not fall; the best δ is kept."""
+    best, beliefs, rate = delta, star.solve(delta), 1e3
+    values = [beliefs.log_z]
+    for _ in range(200):
+        here = best - rate * beliefs.dual_gradient
+        found = star.solve(here)
+        if found.log_z < beliefs.log_z:
+            best, beliefs = here, found
+        else:
+            rate /= 2
+        values.append(beliefs.log_z)
+    return Tightened(best, beliefs, tuple(values))

@@ -9,8 +9,10 @@ import torch
 from field_oracles import (
     cyclic_log_partition,
     linear_log_partition,
+    no_delta,
     random_potentials,
     star_log_partition,
+    tighten_by_subgradient,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.extras.markov_field.potentials import Potentials
 from fairseq_llrnn.extras.markov_field.star import Star
-from fairseq_llrnn.extras.markov_field.tightening import no_delta, tighten, tighten_by_subgradient
+from fairseq_llrnn.extras.markov_field.tightening import tighten
 
 
 def bound(potentials: Potentials, log_z: float, length: int) -> float:
@@ -88,7 +90,7 @@ def test_both_searches_find_the_same_minimum() -> None:
     star = Star(random_potentials(4, 2, seed=5))
     one, other = tighten(star, no_delta(star)), tighten_by_subgradient(star, no_delta(star))
     assert one.beliefs.log_z == pytest.approx(other.beliefs.log_z, abs=1e-5)
-    assert one.iterations < other.iterations / 4
+    assert len(one.log_z) < len(other.log_z) / 4
 
 
 def test_figure_4_5_the_bound_nears_the_exact_value_as_the_text_grows() -> None:

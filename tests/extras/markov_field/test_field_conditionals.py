@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from field_oracles import cyclic_scores, dense, random_potentials, sequences
+from field_oracles import cyclic_scores, dense, no_delta, random_potentials, sequences
 
 from fairseq_llrnn.extras.markov_field.conditionals import log_conditionals, windows
 from fairseq_llrnn.extras.markov_field.moments import layout
@@ -13,7 +13,7 @@ from fairseq_llrnn.extras.markov_field.outlook import log_probs_left_to_right, n
 from fairseq_llrnn.extras.markov_field.potentials import Form
 from fairseq_llrnn.extras.markov_field.pseudo_likelihood import learn_by_pseudo_likelihood
 from fairseq_llrnn.extras.markov_field.star import Star
-from fairseq_llrnn.extras.markov_field.tightening import no_delta, tighten
+from fairseq_llrnn.extras.markov_field.tightening import tighten
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -11,6 +11,7 @@ from field_oracles import (
     cyclic_scores,
     dense,
     linear_log_partition,
+    no_delta,
     random_potentials,
     star_log_partition,
 )
@@ -25,7 +26,7 @@ from fairseq_llrnn.extras.markov_field.moments import Moments, count_moments, la
 from fairseq_llrnn.extras.markov_field.objective import Objective, bound
 from fairseq_llrnn.extras.markov_field.potentials import FORMS, Form, Potentials
 from fairseq_llrnn.extras.markov_field.star import Star
-from fairseq_llrnn.extras.markov_field.tightening import no_delta, tighten
+from fairseq_llrnn.extras.markov_field.tightening import tighten
 
 SEPARATOR = 0
 
