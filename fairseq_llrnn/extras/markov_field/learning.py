@@ -166,6 +166,28 @@ class Learner:
         own |= {"scales": self.scales}
         return own | {"history": history} | {f"search_{name}": value for name, value in self.search.state().items()}
 
+    @staticmethod
+    def is_state(objective: Objective, plan: Plan, state: Mapping[str, Tensor]) -> bool:
+        """Whether the arrays are a state of such a training; they may come from an untrusted file."""
+        form = objective.form
+        many = sum(math.prod(shape) for shape in form.shapes().values())
+        dual = form.order * form.size
+        searched = many + (dual if plan.method == "both" else 0)
+        shapes = {
+            "delta": (form.order, form.size), "best": (many + dual,), "best_value": (1,), "history": (None, 6),
+            "search_x": (searched,), "search_gradient": (searched,), "search_value": (1,),
+            "search_steps": (None, 2, searched), "scales": (searched,),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            found = state.get(name, state.get("search_x") if name == "scales" else None)
+            if found is None or found.dim() != len(shape):
+                return False
+            fits = all(size in (None, own) for size, own in zip(shape, found.shape, strict=True))
+            known = found[:, [0, 1, 2, 3, 5]] if name == "history" and fits else found  # without a text to validate by
+            if not bool(known.isfinite().all()) or not (fits or name == "search_steps" and not found.numel()):
+                return False
+        return True
+
     @classmethod
     def resume(
         cls, objective: Objective, plan: Plan, state: Mapping[str, Tensor], valid: Moments | None = None

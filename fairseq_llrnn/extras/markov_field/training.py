@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.prior.prior import Prior
 
 from .conditionals import windows
-from .folder import check_free, read_training
+from .folder import TRAINING_FILE, check_free, read_training
 from .lbfgs import KEPT
 from .learning import METHODS, Learner, Plan, Progress
 from .model import MarkovField
@@ -128,6 +128,11 @@ def _by_bound(
     objective = Objective(form, moments, options.penalty, options.memory)
     plan = Plan(options.method, options.iterations)
     if saved is not None:
+        if not Learner.is_state(objective, plan, saved):
+            raise DataError(
+                f"{out}: {TRAINING_FILE}: expected the state of this training, found another one; remove the folder, "
+                "and train it again"
+            )
         learner = Learner.resume(objective, plan, saved, other)
     else:
         seen = torch.where(moments.unary > 0, moments.unary, 1.0 / moments.tokens).log()

@@ -120,11 +120,6 @@ class DiscourseEncoder(BaseFairseqModel):
                 state_dict.setdefault(name, value.clone())
 
 
-def fingerprint_hex(symbols: list[str]) -> str:
-    """What `in_hex` makes of a model's fingerprint."""
-    return hash_symbols(symbols)
-
-
 def _fingerprint_of(dictionary: Dictionary) -> Tensor:
     """As floating point: averages of checkpoints are the same again."""
-    return torch.tensor(list(bytes.fromhex(fingerprint_hex(dictionary.symbols))), dtype=torch.float32)
+    return torch.tensor(list(bytes.fromhex(hash_symbols(dictionary.symbols))), dtype=torch.float32)
