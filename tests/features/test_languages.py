@@ -22,6 +22,7 @@ from fairseq_llrnn.features.languages import (
     sources_of,
     turkish_tags,
 )
+from fairseq_llrnn.features.languages.names import OWN_NAMES
 from fairseq_llrnn.features.languages.opencorpora_tags import grammemes_features
 from fairseq_llrnn.features.languages.turkish_tags import morphemes_features
 
@@ -65,9 +66,15 @@ def test_an_unknown_language_lists_the_known_ones() -> None:
         "; for others there are --conllu, --unimorph and --apertium; known, by code or English name, are ar Arabic, "
     )
     assert said.endswith(", zh Chinese")
-    for nothing_near in ("qqq", "Deutsch"):  # and not Dutch
-        with pytest.raises(OptionError, match="found another; for others there are"):
-            language_code(nothing_near)
+    with pytest.raises(OptionError, match="found another; for others there are"):
+        language_code("qqq")
+    with pytest.raises(OptionError, match=r"did you mean fr, French\?"):
+        language_code("Frensh")
+
+
+def test_languages_by_the_names_that_their_speakers_give_them() -> None:
+    assert [language_code(name) for name in ("Türkçe", "deutsch", "Français", "українська")] == ["tr", "de", "fr", "uk"]
+    assert set(OWN_NAMES[1::2]) <= set(NAMES)
 
 
 # ---- the contract ---------------------------------------------------------------------------------------------------

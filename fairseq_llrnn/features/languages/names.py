@@ -68,6 +68,12 @@ ur/urd Urdu
 vi/vie Vietnamese
 zh/zho/chi Chinese
 """
+# what their speakers call some of them, so that deutsch is no misspelt Dutch
+OWN_NAMES = (
+    "български bg català ca čeština cs dansk da deutsch de ελληνικά el español es eesti et suomi fi français fr galego "
+    "gl hrvatski sh magyar hu italiano it lietuvių lt latviešu lv nederlands nl norsk nb polski pl português pt română "
+    "ro русский ru slovenčina sk slovenščina sl srpski sh svenska sv türkçe tr українська uk"
+).split()
 NAMES: dict[str, str] = {}  # by code
 CODES: dict[str, str] = {}  # by all that a language may be called
 for _line in TABLE.strip().splitlines():
@@ -75,10 +81,11 @@ for _line in TABLE.strip().splitlines():
     _code = _codes.partition("/")[0]
     NAMES[_code] = _name
     CODES.update(dict.fromkeys((*_codes.split("/"), _name.lower()), _code))
+CODES.update(zip(OWN_NAMES[::2], OWN_NAMES[1::2], strict=True))
 
 
 def language_code(text: str, option: str = "") -> str:
-    """The code of a language that is given as `hu`, `hun`, `Hungarian` or `hu_HU`.
+    """The code of a language that is given as `hu`, `hun`, `Hungarian`, `magyar` or `hu_HU`.
 
     Args:
         option: what the user wrote, for the error (default: --language and the text).
@@ -90,7 +97,7 @@ def language_code(text: str, option: str = "") -> str:
     for form in (asked, asked.replace("-", "_").partition("_")[0]):
         if form in CODES:
             return CODES[form]
-    near = difflib.get_close_matches(asked, CODES, n=1, cutoff=0.85)  # below, deutsch is Dutch
+    near = difflib.get_close_matches(asked, CODES, n=1, cutoff=0.75)
     advice = f" (did you mean {CODES[near[0]]}, {NAMES[CODES[near[0]]]}?)" if near else ""
     said = option or f"--language {text}"
     raise OptionError(
