@@ -1,6 +1,6 @@
 """One of two processes that add up gradients, some of them sparse. The first prints a line of JSON for each weight.
 
-It says whether what was found is sparse, and whether it is the mean of the gradients as dense tensors.
+It says the rows of what was found, if it is sparse, and whether it is the mean of the gradients as dense tensors.
 """
 
 import json
@@ -23,6 +23,7 @@ def gradients(rank: int) -> list[Tensor | None]:
     cases: list[tuple[Tensor | None, Tensor | None]] = [
         (some([1, 3], 1.0), some([3, 3, 4], 2.0)),
         (some([4], 1.0), some([], 1.0)),
+        (some([1, 2], 0.0), some([0], 2.0)),
         (None, some([0], 2.0)),
         (some([2, 2], 2.0), torch.ones(SHAPE)),
         (torch.ones(SHAPE), torch.ones(SHAPE)),
@@ -49,7 +50,8 @@ def main() -> None:
         assert weight.grad is not None and weight.requires_grad
         expected = sum((each.to_dense() for each in both if each is not None), torch.zeros(SHAPE)) / 2
         same = torch.equal(weight.grad.to_dense(), expected)
-        print(json.dumps({"sparse": weight.grad.is_sparse, "same": same}), flush=True)
+        rows = weight.grad.indices()[0].tolist() if weight.grad.is_sparse else None
+        print(json.dumps({"rows": rows, "same": same}), flush=True)
     distributed.barrier()
     os._exit(0)  # torch's own end of a group takes a second
 

@@ -55,7 +55,9 @@ def _mean(weight: Tensor, group: Any) -> Tensor:
     rows, values = torch.empty(0, dtype=torch.int64, device=weight.device), weight.new_empty((0, *weight.shape[1:]))
     if weight.grad is not None:
         own = weight.grad.coalesce()
-        rows, values = own.indices()[0], own.values()
+        # where batches run out, fairseq gives a process one of another again, and multiplies its gradients by 0
+        some = own.values().flatten(1).any(1)
+        rows, values = own.indices()[0, some], own.values()[some]
     many = [int(each) for each in utils.all_gather(rows.new_tensor([len(rows)]), group)]
     found = torch.cat(_gathered(rows, many, group)), torch.cat(_gathered(values, many, group))
     return torch.sparse_coo_tensor(
