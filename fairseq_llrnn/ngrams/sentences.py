@@ -25,11 +25,6 @@ class Sentences:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    @property
-    def sentence_of(self) -> np.ndarray:
-        """(T,) which sentence a word is of."""
-        return np.repeat(np.arange(len(self.lengths)), self.lengths)
-
     def chosen(self, wanted: np.ndarray) -> Sentences:
         """The sentences that are `wanted` (n,) bool."""
         return Sentences(self.tokens[np.repeat(wanted, self.lengths)], self.lengths[wanted])

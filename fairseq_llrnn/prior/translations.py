@@ -23,11 +23,11 @@ from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
+from fairseq_llrnn.prior.leaves import TRANSLATIONS
 from fairseq_llrnn.prior.options import TranslationOptions
 from fairseq_llrnn.prior.parts import AutomatonPart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
-ATOM = "translations"
 ALONE = 0.99  # λ of translations that a mixture weighs: nearly all of them is what the source says
 
 
@@ -71,7 +71,7 @@ def add_translations(
     else:
         part = replace(part, weight=ALONE, learned=False) if _mixes(prior, before, options) else part
         made = prior.with_part(part, text.source_symbols)
-        made = replace(made, expression=_combined(prior, before, Atom(ATOM, _name(made, part)), options))
+        made = replace(made, expression=_combined(prior, before, Atom(TRANSLATIONS, _name(made, part)), options))
     return replace(made, settings={**prior.settings, "lexical_top": options.top}), notes
 
 
@@ -98,8 +98,8 @@ def _forbids(prior: Prior, before: Expression) -> bool:
 
 def _mixes(prior: Prior, before: Expression, options: TranslationOptions) -> bool:
     """Whether it is a mixture that weighs the translations."""
-    if any(atom.text == ATOM for atom in atoms(before)):
-        return Atom(ATOM) not in required(before)
+    if any(atom.text == TRANSLATIONS for atom in atoms(before)):
+        return Atom(TRANSLATIONS) not in required(before)
     if _forbids(prior, before):
         return False
     if options.weight == 0.0:
@@ -111,8 +111,8 @@ def _mixes(prior: Prior, before: Expression, options: TranslationOptions) -> boo
 
 
 def _combined(prior: Prior, before: Expression, translations: Atom, options: TranslationOptions) -> Expression:
-    if any(atom.text == ATOM for atom in atoms(before)):
-        return with_atoms(before, lambda atom: translations if atom.text == ATOM else atom)
+    if any(atom.text == TRANSLATIONS for atom in atoms(before)):
+        return with_atoms(before, lambda atom: translations if atom.text == TRANSLATIONS else atom)
     if not _mixes(prior, before, options):
         return Times((before, translations))
     weighting = "learned" if options.learned else "fixed"
