@@ -2,7 +2,7 @@
 
 import argparse
 
-PARTS = ("data", "prior", "expert")  # in the order of plugin.load.Places
+PARTS = ("data", "prior", "expert")  # in the order of Places (plugin/compat/loading.py)
 TRANSLATES = "source_prior"  # and of those that translate
 
 _WHAT = {
