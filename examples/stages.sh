@@ -14,7 +14,11 @@ fail() { # fail LOG COMMAND: the last lines of the log, then the error
 }
 
 same_settings() { # same_settings OUT SETTINGS: an error where OUT has results of other ones
-    [ -s "$1/settings" ] || printf '%s\n' "$2" >"$1/settings"
+    [ -n "$(ls -A "$1")" ] || printf '%s\n' "$2" >"$1/settings"
+    [ -s "$1/settings" ] || {
+        echo "run.sh: error: $1: expected an empty folder, or one of this example, found neither; give another folder" >&2
+        exit 2
+    }
     [ "$2" = "$(cat "$1/settings")" ] || {
         echo "run.sh: error: $1: expected $2, found results of $(cat "$1/settings"); give another folder" >&2
         exit 2

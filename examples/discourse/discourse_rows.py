@@ -125,8 +125,9 @@ def train(names: Sequence[str], args: argparse.Namespace) -> None:
     for name in names:
         place, row = args.out / name, ROWS[name]
         place.mkdir(parents=True, exist_ok=True)
-        keep_options(place, {f"--{option.replace('_', '-')}": getattr(args, option) for option in OF_A_ROW})
-        if (place / "result.json").exists():
+        is_done = (place / "result.json").exists()
+        keep_options(place, {f"--{option.replace('_', '-')}": getattr(args, option) for option in OF_A_ROW}, is_done)
+        if is_done:
             continue
         if row.begins_with and not (args.out / row.begins_with / "result.json").exists():
             raise OptionError(f"{name}: expected a finished row {row.begins_with}, found none; train it first")

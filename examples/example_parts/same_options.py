@@ -10,10 +10,16 @@ from fairseq_llrnn.files.atomic_write import whole_file
 FILE = "options.json"
 
 
-def keep_options(folder: Path, options: Mapping[str, str | int | float]) -> None:
-    """Write the options into a folder that has none, or compare them. Raises OptionError where one is another."""
+def keep_options(folder: Path, options: Mapping[str, str | int | float], has_results: bool) -> None:
+    """Write the options into a folder that has none, or compare them.
+
+    Raises:
+        OptionError: one is another, or the folder has results and does not say of which options.
+    """
     place = folder / FILE
     if not place.exists():
+        if has_results:
+            raise OptionError(f"{folder}: expected {FILE} beside the results, found none; give another --out")
         with whole_file(place) as file:
             json.dump(dict(options), file)
         return

@@ -50,9 +50,10 @@ def prepare(field: str, texts: Path, out: Path) -> Path:
 
     known = set(MarkovField.load(field).words.symbols) - set(SPECIALS)
     digest = hashlib.sha256(b"".join((texts / f"{split}.txt").read_bytes() for split in SPLITS)).hexdigest()
-    keep_options(out, {"--field, its words": hash_symbols(sorted(known))[:8], "--texts": digest[:8]})
     data = out / "data"
-    if not (data / "prior").exists():
+    is_there = (data / "prior").exists()
+    keep_options(out, {"--field, its words": hash_symbols(sorted(known))[:8], "--texts": digest[:8]}, is_there)
+    if not is_there:
         for split in SPLITS:
             write_text(texts / f"{split}.txt", known, out / f"{split}.txt")
         given = [argument for split in SPLITS for argument in (f"--{split}pref", str(out / f"{split}.txt"))]
@@ -82,8 +83,8 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
         data = prepare(args.field, args.texts, args.out)
         place = args.out / f"width-{args.width}-context-{args.context}"
         place.mkdir(exist_ok=True)
-        keep_options(place, {"--lr": args.lr, "--epochs": args.epochs})
         result = place.with_suffix(".json")
+        keep_options(place, {"--lr": args.lr, "--epochs": args.epochs}, result.exists())
         if not result.exists():
             found = {"seconds": processes.run("fairseq-train", train_command(data, args, place), place / "train.log")}
             for split in SPLITS[1:]:

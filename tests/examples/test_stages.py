@@ -29,6 +29,8 @@ def test_results_of_other_settings_are_not_taken_for_these(tmp_path: Path) -> No
     done = bash(script, tmp_path)
     said = "expected A=2 B=x, found results of A=1 B=x; give another folder"
     assert done.returncode == 2 and not done.stdout and done.stderr == f"run.sh: error: {tmp_path}: {said}\n"
+    (tmp_path / "settings").rename(tmp_path / "other")
+    assert "expected an empty folder, or one of this example, found neither" in bash(script, tmp_path).stderr
 
 
 def test_the_last_perplexity_of_a_log_and_none_of_a_training_that_had_ended_before(tmp_path: Path) -> None:

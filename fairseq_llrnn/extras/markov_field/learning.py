@@ -184,9 +184,10 @@ class Learner:
                 return False
             fits = all(size in (None, own) for size, own in zip(shape, found.shape, strict=True))
             known = found[:, [0, 1, 2, 3, 5]] if name == "history" and fits else found  # without a text to validate by
-            if not bool(known.isfinite().all()) or not (fits or name == "search_steps" and not found.numel()):
+            fits = fits or (name == "search_steps" and not len(found))  # no step was kept yet
+            if not fits or not bool(known.isfinite().all()):
                 return False
-        return True
+        return "scales" not in state or bool((state["scales"] > 0.0).all())
 
     @classmethod
     def resume(

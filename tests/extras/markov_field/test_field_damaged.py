@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fuzzing import fuzz, reader_target
 from hostile_readers import Reader
@@ -99,7 +100,15 @@ def test_the_state_of_another_training(stopped: tuple[FieldOptions, Path]) -> No
     options, folder = stopped
     mapped = read_arrays(folder / TRAINING_FILE, map_file(folder / TRAINING_FILE))
     arrays = {name: array.copy() for name, array in mapped.items()}
-    for name, changed in (("search_x", arrays["search_x"][:-1]), ("scales", arrays["delta"]), ("history", None)):
+    many, steps = len(arrays["search_x"]), "search_steps"
+    for name, changed in (
+        ("search_x", arrays["search_x"][:-1]),
+        ("scales", arrays["delta"]),
+        ("scales", np.zeros(many)),
+        ("history", None),
+        (steps, np.zeros((3, 2, 0))),
+        (steps, np.zeros((3, 0, 5))),
+    ):
         state = {key: value for key, value in arrays.items() if key != name}
         with (folder / TRAINING_FILE).open("wb") as file:
             write_arrays(file, state if changed is None else state | {name: changed})
