@@ -7,7 +7,7 @@ room. Three kinds of groups:
 
     must      exactly as often as the quota says: the slots of a full group have no weight, and neither has </s> before
               all are full
-    wanted    as `must`, but softly: a thousandth of the weight is left
+    wanted    as `must`, but softly: a thousandth of the weight is left to the slots, a hundredth to </s>
     others    at most as often as the quota says, softly
 
 Over pieces, a piece that spells a form of a term, whose token is another (evidence/piece_table.py), keeps a thousandth
@@ -30,7 +30,9 @@ from fairseq_llrnn.evidence.slots import Slots
 from fairseq_llrnn.output.context_sources import ContextClassSource
 
 BITS = 40  # of the counts of a sentence
-LOG_KEEPS = -6.907755  # log of a thousandth: what a slot keeps when it was said, and </s> while a slot is wanting
+LOG_KEEPS = -6.907755  # log of a thousandth: what a slot keeps when it was said
+# log of a hundredth: what </s> keeps while a slot is wanting; with less, a translation that never says it has no end
+LOG_END_KEEPS = -4.605170
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class SaidSlots(ContextClassSource):
     def log_end_factor(self, contexts: Tensor) -> Tensor:
         """What the weight of </s> is multiplied by: (N,) -> (N,)."""
         sentence, room = contexts >> BITS, self.room(contexts)
-        wanted = torch.where((room & self.wanted[sentence]).any(1), LOG_KEEPS, 0.0)
+        wanted = torch.where((room & self.wanted[sentence]).any(1), LOG_END_KEEPS, 0.0)
         return wanted.masked_fill((room & self.must[sentence]).any(1), NEGATIVE_INFINITY)
 
     def missing(self, contexts: Tensor) -> Tensor:

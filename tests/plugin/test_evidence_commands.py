@@ -189,7 +189,7 @@ def test_references_have_the_score_of_the_criterion_and_of_a_forced_search(
     total = sum(score * lengths[i] for i, score in scores(reference).items()) / sum(lengths.values())
     assert -total == pytest.approx(validated["test_nll_loss"], abs=2e-3)
     for options in ([], ["--print-alignment"]):  # over candidates, and over all columns
-        forced = generate(shell, evidence, evidence_models[name], "--prefix-size", 20, *options)
+        forced = generate(shell, evidence, evidence_models[name], "--evidence-freely", "--prefix-size", 20, *options)
         assert {i: words for i, [(_, words)] in hypotheses(forced).items()} == dict(enumerate(targets))
         assert scores(forced) == pytest.approx(scores(reference), abs=1e-3)
 

@@ -1,4 +1,5 @@
-"""--evidence-once through fairseq's commands: training, resuming, search with and without candidates, scoring."""
+"""Evidence that knows what was said, through fairseq's commands: searches with and without candidates, which know it
+unless --evidence-freely is given; training, resuming and scoring with --evidence-once."""
 
 import json
 import re
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from evidence_world import UNKNOWN, EvidenceWorld
-from shell import Result, Shell
+from shell import Result, Shell, assert_says
 from tiny_world import EVERY_SENTENCE
 
 SOURCES = ["quark Karim Zoé quark sdrol 4711", "el tahc Ann tiov 12 Zoé", "enu emmop tneit neib", ""]
@@ -32,7 +33,7 @@ def interactive(
 
 @pytest.fixture(scope="module")
 def once(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model trained with it."""
+    """A model trained with it, too."""
     place = tmp_path_factory.mktemp("once")
     shell.run(
         "fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place, raw=True), "--evidence-once",
@@ -45,9 +46,7 @@ def once(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPat
 def test_no_unknown_word_is_said_more_often_than_its_source_has_it(
     shell: Shell, evidence: EvidenceWorld, once: Path, options: list[object]
 ) -> None:
-    found = interactive(
-        shell, evidence, once, SOURCES, "--evidence-once", "--prior", evidence.data / "lexical", *options, "--seed", 3
-    )
+    found = interactive(shell, evidence, once, SOURCES, "--prior", evidence.data / "lexical", *options, "--seed", 3)
     for number, best in written(found).items():
         said, has = Counter(best), Counter(SOURCES[number].split())
         if "--sampling" not in options:  # a draw may be the thousandth
@@ -58,12 +57,19 @@ def test_a_model_that_was_trained_without_it_says_no_less(
     shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
 ) -> None:
     sources, right, too_many = evidence.text("test", "src"), [], []
-    for option in ([], ["--evidence-once"]):
+    for option in (["--evidence-freely"], []):
         found = interactive(shell, evidence, evidence_models["lstm"], sources, "--beam", 3, *option)
         pairs = [(Counter(best), Counter(sources[number].split())) for number, best in written(found).items()]
         right.append(sum(min(said[word], has[word]) for said, has in pairs for word in UNKNOWN))
         too_many.append(sum(max(said[word] - has[word], 0) for said, has in pairs for word in UNKNOWN))
     assert right[1] >= right[0] and too_many[1] <= too_many[0] and too_many[1] == 0
+
+
+def test_both_options_are_refused(shell: Shell, evidence: EvidenceWorld, once: Path) -> None:
+    done = shell.run(
+        "fairseq-interactive", *evidence.task_args(), "--path", once, "--evidence-once", "--evidence-freely", code=None
+    )
+    assert_says(done, "--evidence-freely: expected it without --evidence-once, found both; leave one of them out")
 
 
 def test_references_that_go_against_it_have_a_score(shell: Shell, evidence: EvidenceWorld, once: Path) -> None:

@@ -167,10 +167,10 @@ def batch(task: Any, sources: Sequence[str], targets: Sequence[str] | None = Non
 def make(
     evidence: EvidenceWorld, arch: str, prior: str, *options: str, seed: int = 7, loaded: Prior | None = None
 ) -> Setting:
-    """A model with random weights. `loaded`: a prior in the place of that on disk."""
+    """A model with random weights; searches know not what was said. `loaded`: a prior in the place of that on disk."""
     from fairseq_llrnn.plugin.compat.open_dictionary import open_source, open_target
 
-    setting = build([*evidence.train_args(arch, prior), *options], loaded)
+    setting = build([*evidence.train_args(arch, prior), "--evidence-freely", *options], loaded)
     if loaded is not None:  # which has a table of its own for strings outside the dictionaries
         setting.task.src_dict = open_source(setting.task.source_dictionary, evidence_table(loaded))
         setting.task.tgt_dict = open_target(setting.task.target_dictionary, evidence_table(loaded))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-KEEPS = math.exp(-6.907755)
+KEEPS, END_KEEPS = math.exp(-6.907755), math.exp(-4.605170)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def factor(groups: list[Group], said: list[str], word: str) -> float:
     if word == "</s>":
         if any(r and group.kind == "must" for r, group in zip(room, groups, strict=True)):
             return 0.0
-        return KEEPS if any(r and group.kind == "wanted" for r, group in zip(room, groups, strict=True)) else 1.0
+        return END_KEEPS if any(r and group.kind == "wanted" for r, group in zip(room, groups, strict=True)) else 1.0
     own = [(r, group) for r, group in zip(room, groups, strict=True) if word in group.strings]
     if not own or any(r for r, _ in own):
         return 1.0

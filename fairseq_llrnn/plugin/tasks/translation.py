@@ -20,7 +20,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.piece_table import PieceTable
-from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
+from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import (
@@ -50,6 +50,7 @@ from fairseq_llrnn.plugin.tasks.base import (
     named_experts,
     named_split,
 )
+from fairseq_llrnn.plugin.tasks.evidence import EvidenceConfig, check_evidence_options, counted_in_search
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.plugin.tasks.terms import TermConfig, check_term_options, has_terms, open_terms, word_forms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
@@ -60,8 +61,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class LLRNNTranslationConfig(PriorConfig, TermConfig, TranslationConfig):
-    """Options of fairseq's task, the prior, and what concerns its evidence."""
+class LLRNNTranslationConfig(PriorConfig, EvidenceConfig, TermConfig, TranslationConfig):
+    """Options of fairseq's task, the priors, evidence and terms."""
 
     source_prior: Optional[str] = field(
         default=None,
@@ -69,31 +70,6 @@ class LLRNNTranslationConfig(PriorConfig, TermConfig, TranslationConfig):
             "help": "directory that `llrnn prior` wrote for the source's dictionary: the encoder reads words by their "
             "features (default, where a model is read: that of its training; in training: none, a table with a row per "
             "word)"
-        },
-    )
-    max_slots: int = field(
-        default=MAX_SLOTS,
-        metadata={"help": "most strings that a source sentence may offer as evidence, in training and search alike"},
-    )
-    evidence_once: bool = field(
-        default=False,
-        metadata={
-            "help": "know which evidence was said: each string as often as its source has it, and unknown words before "
-            "the end; what goes against it keeps a thousandth of its weight; in training and search alike"
-        },
-    )
-    evidence_dropout: float = field(
-        default=0.2,
-        metadata={
-            "help": "share of the copied source words that training reads as <unk>, to learn what to do with unknown "
-            "ones"
-        },
-    )
-    invented_evidence: float = field(
-        default=0.1,
-        metadata={
-            "help": "share of the sentences in which training puts invented unknown words in the place of words and "
-            "their lexical translations (with a prior that has both)"
         },
     )
     train_subset: str = II("dataset.train_subset")
@@ -116,13 +92,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
                 "--left-pad-target: not supported by llrnn_translation (a recurrent decoder would read the padding); "
                 "leave it out"
             )
-        if cfg.max_slots < 1:
-            raise OptionError(f"--max-slots {cfg.max_slots}: expected a number of at least 1, e.g. {MAX_SLOTS}")
-        for name in ("evidence_dropout", "invented_evidence"):
-            if not 0.0 <= getattr(cfg, name) < 1.0:
-                raise OptionError(
-                    f"--{name.replace('_', '-')} {getattr(cfg, name)}: expected a share from 0 to below 1, e.g. 0.1"
-                )
+        check_evidence_options(cfg)
         known = [language for language in (cfg.source_lang, cfg.target_lang) if language is not None]
         check_first_folder(cfg.data, [f"dict.{language}.txt" for language in known])
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
@@ -317,10 +287,11 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             prefix_tokens = prefix_tokens.masked_fill(empty.unsqueeze(1), self.target_dictionary.pad())
         if isinstance(generator, SequenceScorer):  # nothing is searched for
             return whole(generator, models, sample, prefix_tokens, constraints)
-        return search_where_there_are_words(
-            lambda *batch: whole(generator, models, *batch), sample, prefix_tokens, constraints,
-            self.target_dictionary.eos(), self.target_dictionary.pad(),
-        )  # fmt: skip
+        with counted_in_search(self.cfg, self.prior):
+            return search_where_there_are_words(
+                lambda *batch: whole(generator, models, *batch), sample, prefix_tokens, constraints,
+                self.target_dictionary.eos(), self.target_dictionary.pad(),
+            )  # fmt: skip
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         return prefix_tokens, sample["net_input"]["src_tokens"]

@@ -1,0 +1,75 @@
+"""The options of a translation's evidence."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq.dataclass import FairseqDataclass
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.table import MAX_SLOTS
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.prior import Prior
+
+
+@dataclass
+class EvidenceConfig(FairseqDataclass):
+    """Options."""
+
+    max_slots: int = field(
+        default=MAX_SLOTS,
+        metadata={"help": "most strings that a source sentence may offer as evidence, in training and search alike"},
+    )
+    evidence_once: bool = field(
+        default=False,
+        metadata={
+            "help": "in training, and where references are scored: know which evidence was said, as searches always "
+            "do: a string that was said as often as its source has it keeps a thousandth of its weight, and the end a "
+            "hundredth while an unknown word is missing"
+        },
+    )
+    evidence_freely: bool = field(
+        default=False, metadata={"help": "in searches: do not know which evidence was said; strings may come again"}
+    )
+    evidence_dropout: float = field(
+        default=0.2,
+        metadata={
+            "help": "share of the copied source words that training reads as <unk>, to learn what to do with unknown "
+            "ones"
+        },
+    )
+    invented_evidence: float = field(
+        default=0.1,
+        metadata={
+            "help": "share of the sentences in which training puts invented unknown words in the place of words and "
+            "their lexical translations (with a prior that has both)"
+        },
+    )
+
+
+def check_evidence_options(cfg: Any) -> None:
+    """Raise OptionError for values that do not exist, and for options that are against each other."""
+    if cfg.max_slots < 1:
+        raise OptionError(f"--max-slots {cfg.max_slots}: expected a number of at least 1, e.g. {MAX_SLOTS}")
+    for name in ("evidence_dropout", "invented_evidence"):
+        if not 0.0 <= getattr(cfg, name) < 1.0:
+            raise OptionError(
+                f"--{name.replace('_', '-')} {getattr(cfg, name)}: expected a share from 0 to below 1, e.g. 0.1"
+            )
+    if cfg.evidence_once and cfg.evidence_freely:
+        raise OptionError("--evidence-freely: expected it without --evidence-once, found both; leave one of them out")
+
+
+@contextmanager
+def counted_in_search(cfg: Any, prior: Prior) -> Iterator[None]:
+    """Searches inside know what was said of the evidence, also of models whose training did not; cfg may forbid it."""
+    if prior.find(EvidencePart) is None:
+        yield
+        return
+    table = evidence_table(prior)
+    before, table.once = table.once, not cfg.evidence_freely
+    try:
+        yield
+    finally:
+        table.once = before
