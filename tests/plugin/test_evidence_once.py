@@ -2,6 +2,7 @@
 unless --evidence-freely is given; training, resuming and scoring with --evidence-once."""
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from evidence_world import UNKNOWN, EvidenceWorld
-from shell import Result, Shell, assert_says
+from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE
 
 SOURCES = ["quark Karim Zoé quark sdrol 4711", "el tahc Ann tiov 12 Zoé", "enu emmop tneit neib", ""]
@@ -65,13 +66,6 @@ def test_a_model_that_was_trained_without_it_says_no_less(
     assert right[1] >= right[0] and too_many[1] <= too_many[0] and too_many[1] == 0
 
 
-def test_both_options_are_refused(shell: Shell, evidence: EvidenceWorld, once: Path) -> None:
-    done = shell.run(
-        "fairseq-interactive", *evidence.task_args(), "--path", once, "--evidence-once", "--evidence-freely", code=None
-    )
-    assert_says(done, "--evidence-freely: expected it without --evidence-once, found both; leave one of them out")
-
-
 def test_references_that_go_against_it_have_a_score(shell: Shell, evidence: EvidenceWorld, once: Path) -> None:
     found = shell.run(
         "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", once, "--gen-subset", "test",
@@ -88,7 +82,14 @@ def test_a_resumed_run_goes_on(shell: Shell, evidence: EvidenceWorld, once: Path
     )  # fmt: skip
 
 
-def test_explain_knows_the_training(shell: Shell, once: Path) -> None:
-    done = shell.run("llrnn", "explain", "--path", once, "--source", "quark tahc", "--json", "quark quark")
+def test_explain_knows_what_was_said(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
+    path, source = evidence_models["lstm"], "quark tahc"
+    done = shell.run("llrnn", "explain", "--path", path, "--source", source, "--json", "quark quark")
     first, second, _ = json.loads(done.out)["words"]
     assert first["background"] > 500 * second["background"] > 0
+    found = interactive(shell, evidence, path, [source], "--beam", 5, "--max-len-a", 0).out
+    totals = sum(map(float, re.findall(r"^P-0\t(.*)$", found, re.MULTILINE)[0].split()))
+    (text,) = re.findall(r"^H-0\t\S+\t(.*)$", found, re.MULTILINE)
+    done = shell.run("llrnn", "explain", "--path", path, "--source", source, "--json", text)
+    nats = sum(word["nats"] for word in json.loads(done.out)["words"])
+    assert -nats == pytest.approx(totals * math.log(2), abs=2e-3)

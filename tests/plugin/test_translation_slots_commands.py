@@ -57,9 +57,8 @@ def test_what_a_search_finds_has_the_score_that_it_said(
     """In a search, in batches of several sentences, and where it is given."""
     common = ("--max-tokens", 400, "--max-len-b", 14, "--num-workers", 0, *EVERY_SENTENCE)
     found = shell.run(
-        "fairseq-generate", *arguments(evidence, trained), "--evidence-freely", "--gen-subset", "test", "--beam", 3,
-        *common,
-    ).out  # fmt: skip
+        "fairseq-generate", *arguments(evidence, trained), "--gen-subset", "test", "--beam", 3, *common
+    ).out
     hypotheses = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", found, re.MULTILINE))
     totals = {n: sum(map(float, text.split())) for n, text in re.findall(r"^P-(\d+)\t(.*)$", found, re.MULTILINE)}
     assert len(totals) == len(evidence.text("test", "src"))

@@ -34,6 +34,7 @@ from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.hidden_states import COMPUTATION
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.source_side import reads_characters
+from fairseq_llrnn.plugin.tasks.evidence import counted_in_search
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.terms import check_term_options, has_terms, open_terms
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
@@ -171,7 +172,8 @@ class TranslationExplainer(Explainer):
         if prior.find(EvidencePart) is None:
             tokens = known_words(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
-        _, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
+        with counted_in_search(self.task.cfg, prior):  # as the search that found it
+            _, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
         explained = _with_computation(decoder.head.explain_batch(extra["batch"], tokens, top), extra)
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))

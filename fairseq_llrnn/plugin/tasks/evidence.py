@@ -24,8 +24,8 @@ class EvidenceConfig(FairseqDataclass):
     evidence_once: bool = field(
         default=False,
         metadata={
-            "help": "in training, and where references are scored: know which evidence was said, as searches always "
-            "do: a string that was said as often as its source has it keeps a thousandth of its weight, and the end a "
+            "help": "in training, and where references are scored: know which evidence was said, as searches do: a "
+            "string that was said as often as its source has it keeps a thousandth of its weight, and the end a "
             "hundredth while an unknown word is missing"
         },
     )
@@ -49,7 +49,7 @@ class EvidenceConfig(FairseqDataclass):
 
 
 def check_evidence_options(cfg: Any) -> None:
-    """Raise OptionError for values that do not exist, and for options that are against each other."""
+    """Raise OptionError for values that do not exist."""
     if cfg.max_slots < 1:
         raise OptionError(f"--max-slots {cfg.max_slots}: expected a number of at least 1, e.g. {MAX_SLOTS}")
     for name in ("evidence_dropout", "invented_evidence"):
@@ -57,8 +57,6 @@ def check_evidence_options(cfg: Any) -> None:
             raise OptionError(
                 f"--{name.replace('_', '-')} {getattr(cfg, name)}: expected a share from 0 to below 1, e.g. 0.1"
             )
-    if cfg.evidence_once and cfg.evidence_freely:
-        raise OptionError("--evidence-freely: expected it without --evidence-once, found both; leave one of them out")
 
 
 @contextmanager
