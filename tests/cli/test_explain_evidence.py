@@ -52,12 +52,12 @@ def sentence_of(done: Done) -> dict[str, Any]:
 # ---- the figures ----------------------------------------------------------------------------------------------------
 
 
-def test_the_same_as_fairseqs_scorer_on_text(
+def test_the_same_as_fairseqs_scorer_that_knows_what_was_said(
     explain: Explain, shell: Shell, evidence: EvidenceWorld, evidence_model: Path
 ) -> None:
     scored = shell.run(
         "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", evidence_model, "--gen-subset", "test",
-        "--score-reference", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
+        "--score-reference", "--evidence-once", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
     )  # fmt: skip
     sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
     unknown = Prior.load(evidence.data / "lexical").symbols
