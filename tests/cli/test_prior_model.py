@@ -179,7 +179,7 @@ def test_a_copy_that_is_no_model(shell: Shell, world: World, built: tuple[Path, 
     broken = tmp_path / "prior"
     shutil.copytree(built[0], broken)
     checkpoint, description = broken / "model" / "checkpoint.pt", json.loads((broken / "prior.json").read_text("utf-8"))
-    checkpoint.write_text("no checkpoint", encoding="utf-8")
+    checkpoint.write_bytes(b"\0\1 no checkpoint")
     description["parts"][0]["files"]["checkpoint.pt"] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
     (broken / "prior.json").write_text(json.dumps(description), encoding="utf-8")
     said = shell.run("fairseq-train", *world.train_args(), "--prior", broken, "--max-update", 1, code=None)

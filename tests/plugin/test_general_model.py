@@ -185,8 +185,11 @@ def test_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="expected a checkpoint, found no such file"):
         find_model_files(str(tmp_path / "nowhere.pt"), RECORDED)
     (tmp_path / "text.pt").write_text("no checkpoint")
-    with pytest.raises(DataError, match="expected a checkpoint that fairseq saved, found a damaged one"):
+    with pytest.raises(DataError, match="text.pt: expected a checkpoint, found a text; give the .pt file"):
         find_model_files(str(tmp_path / "text.pt"), RECORDED)
+    (tmp_path / "bytes.pt").write_bytes(b"\0\1 no checkpoint")
+    with pytest.raises(DataError, match="expected a checkpoint that fairseq saved, found a damaged one"):
+        find_model_files(str(tmp_path / "bytes.pt"), RECORDED)
 
 
 def test_its_data_are_no_longer_there(general: dict[str, Path], world: World, tmp_path: Path) -> None:
