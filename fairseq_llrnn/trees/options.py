@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.trees.clustering import clustering_tree
 from fairseq_llrnn.trees.clusters import cluster_tree
 from fairseq_llrnn.trees.huffman import huffman_tree
@@ -54,8 +54,7 @@ class TreeOptions:
                     f"--tree-{option}: expected --output-tree {' or '.join(users)}, found {self.kind}; leave one of "
                     "them out"
                 )
-        if self.reassign is not None and self.reassign < 1:
-            raise OptionError(f"--tree-reassign {self.reassign}: expected a number of times an epoch of at least 1")
+        check_least("--tree-reassign", self.reassign, 1, "times an epoch")
         if self.reassign_epochs is not None and not self.reassign_epochs >= 0:
             raise OptionError(f"--tree-reassign-epochs {self.reassign_epochs}: expected a number of at least 0")
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 
 EXPLICIT = "explicit"
 FORMS = (EXPLICIT, "urw", "uw", "uvw")
@@ -73,14 +73,13 @@ class Form:
     def __post_init__(self) -> None:
         if self.name not in FORMS:
             raise OptionError(f"--form {self.name}: expected one of {', '.join(FORMS)}")
-        if self.order < 1:
-            raise OptionError(f"--order {self.order}: expected a number of at least 1")
+        check_least("--order", self.order, 1)
         if self.name == EXPLICIT and self.features is not None:
             raise OptionError(
                 "--form explicit: found --prior beside it, whose features compose rows; choose --form uw, urw or uvw"
             )
-        if self.name != EXPLICIT and self.width < 1:
-            raise OptionError(f"--width {self.width}: expected a number of at least 1")
+        if self.name != EXPLICIT:
+            check_least("--width", self.width, 1)
 
     @property
     def size(self) -> int:

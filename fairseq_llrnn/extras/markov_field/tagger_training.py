@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.readers.conllu import iter_conllu_sentences
 from fairseq_llrnn.files.text_lines import place
 
@@ -54,9 +54,8 @@ class TaggerOptions:
             raise OptionError(
                 f"--order {self.order}: expected 1, 2 or 3 for a tagger, whose search is of T^(K+1) steps"
             )
-        for name in ("rare", "iterations"):
-            if getattr(self, name) < 1:
-                raise OptionError(f"--{name} {getattr(self, name)}: expected a number of at least 1")
+        check_least("--rare", self.rare, 1)
+        check_least("--iterations", self.iterations, 1)
         if not 0.0 <= self.penalty < float("inf"):
             raise OptionError(f"--penalty {self.penalty}: expected a number of at least 0")
 

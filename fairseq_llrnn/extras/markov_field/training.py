@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.prior.prior import Prior
 
 from .conditionals import windows
@@ -55,8 +55,7 @@ class FieldOptions:
 
     def check(self) -> None:
         """Raise OptionError for numbers out of range."""
-        if self.iterations < 1:
-            raise OptionError(f"--iterations {self.iterations}: expected a number of at least 1")
+        check_least("--iterations", self.iterations, 1)
         if not 0.0 <= self.penalty < float("inf"):
             raise OptionError(f"--penalty {self.penalty}: expected a number of at least 0")
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.features.text_words import count_words, read_ids
 from fairseq_llrnn.prior.prior import Prior
@@ -88,8 +88,7 @@ def words_of_text(paths: Sequence[str], size: int, workers: int | None = 1) -> F
     Raises:
         DataError: as `FieldWords.read`. OptionError: a size below 1.
     """
-    if size < 1:
-        raise OptionError(f"--words {size}: expected a number of at least 1")
+    check_least("--words", size, 1)
     counts, _ = count_words(paths, workers)
     ordered = sorted(counts, key=lambda word: (-counts[word], word))
     symbols = (EOS, UNK, *[word for word in ordered if word not in (EOS, UNK)][:size])

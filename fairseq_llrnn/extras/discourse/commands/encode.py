@@ -12,7 +12,7 @@ from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import many
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import check_least
 from fairseq_llrnn.files.atomic_write import whole_binary
 from fairseq_llrnn.files.text_lines import iter_lines
 
@@ -43,8 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.max_tokens < 1:
-        raise OptionError(f"--max-tokens {args.max_tokens}: expected a number of at least 1")
+    check_least("--max-tokens", args.max_tokens, 1)
     check_place(args.out, f"--out {args.out}")
     need_fairseq()
     from fairseq_llrnn.extras.discourse.plugin.encoding import load_encoder

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.tables import printable
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import EOS, UNK
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.extras.markov_field.model import MarkovField
 
-    if args.number < 1:
-        raise OptionError(f"--number {args.number}: expected a number of at least 1")
+    check_least("--number", args.number, 1)
     model = MarkovField.load(args.model)
     words = model.words
     missing = [word for word in args.word if word not in words.index or words.row_of[words.index[word]] < 0]
