@@ -12,19 +12,14 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
 from fairseq_llrnn.features.named_places import split_place
+from fairseq_llrnn.features.word_forms import KINDS
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
 
 OPTION = "--lexical-units lemma"
 SOURCE_OPTION = "--lexical-source-lemmas"
 # as readers/lemma_rows.py calls them
 FILES = {"lexicon": "lexicon", "unimorph": "unimorph", "treebank": "conllu", "hunspell": "hunspell"}
-PLACES = {
-    "lexicon": "lexicon:FILE",
-    "unimorph": "unimorph:FILE",
-    "treebank": "treebank:FILE",
-    "hunspell": "hunspell:FILE.dic",
-    "lemmas": "lemmas:CODE (e.g. lemmas:en)",
-}
+PLACES = {kind: KINDS[kind].shown for kind in FILES} | {"lemmas": "lemmas:CODE (e.g. lemmas:en)"}
 
 
 def check_units(options: PriorOptions) -> None:
