@@ -178,8 +178,9 @@ class Learner:
             "search_x": (searched,), "search_gradient": (searched,), "search_value": (1,),
             "search_steps": (None, 2, searched), "scales": (searched,),
         }  # fmt: skip
+        given = {"scales": torch.ones(searched), **state}  # older ones were not scaled
         for name, shape in shapes.items():
-            found = state.get(name, state.get("search_x") if name == "scales" else None)
+            found = given.get(name)
             if found is None or found.dim() != len(shape):
                 return False
             fits = all(size in (None, own) for size, own in zip(shape, found.shape, strict=True))
@@ -187,7 +188,7 @@ class Learner:
             fits = fits or (name == "search_steps" and not len(found))  # no step was kept yet
             if not fits or not bool(known.isfinite().all()):
                 return False
-        return "scales" not in state or bool((state["scales"] > 0.0).all())
+        return bool((given["scales"] > 0.0).all())
 
     @classmethod
     def resume(
