@@ -5,7 +5,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
@@ -47,3 +49,14 @@ def replace_arrays(directory: Path, **changes: np.ndarray) -> None:
     np.savez(directory / "arrays.npz", **{n: a for n, a in kept.items() if a is not None})
     digest = hashlib.sha256((directory / "arrays.npz").read_bytes()).hexdigest()
     damage_json(directory, arrays_sha256=digest)
+
+
+def assert_needs_its_source_words(directory: Path) -> None:
+    """A prior of a source is refused with other source words, and without any."""
+    source = directory / "source.txt"
+    source.write_text("<s>\nx\n", encoding="utf-8")
+    with pytest.raises(PriorError, match=r"source\.txt: expected the words the prior was made for.*; build it again"):
+        Prior.load(directory)
+    source.unlink()
+    with pytest.raises(PriorError, match="a file of the prior cannot be read"):
+        Prior.load(directory)
