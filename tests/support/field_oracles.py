@@ -1,5 +1,7 @@
 """Slow and obvious versions of what extras/markov_field computes: sums over all sequences, sub-gradient steps.
 
+And small texts and forms to compute it for.
+
 Sizes: R kinds of tokens, K order, N tokens.
 """
 
@@ -7,12 +9,17 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.extras.markov_field.potentials import Potentials
+from fairseq_llrnn.extras.markov_field.moments import Moments, count_moments
+from fairseq_llrnn.extras.markov_field.potentials import Form, Potentials
 from fairseq_llrnn.extras.markov_field.star import Star
 from fairseq_llrnn.extras.markov_field.tightening import Tightened
+
+SEPARATOR = 0
+SENTENCES = [[1, 2, 3], [2], [], [3, 3, 1, 2, 1], [1, 2]]
 
 
 def dense(potentials: Potentials) -> Tensor:
@@ -88,3 +95,15 @@ def tighten_by_subgradient(star: Star, delta: Tensor) -> Tightened:
             rate /= 2
         values.append(beliefs.log_z)
     return Tightened(best, beliefs, tuple(values))
+
+
+
+def moments_of(sentences: list[list[int]], order: int, size: int, block: int = 1 << 20) -> Moments:
+    tokens = np.array([token for sentence in sentences for token in sentence], dtype=np.int64)
+    lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+    return count_moments(tokens, lengths, SEPARATOR, order, size, block)
+
+
+def form_of(name: str, order: int = 2, size: int = 4, **more: object) -> Form:
+    offset = torch.zeros(size, dtype=torch.float64)
+    return Form(name, order, offset, 0 if name == "explicit" else 2, **more)  # type: ignore[arg-type]
