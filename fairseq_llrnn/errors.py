@@ -27,6 +27,6 @@ def check_least(option: str, value: float | None, least: int, of: str = "") -> N
     Args:
         value: None where the option was not given. of: what it is a number of, in the plural.
     """
-    if value is not None and value < least:
+    if value is not None and not value >= least:  # NaN, too
         kind = f"a number of {of}" if of else "a number"
         raise OptionError(f"{option} {value}: expected {kind} of at least {least}")

@@ -57,7 +57,7 @@ class TaggerOptions:
         check_least("--rare", self.rare, 1)
         check_least("--iterations", self.iterations, 1)
         if not 0.0 <= self.penalty < float("inf"):
-            raise OptionError(f"--penalty {self.penalty}: expected a number of at least 0")
+            raise OptionError(f"--penalty {self.penalty}: expected a finite number of at least 0")
 
 
 @dataclass(frozen=True)

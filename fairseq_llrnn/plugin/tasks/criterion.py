@@ -19,7 +19,7 @@ from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.head.records import Batch
 from fairseq_llrnn.head.split import SplitBatch
 from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED
@@ -92,8 +92,7 @@ class LogLinearCriterion(FairseqCriterion):
             )
         if not (math.isfinite(adaptor_penalty) and adaptor_penalty >= 0):
             raise OptionError(f"--adaptor-penalty {adaptor_penalty}: expected a finite number of at least 0")
-        if not adaptor_norm >= 1:
-            raise OptionError(f"--adaptor-norm {adaptor_norm}: expected a number of at least 1, e.g. 1 or 2")
+        check_least("--adaptor-norm", adaptor_norm, 1)
         if not 0.0 <= label_smoothing < 1.0:
             raise OptionError(f"--label-smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
         if sampled_classes < 0:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairseq.dataclass import FairseqDataclass
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.evidence.table import MAX_SLOTS
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
@@ -50,8 +50,7 @@ class EvidenceConfig(FairseqDataclass):
 
 def check_evidence_options(cfg: Any) -> None:
     """Raise OptionError for values that do not exist."""
-    if cfg.max_slots < 1:
-        raise OptionError(f"--max-slots {cfg.max_slots}: expected a number of at least 1, e.g. {MAX_SLOTS}")
+    check_least("--max-slots", cfg.max_slots, 1)
     for name in ("evidence_dropout", "invented_evidence"):
         if not 0.0 <= getattr(cfg, name) < 1.0:
             raise OptionError(

@@ -198,7 +198,7 @@ def test_a_prior_without_mass_for_ends_says_so(llrnn: Llrnn, field_text: Path, t
         (("--width", 0), "--width 0: expected a number of at least 1"),
         (("--words", 0), "--words 0: expected a number of at least 1"),
         (("--iterations", 0), "--iterations 0: expected a number of at least 1"),
-        (("--penalty", -1), "--penalty -1.0: expected a number of at least 0"),
+        (("--penalty", -1), "--penalty -1.0: expected a finite number of at least 0"),
         (("--memory", 0), "--memory 0: expected a number of GiB above 0"),
         (("--near", 3), "--near: it needs --conllu; add that, or leave it out"),
         (("--conllu", "x"), "expected --text for a field of words, or --conllu for a tagger, found both"),

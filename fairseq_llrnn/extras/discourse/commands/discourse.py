@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 
 if TYPE_CHECKING:
     from fairseq_llrnn.extras.discourse.preparing import Counts
@@ -48,10 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.extras.discourse.preparing import Settings, prepare
 
-    if args.words < 1:
-        raise OptionError(f"--words {args.words}: expected a number of at least 1, e.g. 100000")
-    if args.next_every < 1:
-        raise OptionError(f"--next-every {args.next_every}: expected a number of at least 1, e.g. 8")
+    check_least("--words", args.words, 1)
+    check_least("--next-every", args.next_every, 1)
     out = Path(args.out)
     if not out.absolute().parent.is_dir() or (out.exists() and not out.is_dir()):
         raise OptionError(f"--out {out}: expected a folder, or a name for a new one in a folder that is there")

@@ -10,7 +10,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 from omegaconf import II
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.extras.discourse import OBJECTIVES
 from fairseq_llrnn.extras.discourse.data import (
     ANSWERS,
@@ -87,10 +87,8 @@ class DiscourseTask(OwnTask):
             )
         if not 0.0 < cfg.next_share <= 1.0:
             raise OptionError(f"--next-share {cfg.next_share}: expected a share above 0, up to 1, e.g. 0.25")
-        for name, least in (("max_words", 1), ("epoch_examples", 0)):
-            if getattr(cfg, name) < least:
-                option = "--" + name.replace("_", "-")
-                raise OptionError(f"{option} {getattr(cfg, name)}: expected a number of at least {least}")
+        check_least("--max-words", cfg.max_words, 1)
+        check_least("--epoch-examples", cfg.epoch_examples, 0)
         folder = Path(cfg.data)
         read_description(folder)
         words = OpenWords(load_dictionary(folder / DICTIONARY).symbols)
