@@ -4,6 +4,7 @@
     text_blocks.py   large texts in blocks, worked on by several processes
     processes.py     a function over many inputs in several processes
     shards.py        work in parts, and whether all of them are there
+    reading.py       what is said where a file cannot be read
     special_files.py devices and pipes are known before they are opened
     array_file.py    arrays of numbers, mapped from disk
     numbers.py       how large a number in a file may be

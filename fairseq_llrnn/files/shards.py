@@ -21,6 +21,7 @@ from typing import Any
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_LOG_PROB
+from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.files.special_files import refuse_special
 from fairseq_llrnn.files.text_lines import place
 
@@ -92,18 +93,15 @@ def records(path: str, expected: str) -> Iterator[tuple[int, Any]]:
         DataError: it cannot be read; what is no JSON, with the message `expected` and the line.
     """
     refuse_special(path, may_be_pipe=False)
-    try:
-        with open(path, "rb") as file:
-            number = 0
-            while (line := file.readline(MAX_LINE_BYTES + 1)).endswith(b"\n") or len(line) > MAX_LINE_BYTES:
-                number += 1
-                with refused_as(f"{place(path, number)}: {expected}"):
-                    if len(line) > MAX_LINE_BYTES:
-                        raise ValueError
-                    record = json.loads(line)
-                yield number, record
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
+    with reading(path), open(path, "rb") as file:
+        number = 0
+        while (line := file.readline(MAX_LINE_BYTES + 1)).endswith(b"\n") or len(line) > MAX_LINE_BYTES:
+            number += 1
+            with refused_as(f"{place(path, number)}: {expected}"):
+                if len(line) > MAX_LINE_BYTES:
+                    raise ValueError
+                record = json.loads(line)
+            yield number, record
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.files.special_files import refuse_special
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -48,20 +49,18 @@ def opened(path: Path | str) -> Iterator[tuple[io.BufferedReader | gzip.GzipFile
     What goes wrong with the file is a DataError.
     """
     refuse_special(path)
-    try:
-        with ExitStack() as stack:
-            plain = stack.enter_context(open(path, "rb"))
-            source: io.BufferedReader | gzip.GzipFile = plain
+    with ExitStack() as stack:
+        stack.enter_context(reading(path))
+        plain = stack.enter_context(open(path, "rb"))
+        source: io.BufferedReader | gzip.GzipFile = plain
+        try:
             if plain.peek(2)[:2] == GZIP_MAGIC:
                 source = stack.enter_context(gzip.GzipFile(fileobj=plain, mode="rb"))
             yield source, plain
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{path}: expected a whole gzip file, found: {error}; copy or compress it again"
-        ) from error
-    except OSError as error:
-        reason = error.strerror or error
-        raise DataError(f"{path}: cannot be read: {reason}; check the path and its rights") from error
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError(
+                f"{path}: expected a whole gzip file, found: {error}; copy or compress it again"
+            ) from error
 
 
 def decoded(raw: bytes, path: Path | str, number: int) -> str:

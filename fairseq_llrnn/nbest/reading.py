@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.files.special_files import refuse_special
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 from fairseq_llrnn.nbest import fairseq_output, json_lines, moses
@@ -67,12 +68,8 @@ def settle(path: Path | str, scratch: Path, what: str) -> Path:
             shutil.copyfileobj(sys.stdin.buffer, target)
         else:
             refuse_special(path)
-            try:
-                with open(path, "rb") as source:
-                    shutil.copyfileobj(source, target)
-            except OSError as error:
-                reason = error.strerror or error
-                raise DataError(f"{path}: cannot be read: {reason}; check the path and its rights") from error
+            with reading(path), open(path, "rb") as source:
+                shutil.copyfileobj(source, target)
     return copy
 
 

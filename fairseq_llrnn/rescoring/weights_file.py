@@ -10,6 +10,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.numbers import LARGEST_SCORE
+from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.files.special_files import read_whole
 
 
@@ -26,11 +27,11 @@ def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:
     Raises:
         DataError: it cannot be read, is no such file, or weighs other features.
     """
+    with reading(path):
+        content = read_whole(path)
     try:
-        record = json.loads(read_whole(path))
+        record = json.loads(content)
         found = {str(name): float(value) for name, value in record["weights"].items()}
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError(
             f'{path}: expected weights that `llrnn rescore --tune` wrote ({{"weights": {{"model": 0.3, …}}}}), found '

@@ -27,6 +27,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
 from fairseq_llrnn.plugin.compat.checkpoint_errors import in_one_line
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
@@ -252,12 +253,9 @@ def read_checkpoint(path: str) -> dict[str, Any]:
     """What a checkpoint holds. Raises DataError: no such file, damaged, with code in it, or of another kind."""
     if not os.path.exists(path):
         raise DataError(f"{path}: expected a checkpoint, found no such file; give the .pt file that training wrote")
-    try:
-        with safe_loading(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about kinds of pickles, just before they are refused
-            state = checkpoint_utils.load_checkpoint_to_cpu(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check its rights") from None
+    with reading(path), safe_loading(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about kinds of pickles, just before they are refused
+        state = checkpoint_utils.load_checkpoint_to_cpu(path)
     if state.get("cfg") is None or not isinstance(state.get("model"), dict):
         raise DataError(
             f"{path}: expected a checkpoint of fairseq, found none (it lacks options or weights); give the .pt file "

@@ -1,0 +1,18 @@
+"""What is said where the system does not let a file be read: no such file, no right to it, a disk that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError
+
+
+@contextmanager
+def reading(path: Path | str) -> Iterator[None]:
+    """Around what opens and reads a file. Raises DataError where that fails."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
