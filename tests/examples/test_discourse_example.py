@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from example_modules import EXAMPLES, load, run_example
 
+from fairseq_llrnn.cli import main as llrnn
 from fairseq_llrnn.errors import DataError, OptionError
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'fairseq-llrnn[transfer]'")
@@ -59,6 +60,18 @@ def test_next_by_shared_words() -> None:
     for answer in range(5):
         split = Split(tokens, ends, {"next": np.array([[*range(8), answer]])})
         assert shared_words.accuracy(split) == (answer == np.argmax(scores))
+
+
+def test_a_split_without_next_examples_is_refused(tmp_path: Path) -> None:
+    """Paragraphs of three sentences are too short for any."""
+    for split in ("train", "valid"):
+        paragraphs = [[f"this is {split} {3 * i + k} ." for k in range(3)] for i in range(20)]
+        text = "\n\n".join("\n".join(sentences) for sentences in paragraphs)
+        (tmp_path / split).write_text(text + "\n", encoding="utf-8")
+    files = ["--train", str(tmp_path / "train"), "--valid", str(tmp_path / "valid")]
+    assert llrnn.main(["discourse", *files, "--language", "en", "--out", str(tmp_path / "data")]) == 0
+    with pytest.raises(DataError, match="expected NEXT examples in valid, found none; choose another --split"):
+        shared_words.show(tmp_path / "data", "valid")
 
 
 def test_words_that_are_used_alike_have_near_vectors() -> None:
