@@ -13,8 +13,8 @@ Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]  # source words, target words,
 
 
 @dataclass(frozen=True)
-class Sentences:
-    """Sentences of word ids, one after the other."""
+class BitextSide:
+    """One language of a bitext: sentences of word ids, one after the other."""
 
     tokens: np.ndarray  # (all,) int64
     offsets: np.ndarray  # (I + 1,) int64
@@ -26,27 +26,27 @@ class Sentences:
     def lengths(self) -> np.ndarray:
         return np.diff(self.offsets)
 
-    def with_words(self, wanted: np.ndarray) -> Sentences:
+    def with_words(self, wanted: np.ndarray) -> BitextSide:
         """Without the words that are not `wanted`, a bool for every word of the vocabulary."""
         kept = wanted[self.tokens]
-        return Sentences(self.tokens[kept], np.concatenate([[0], kept.cumsum()])[self.offsets])
+        return BitextSide(self.tokens[kept], np.concatenate([[0], kept.cumsum()])[self.offsets])
 
-    def with_sentences(self, wanted: np.ndarray) -> Sentences:
+    def with_sentences(self, wanted: np.ndarray) -> BitextSide:
         """Without the sentences that are not `wanted` (I,) bool."""
         kept = np.repeat(wanted, self.lengths)
-        return Sentences(self.tokens[kept], np.concatenate([[0], self.lengths[wanted].cumsum()]))
+        return BitextSide(self.tokens[kept], np.concatenate([[0], self.lengths[wanted].cumsum()]))
 
-    def with_null(self, null: int) -> Sentences:
+    def with_null(self, null: int) -> BitextSide:
         """With the word `null` before each sentence."""
-        return Sentences(np.insert(self.tokens, self.offsets[:-1], null), self.offsets + np.arange(len(self) + 1))
+        return BitextSide(np.insert(self.tokens, self.offsets[:-1], null), self.offsets + np.arange(len(self) + 1))
 
 
 @dataclass(frozen=True)
 class Bitext:
     """Sentences and their translations."""
 
-    source: Sentences
-    target: Sentences
+    source: BitextSide
+    target: BitextSide
 
 
 @dataclass(frozen=True)

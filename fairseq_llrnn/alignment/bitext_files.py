@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.alignment.bitext import Bitext, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.files.text_lines import check_as_long, iter_lines
 
 
@@ -38,9 +38,9 @@ def bitext_of(source: Iterable[Sequence[str]], target: Iterable[Sequence[str]]) 
     return TextBitext(Bitext(sources, targets), source_words, target_words)
 
 
-def _numbered(lines: Iterable[Sequence[str]]) -> tuple[Sentences, tuple[str, ...]]:
+def _numbered(lines: Iterable[Sequence[str]]) -> tuple[BitextSide, tuple[str, ...]]:
     places: dict[str, int] = {}
     rows = [np.zeros(0, dtype=np.int64)]
     for line in lines:
         rows.append(np.array([places.setdefault(word, len(places)) for word in line], dtype=np.int64))
-    return Sentences(np.concatenate(rows), np.cumsum([len(row) for row in rows])), tuple(places)
+    return BitextSide(np.concatenate(rows), np.cumsum([len(row) for row in rows])), tuple(places)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from fairseq_llrnn.alignment.bitext import Bitext, Links, Pairs, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, Pairs
 from fairseq_llrnn.errors import DataError
 
 
@@ -65,7 +65,7 @@ def _read_links(lines: Sequence[str], bitext: Bitext) -> Links:
     return Links(bitext.source.offsets[pair] + ends[:, 0], bitext.target.offsets[pair] + ends[:, 1])
 
 
-def _lines(sentences: Sentences) -> list[str]:
+def _lines(sentences: BitextSide) -> list[str]:
     """Sentences as text whose words are ids."""
     words = list(map(str, sentences.tokens.tolist()))
     ends = sentences.offsets.tolist()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.alignment.bitext import Bitext, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.features.text_words import read_ids
 from fairseq_llrnn.files.text_lines import check_as_long
@@ -36,9 +36,9 @@ class ParallelText:
         return cls(Bitext(*sides), tuple(source_symbols), (Path(source), Path(target)))
 
 
-def _sentences(path: Path | str, symbols: Sequence[str]) -> Sentences:
+def _sentences(path: Path | str, symbols: Sequence[str]) -> BitextSide:
     """The lines of a text, each with </s> behind it, words that the symbols lack as <unk>."""
     words, lengths = read_ids([path], symbols, symbols.index(UNK))
     ends = lengths.cumsum()
     tokens = np.insert(words.astype(np.int64), ends, symbols.index(EOS))
-    return Sentences(tokens, np.concatenate([[0], ends + np.arange(1, len(ends) + 1)]))
+    return BitextSide(tokens, np.concatenate([[0], ends + np.arange(1, len(ends) + 1)]))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from tqdm import tqdm
 
-from fairseq_llrnn.alignment.bitext import Bitext, Links, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links
 
 LONGEST_PHRASE = 7  # words; also what Moses takes unless told otherwise
 SENTENCES_AT_ONCE = 20_000  # bounds the memory of a step
@@ -75,7 +75,7 @@ def count_phrases(bitext: Bitext, links: Links, longest: int) -> PhraseCounts:
     return PhraseCounts(pair[best] // width, pair[best] % width, total, bits[best], sources, targets)
 
 
-def number_phrases(side: Sentences, longest: int) -> tuple[np.ndarray, Phrases]:
+def number_phrases(side: BitextSide, longest: int) -> tuple[np.ndarray, Phrases]:
     """Numbers of all phrases, (longest, tokens) int64 by length − 1 and first token (−1: no room), and the phrases."""
     size = len(side.tokens)
     left = np.repeat(side.offsets[1:], side.lengths) - np.arange(size)  # words from here to the sentence's end
@@ -150,7 +150,7 @@ class _Side:
     free_behind: np.ndarray
 
     @classmethod
-    def of(cls, side: Sentences, own: np.ndarray, other: np.ndarray, longest: int) -> _Side:
+    def of(cls, side: BitextSide, own: np.ndarray, other: np.ndarray, longest: int) -> _Side:
         size = len(side.tokens)
         left = np.repeat(side.offsets[1:], side.lengths) - np.arange(size)
         low, high = np.full((longest, size), NONE), np.full((longest, size), -1, dtype=np.int64)
@@ -188,7 +188,7 @@ def _blocks(bitext: Bitext, links: Links) -> Iterator[_Block]:
         sides, begins = [], []
         for side in (bitext.source, bitext.target):
             begin, end = side.offsets[first], side.offsets[last]
-            sides.append(Sentences(side.tokens[begin:end], side.offsets[first : last + 1] - begin))
+            sides.append(BitextSide(side.tokens[begin:end], side.offsets[first : last + 1] - begin))
             begins.append(int(begin))
         inside = slice(*np.searchsorted(links.source, bitext.source.offsets[[first, last]]))
         yield _Block(

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.alignment.aligners import LONGEST, choose_aligner, translation_table
-from fairseq_llrnn.alignment.bitext import Bitext, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.alignment.eflomal import eflomal_counts
 from fairseq_llrnn.alignment.ibm1 import ibm1
 from fairseq_llrnn.alignment.translation_table import LexicalTable
@@ -25,9 +25,9 @@ EFLOMAL = pytest.mark.skipif(
 Rows = list[list[int]]
 
 
-def sentences(rows: Rows) -> Sentences:
+def sentences(rows: Rows) -> BitextSide:
     offsets = np.cumsum([0, *(len(row) for row in rows)])
-    return Sentences(np.array([word for row in rows for word in row], dtype=np.int64), offsets)
+    return BitextSide(np.array([word for row in rows for word in row], dtype=np.int64), offsets)
 
 
 def bitext(source: Rows, target: Rows) -> Bitext:
@@ -196,7 +196,7 @@ def test_eflomal_finds_who_translates_whom() -> None:
 @pytest.mark.real_data("multi30k-en-fr")
 def test_multi30k(shared_data: Path) -> None:
     vocabularies: list[dict[str, int]] = []
-    sides: list[Sentences] = []
+    sides: list[BitextSide] = []
     for language in ("en", "fr"):
         index: dict[str, int] = {}
         with gzip.open(shared_data / "multi30k-en-fr" / f"train.tok.{language}.gz", "rt", encoding="utf-8") as lines:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairseq_llrnn.alignment import ibm1, phrase_extraction
 from fairseq_llrnn.alignment.aligners import LONGEST
-from fairseq_llrnn.alignment.bitext import Bitext, Links, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links
 from fairseq_llrnn.alignment.bitext_files import read_text_bitext
 from fairseq_llrnn.alignment.ibm1 import ibm1_links
 from fairseq_llrnn.alignment.phrase_extraction import count_phrases
@@ -32,8 +32,8 @@ Pair = tuple[list[int], list[int], Grid]  # source words, target words, links
 Found = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]  # the same of a phrase pair
 
 
-def sentences(rows: list[list[int]]) -> Sentences:
-    return Sentences(np.array(list(itertools.chain(*rows)), dtype=np.int64), np.cumsum([0, *map(len, rows)]))
+def sentences(rows: list[list[int]]) -> BitextSide:
+    return BitextSide(np.array(list(itertools.chain(*rows)), dtype=np.int64), np.cumsum([0, *map(len, rows)]))
 
 
 def as_arrays(pairs: list[Pair]) -> tuple[Bitext, Links]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_llrnn.alignment.bitext import Bitext, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
@@ -58,8 +58,8 @@ def source_lemmas() -> SourceLemmas:
     return found
 
 
-def _sentences(ids: list[list[int]]) -> Sentences:
-    return Sentences(np.array([s for row in ids for s in row]), np.cumsum([0, *map(len, ids)]))
+def _sentences(ids: list[list[int]]) -> BitextSide:
+    return BitextSide(np.array([s for row in ids for s in row]), np.cumsum([0, *map(len, ids)]))
 
 
 def rows(lemmas: bool = True) -> SourceRows:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from prior_of_words import SYMBOLS, assert_needs_its_source_words, build, damage_json, replace_arrays, tree
 
-from fairseq_llrnn.alignment.bitext import Bitext, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.static import StaticBackground
@@ -23,8 +23,8 @@ from fairseq_llrnn.prior.translations import add_translations
 SOURCE_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "the", "house", "cat", "window", "12")
 
 
-def sentences(*rows: list[int]) -> Sentences:
-    return Sentences(np.concatenate(rows).astype(np.int64), np.cumsum([0, *(len(row) for row in rows)]))
+def sentences(*rows: list[int]) -> BitextSide:
+    return BitextSide(np.concatenate(rows).astype(np.int64), np.cumsum([0, *(len(row) for row in rows)]))
 
 
 def translating(prior: Prior | None = None, **options: object) -> Prior:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS
-from fairseq_llrnn.alignment.bitext import Bitext, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.cli.prior.numbers import number_or_learned
@@ -25,7 +25,7 @@ ESTIMATE = (
     "hunspell",
 )
 
-_NOTHING = ParallelText(Bitext(*[Sentences(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))] * 2), (), ())
+_NOTHING = ParallelText(Bitext(*[BitextSide(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))] * 2), (), ())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 from tqdm import tqdm
 
-from fairseq_llrnn.alignment.bitext import Bitext, Sentences
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
@@ -82,7 +82,7 @@ def _languages(folder: str) -> tuple[str, str]:
     return pairs.pop()
 
 
-def _read(prefix: Path, size: int) -> Sentences:
+def _read(prefix: Path, size: int) -> BitextSide:
     """The sentences of one language, whose dictionary has `size` words."""
     if not _is_whole(prefix):
         raise DataError(
@@ -101,7 +101,7 @@ def _read(prefix: Path, size: int) -> Sentences:
             f"{prefix}.bin: expected numbers of the {size:,} words of its dictionary, found {tokens.max():,}; run "
             "fairseq-preprocess again"
         )
-    return Sentences(tokens, np.concatenate([[0], np.cumsum([len(row) for row in rows])]))
+    return BitextSide(tokens, np.concatenate([[0], np.cumsum([len(row) for row in rows])]))
 
 
 def _is_whole(prefix: Path) -> bool:
