@@ -2,22 +2,15 @@
 
 import argparse
 import json
-from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from fairseq_llrnn.cli.show import background as show_background
 from fairseq_llrnn.cli.show import neighbours as show_neighbours
 from fairseq_llrnn.cli.show import tree as show_tree
-from fairseq_llrnn.cli.show.finding import find, find_word
-from fairseq_llrnn.cli.show.source import source_word, source_word_text
+from fairseq_llrnn.cli.show.finding import find_word
+from fairseq_llrnn.cli.show.prior_view import PriorView
+from fairseq_llrnn.cli.show.source import source_word_text
 from fairseq_llrnn.cli.show.text import summary_text, word_text
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.lexicon import feature_group
-from fairseq_llrnn.features.signatures import Signatures
-from fairseq_llrnn.prior.parts import EvidencePart, GuessesPart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 NAME = "show"
@@ -28,10 +21,6 @@ EXAMPLES = (
     "llrnn show --neighbours le --path checkpoints/checkpoint_best.pt",
     "llrnn show --tree with-a-tree/checkpoint_best.pt --picture tree.png",
 )
-
-LARGEST_SHOWN = 8
-MEMBERS_SHOWN = 8
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_argument_group("what is shown")
@@ -71,120 +60,3 @@ def run(args: argparse.Namespace) -> int:
         text = summary_text(result)
     print(json.dumps(result, ensure_ascii=False) if args.json else text)
     return 0
-
-
-@dataclass(frozen=True)
-class PriorView:
-    """A prior and what is computed once for all questions. V words, S signatures."""
-
-    prior: Prior
-    weights: np.ndarray  # (V,) b(x), summing to one
-    class_mass: np.ndarray  # (S,) B(σ)
-
-    @classmethod
-    def of(cls, prior: Prior) -> "PriorView":
-        weights = np.exp(prior.log_weights - prior.log_weights.max())
-        weights = weights / weights.sum()
-        mass = np.bincount(prior.output.class_of, weights=weights, minlength=prior.output.num_classes)
-        return cls(prior, weights, mass)
-
-    def source_word(self, word: str, where: str) -> dict[str, Any]:
-        """What is known of a source word; where evidence counts, a word as it is written, known or not.
-
-        Raises OptionError where the prior knows nothing of the source, or lacks the word and has no evidence.
-        """
-        prior = self.prior
-        if prior.find(LexicalPart) is None and prior.find(EvidencePart) is None:
-            raise OptionError(
-                f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
-                "with --lexical-translation or --evidence"
-            )
-        if prior.find(EvidencePart) is not None and word not in prior.source_symbols:
-            return source_word(prior, word, None)
-        i = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
-        return source_word(prior, prior.source_symbols[i], i)
-
-    def members(self, signature: int) -> list[dict[str, Any]]:
-        """The most probable words of an output signature, with their shares of it (None where it has no mass)."""
-        members = self.prior.output.members(signature)
-        best = members[np.argsort(-self.weights[members], kind="stable")][:MEMBERS_SHOWN]
-        return [{"word": self.prior.symbols[i], "share": self._share(int(i))} for i in best]
-
-    def _share(self, word: int) -> float | None:
-        mass = self.class_mass[self.prior.output.class_of[word]]
-        return float(self.weights[word] / mass) if mass > 0 else None
-
-    def word(self, i: int) -> dict[str, Any]:
-        """All that is known about word `i`."""
-        prior = self.prior
-        signature = int(prior.output.class_of[i])
-        features, guesses = prior.output.features.row(signature), prior.find(GuessesPart)
-        known: dict[str, Any] = {
-            "word": prior.symbols[i],
-            "features": features,
-            "guessed": [] if guesses is None else guesses.names(i, features),
-            "signature": signature,
-            "signature_size": len(prior.output.members(signature)),
-            "members": self.members(signature),
-            "background": float(self.weights[i]),
-            "signature_mass": float(self.class_mass[signature]),
-            "share": self._share(i),
-            "forbidden": bool(np.isneginf(prior.log_weights[i])),
-        }
-        if prior.input is not prior.output:
-            read = int(prior.input.class_of[i])
-            known["input_features"] = prior.input.features.row(read)
-            known["input_signature"] = read
-            known["input_signature_size"] = len(prior.input.members(read))
-        return known
-
-    def summary(self) -> dict[str, Any]:
-        """The prior as a whole."""
-        prior = self.prior
-        sizes = np.bincount(prior.output.class_of, minlength=prior.output.num_classes)
-        largest = [s for s in np.argsort(-sizes, kind="stable")[:LARGEST_SHOWN] if sizes[s] > 1]
-        positive = self.weights[self.weights > 0]
-        summary: dict[str, Any] = {
-            "settings": dict(prior.settings),
-            "counts": prior.counts(),
-            "groups": _groups(prior.output, sizes),
-            "background": {
-                "kind": str(prior.expression or prior.settings.get("background", "unknown")),
-                "entropy": float(-(positive * np.log(positive)).sum()) + 0.0,
-                "possible_words": len(positive),
-                **show_background.summary(prior),
-            },
-            "parts": [
-                {"part": name, "lines": part.lines(prior), **part.description()}
-                for name, part in zip(prior.names, prior.parts, strict=True)
-            ],
-            "words_alone_in_their_signature": int((sizes == 1).sum()),
-            "largest_signatures": [
-                {
-                    "signature": int(s),
-                    "words": int(sizes[s]),
-                    "mass": float(self.class_mass[s]),
-                    "features": prior.output.features.row(int(s)),
-                    "members": self.members(int(s)),
-                }
-                for s in largest
-            ],
-        }
-        if prior.input is not prior.output:
-            input_sizes = np.bincount(prior.input.class_of, minlength=prior.input.num_classes)
-            summary["input_groups"] = _groups(prior.input, input_sizes)
-        return summary
-
-
-def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, int]]:
-    """By feature group: how many features it has and how many words have one of them; the widest reach first."""
-    table = signatures.features
-    groups = sorted({feature_group(name) for name in table.names})
-    number = {group: i for i, group in enumerate(groups)}
-    group_of = np.array([number[feature_group(name)] for name in table.names], dtype=np.int64)
-    row_of = np.repeat(np.arange(table.num_rows), np.diff(table.offsets))
-    pairs = np.unique(np.stack([row_of, group_of[table.indices]]), axis=1)  # shape: (2, ≤ entries)
-    words = np.bincount(pairs[1], weights=sizes[pairs[0]], minlength=len(groups)).astype(int)
-    features = Counter(feature_group(name) for name in table.names)
-    order = sorted(groups, key=lambda group: (-words[number[group]], group))
-    return {group: {"features": features[group], "words": int(words[number[group]])} for group in order}
