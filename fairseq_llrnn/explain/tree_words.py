@@ -7,14 +7,16 @@ mass are left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.trees.preferences import rank_among_equal
 from fairseq_llrnn.trees.tree import NONE, Tree
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
 
 
 @dataclass(frozen=True)

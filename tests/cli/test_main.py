@@ -65,6 +65,22 @@ def test_every_argument_is_in_a_group_with_a_title(name: str, capsys: Streams) -
     assert without_title.split() == "-h, --help show this help message and exit".split()
 
 
+WITHOUT_TORCH = """
+import contextlib, io, sys
+from fairseq_llrnn.cli import main
+for arguments in ([], *([*name.split(), "--help"] for name in main.all_commands() if name != "prior")):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main.main(arguments)
+    assert not {"torch", "scipy", "fairseq"} & set(sys.modules), arguments
+"""
+
+
+def test_help_comes_at_once() -> None:
+    """torch takes more than a second to import. That of `llrnn prior` needs it: the defaults of its options do."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_version(capsys: Streams) -> None:
     assert llrnn.main(["--version"]) == 0
     assert capsys.readouterr().out == f"llrnn {fairseq_llrnn.__version__}\n"

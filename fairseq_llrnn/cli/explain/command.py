@@ -16,7 +16,6 @@ from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.explain.computation_picture import ReadSentence, draw_computation
 from fairseq_llrnn.explain.pictures import need_matplotlib
-from fairseq_llrnn.prior.parts import AutomatonPart, EvidencePart
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
@@ -109,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
     need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.explainer import load_explainer
+    from fairseq_llrnn.prior.parts import EvidencePart
 
     loaded = load_explainer(args.path, Places(args.data, args.prior, args.expert, source_prior=args.source_prior))
     source = _source(args, loaded)
@@ -237,6 +237,8 @@ def _note_unknown(
 
 def _note_forbidden(explained: Sequence["Explanation"], prior: "Prior") -> None:
     """Say where an automaton cannot follow any more: nothing can come behind a word that it forbids."""
+    from fairseq_llrnn.prior.parts import AutomatonPart
+
     forbidden = [number for number, e in enumerate(explained[:-1], start=1) if e.log_prob == -math.inf]
     if forbidden and any(part.made_from == "automaton" for part in prior.find_all(AutomatonPart)):
         number = forbidden[0]

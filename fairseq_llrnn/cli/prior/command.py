@@ -4,14 +4,6 @@ import argparse
 import sys
 import time
 
-from fairseq_llrnn.cli.prior import guessing
-from fairseq_llrnn.cli.prior.options import add_arguments, options
-from fairseq_llrnn.cli.prior.table import print_table
-from fairseq_llrnn.prior.building import build
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
-
-__all__ = ["EXAMPLES", "HELP", "NAME", "add_arguments", "run"]
-
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
 EXAMPLES = (
@@ -23,7 +15,19 @@ EXAMPLES = (
 )
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from fairseq_llrnn.cli.prior import options  # whose defaults are those of what builds priors, with torch
+
+    options.add_arguments(parser)
+
+
 def run(args: argparse.Namespace) -> int:
+    from fairseq_llrnn.cli.prior import guessing
+    from fairseq_llrnn.cli.prior.options import options
+    from fairseq_llrnn.cli.prior.table import print_table
+    from fairseq_llrnn.prior.building import build
+    from fairseq_llrnn.prior.parts.evidence import EvidencePart
+
     started = time.perf_counter()
     built = build(args.dict, options(args))
     part = built.prior.find(EvidencePart)

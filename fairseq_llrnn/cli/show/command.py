@@ -6,12 +6,7 @@ from typing import Any
 
 from fairseq_llrnn.cli.show import neighbours as show_neighbours
 from fairseq_llrnn.cli.show import tree as show_tree
-from fairseq_llrnn.cli.show.finding import find_word
-from fairseq_llrnn.cli.show.prior_view import PriorView
-from fairseq_llrnn.cli.show.source import source_word_text
-from fairseq_llrnn.cli.show.text import summary_text, word_text
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.prior.prior import Prior
 
 NAME = "show"
 HELP = "look into a prior: its features, signatures and background, or what it knows about a word"
@@ -46,6 +41,12 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(
             "expected PRIOR, the folder of a prior, or --neighbours WORD with --path FILE, or --tree FILE, found none"
         )
+    from fairseq_llrnn.cli.show.finding import find_word
+    from fairseq_llrnn.cli.show.prior_view import PriorView
+    from fairseq_llrnn.cli.show.source import source_word_text
+    from fairseq_llrnn.cli.show.text import summary_text, word_text
+    from fairseq_llrnn.prior.prior import Prior
+
     view = PriorView.of(Prior.load(args.folder))
     if args.words or args.source:
         # all of them before the first is printed: an error must not come after half an answer

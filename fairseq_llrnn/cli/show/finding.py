@@ -3,14 +3,17 @@
 import difflib
 import unicodedata
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.prior.prior import Prior
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
 
 
-def find_word(prior: Prior, word: str, where: str) -> int:
+def find_word(prior: "Prior", word: str, where: str) -> int:
     """The index of a word, given in any case; where the dictionary holds pieces, the piece's mark may be missing.
 
     Raises OptionError, with near words, if there is none.

@@ -5,7 +5,7 @@ import json
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.show.finding import find_word
@@ -15,10 +15,11 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.explain.tree_picture import draw_tree
 from fairseq_llrnn.explain.tree_words import NodeWords, check_tree, words_of_nodes
-from fairseq_llrnn.head.tree import class_fingerprint
-from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.trees.tree import Tree
 from fairseq_llrnn.trees.tree_file import load_tree
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
 
 WORDS, NODES = 10, 12  # shown of a node, of a level
 OF_A_MODEL = ("neighbours", "path", "data", "expert", "source_prior", "source")
@@ -67,10 +68,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: str, folder: str | None) -> tuple[Tree, Prior]:
+def _read(path: str, folder: str | None) -> "tuple[Tree, Prior]":
     if _is_tree_file(path):
         if folder is None:
             raise OptionError(f"--tree {path}: a file with a tree needs PRIOR, the prior that it was made for; give it")
+        from fairseq_llrnn.head.tree import class_fingerprint
+        from fairseq_llrnn.prior.prior import Prior
+
         prior = Prior.load(folder)
         return load_tree(path, class_fingerprint(prior)), prior
     need_fairseq()
@@ -95,7 +99,7 @@ def _draw(nodes: Sequence[NodeWords], path: str) -> None:
         raise OptionError(f"--picture {path}: cannot be written ({error.strerror or error}); give another") from None
 
 
-def _path(tree: Tree, prior: Prior, word: str, nodes: Sequence[NodeWords], where: str) -> list[NodeWords]:
+def _path(tree: Tree, prior: "Prior", word: str, nodes: Sequence[NodeWords], where: str) -> list[NodeWords]:
     """The nodes from the root to the class of a word."""
     index = find_word(prior, word, where)
     by_number = {node.node: node for node in nodes}
