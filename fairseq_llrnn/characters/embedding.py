@@ -55,12 +55,8 @@ class CharacterEmbedding(nn.Module):
         dtype = self.network.embedding.weight.dtype  # autocast must not decide what is kept
         return self._kept.of(ids, lambda missing: self._in_parts(missing).to(dtype))
 
-    def vectors_of(self, strings: Sequence[str]) -> Tensor:
-        """Of any strings, known or not: (K, D)."""
-        return self.before_and_after(strings)[1]
-
     def before_and_after(self, strings: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """What the filters find in any strings, before the highway, and their vectors: (K, h), (K, D)."""
+        """What the filters find in any strings, known or not, before the highway, and their vectors: (K, h), (K, D)."""
         starts = range(0, max(1, len(strings)), AT_ONCE)
         parts = [self._tensors(*self.spellings.rows_of(strings[start : start + AT_ONCE])) for start in starts]
         before = torch.cat([self.network.before_layers(*part) for part in parts])

@@ -41,7 +41,7 @@ def test_characters_of_one_word_only_are_unknown() -> None:
 def test_an_empty_word_is_its_beginning_and_end() -> None:
     spellings = Spellings(OpenWords(SYMBOLS))
     assert spelled(spellings, "") == ["^", "$"]
-    assert torch.isfinite(embedding().vectors_of([""])).all()
+    assert torch.isfinite(embedding().before_and_after([""])[1]).all()
 
 
 def test_of_a_long_word_the_ends_are_read() -> None:
@@ -71,7 +71,7 @@ def test_vectors_are_those_of_the_network_in_any_shape() -> None:
     vectors = read(tokens)
     assert vectors.shape == (2, 3, 8)
     for row, word in ((vectors[0, 0], "le"), (vectors[0, 1], "amer"), (vectors[0, 2], "le")):
-        torch.testing.assert_close(row, read.vectors_of([word])[0])
+        torch.testing.assert_close(row, read.before_and_after([word])[1][0])
     torch.testing.assert_close(vectors[1, 1], vectors[1, 2])
     assert not torch.equal(vectors[1, 0], vectors[1, 1])
 
@@ -80,7 +80,7 @@ def test_a_string_beyond_the_dictionary_is_read_by_its_characters() -> None:
     read = embedding()
     words = read.spellings.words
     strings = torch.tensor([words.index("mamelle"), words.open("le")])
-    torch.testing.assert_close(read(strings), read.vectors_of(["mamelle", "le"]))
+    torch.testing.assert_close(read(strings), read.before_and_after(["mamelle", "le"])[1])
     torch.testing.assert_close(read(strings)[1], read(torch.tensor(4)), msg="an alias is read like its word")
 
 
@@ -140,7 +140,8 @@ def test_words_are_read_once_where_no_gradient_is_kept() -> None:
     torch.testing.assert_close(again[1, 0], first[0])
     new = read.spellings.words.index("mamelles")
     for _ in range(2):
-        torch.testing.assert_close(read(torch.tensor([new, 9])), read.vectors_of(["mamelles", "madeupword0000"]))
+        expected = read.before_and_after(["mamelles", "madeupword0000"])[1]
+        torch.testing.assert_close(read(torch.tensor([new, 9])), expected)
     assert read.words_read == 4 + 2
     assert read(torch.tensor([], dtype=torch.long)).shape == (0, 8)
 
@@ -164,7 +165,7 @@ def test_what_was_kept_is_forgotten_when_weights_change(how: str) -> None:
         torch.optim.SGD(read.parameters(), 1.0).step()
         read.eval()
     after = read(tokens)
-    torch.testing.assert_close(after, read.vectors_of(["le", "la"]))
+    torch.testing.assert_close(after, read.before_and_after(["le", "la"])[1])
     assert after.dtype != before.dtype or not torch.equal(after, before)
 
 

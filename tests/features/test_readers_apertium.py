@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.readers import apertium, read_apertium, read_apertium_lemmas, read_conllu
-from fairseq_llrnn.features.readers.apertium import find_analyser, parse_stream
+from fairseq_llrnn.features.readers.apertium import analysis_features, find_analyser, lexical_units
 from fairseq_llrnn.features.readers.apertium_tags import tags_features
 
 UNKNOWN = "words unknown to the analyser"
@@ -41,7 +41,8 @@ StandIn = Callable[[str], Path]
     ],
 )
 def test_the_stream_format(text: str, units: list) -> None:
-    assert list(parse_stream(text)) == units
+    found = [(surface, list(map(analysis_features, analyses))) for surface, analyses in lexical_units(text)]
+    assert found == units
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_unseen_words_are_read_by_their_characters(world: World, opened: Path, o
     condition = head.condition(ids)
     torch.testing.assert_close(condition.readable, ids)
     read = head.embed(ids)
-    expected = head.characters.vectors_of(["rosette", "chats", "2016"])
+    expected = head.characters.before_and_after(["rosette", "chats", "2016"])[1]
     if head.embedding is not None:
         classes = torch.from_numpy(table.read_as(ids[0].numpy())) + head.num_words
         expected = expected + head.embedding(classes)

@@ -46,7 +46,7 @@ def read_apertium(
     """
     lexicon = Lexicon()
     for word, analyses in _analysed(words, analyser, lowercase, language):
-        names = [] if analyses is None else [name for one in analyses for name in _analysis_features(one)]
+        names = [] if analyses is None else [name for one in analyses for name in analysis_features(one)]
         if names:
             lexicon.add(word, names)
         else:
@@ -65,7 +65,7 @@ def read_apertium_lemmas(
         for one in analyses or ():
             lemma = _analysis_lemma(one)
             if lemma is not None:
-                yield lemma, word, _analysis_features(one)
+                yield lemma, word, analysis_features(one)
 
 
 def _analysed(
@@ -142,26 +142,20 @@ def _first_analyses(answers: list[tuple[str, str]]) -> list[str] | None:
     """The analyses of the first spelling of a word that has some with features; None: it is taken for several words."""
     is_split = False
     for spelling, answer in answers:
-        units = list(_units(answer))
+        units = list(lexical_units(answer))
         if len(units) == 1 and units[0][0] == spelling:
-            if any(map(_analysis_features, units[0][1])):
+            if any(map(analysis_features, units[0][1])):
                 return units[0][1]
         elif len(units) > 1:
             is_split = True
     return None if is_split else []
 
 
-def parse_stream(text: str) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """The lexical units in Apertium's stream format: surface form, and the feature names of each analysis.
+def lexical_units(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The lexical units in Apertium's stream format: surface form, and analyses; an unknown word (`*`) has none.
 
-    An unknown word (`*`) has no analysis. What stands between the units is passed over.
+    What stands between the units is passed over.
     """
-    for surface, analyses in _units(text):
-        yield surface, [_analysis_features(one) for one in analyses]
-
-
-def _units(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Surface form and analyses of each unit."""
     for unit in UNIT.finditer(text):
         yield _unescaped(unit[1]), [one for one in ANALYSIS.findall(unit[2]) if not one.startswith("*")]
 
@@ -184,7 +178,8 @@ def _analysis_lemma(analysis: str) -> str | None:
     return _unescaped(analysis[:end] + analysis[rest:].removeprefix("#"))
 
 
-def _analysis_features(analysis: str) -> tuple[str, ...]:
+def analysis_features(analysis: str) -> tuple[str, ...]:
+    """The feature names of one analysis, those of all its parts."""
     parts: list[list[str]] = [[]]
     for plus, tag in PART_OR_TAG.findall(analysis):
         # A plus sign may also be part of a lemma (c++<n>): it joins only what has its tags already.
