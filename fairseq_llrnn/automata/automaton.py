@@ -18,7 +18,6 @@ no arc but those on </s>, and no failure, leaves its block.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -130,34 +129,6 @@ class Automaton:
         span = slice(self.offsets[state], self.offsets[state + 1])
         values = zip(self.log_weights[span].tolist(), self.nexts[span].tolist(), strict=True)
         return dict(zip(self.tokens[span].tolist(), values, strict=True))
-
-    @classmethod
-    def from_states(
-        cls,
-        states: Sequence[Mapping[int, tuple[float, int]]],
-        num_symbols: int,
-        *,
-        starts: Sequence[int] = (0,),
-        fail: Sequence[int] | None = None,
-        back_off: Sequence[float] | None = None,
-        root_next: Sequence[int] | None = None,
-        memory: int | None = None,
-    ) -> Automaton:
-        """From one mapping per state: token -> log weight and next state. Without `fail` all fail to NOTHING."""
-        rows = [sorted(row.items()) for row in states]
-        flat = [(token, weight, after) for row in rows for token, (weight, after) in row]
-        return cls(
-            num_symbols=num_symbols,
-            starts=np.array(starts, dtype=np.int64),
-            offsets=np.cumsum([0, *map(len, rows)], dtype=np.int64),
-            tokens=np.array([token for token, _, _ in flat], dtype=np.int64),
-            nexts=np.array([after for _, _, after in flat], dtype=np.int64),
-            log_weights=np.array([weight for _, weight, _ in flat], dtype=np.float64),
-            fail=np.full(len(rows), NOTHING, dtype=np.int64) if fail is None else np.array(fail, dtype=np.int64),
-            back_off=np.zeros(len(rows)) if back_off is None else np.array(back_off, dtype=np.float64),
-            root_next=np.full(num_symbols, -1, np.int64) if root_next is None else np.array(root_next, dtype=np.int64),
-            memory=memory,
-        )
 
     @classmethod
     def from_arcs(

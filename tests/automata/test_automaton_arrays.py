@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from automata import WORDS, log_weight_by_hand, ngram_like, random_automaton
+from automata import WORDS, from_states, log_weight_by_hand, ngram_like, random_automaton
 
 from fairseq_llrnn.automata.automaton import NOTHING, ROOT, Automaton
 from fairseq_llrnn.automata.flattening import flatten
 
 # 0 and 1 are never predicted, 2 is </s>
-TWO = Automaton.from_states([{3: (-0.5, 1), 2: (-1.0, 0)}, {4: (0.0, 0)}], 5)
+TWO = from_states([{3: (-0.5, 1), 2: (-1.0, 0)}, {4: (0.0, 0)}], 5)
 
 
 def test_arrays_of_a_small_one() -> None:
@@ -31,7 +31,7 @@ def test_from_arcs_sorts() -> None:
 
 
 def test_depth_counts_failures() -> None:
-    chain = Automaton.from_states([{}, {}, {}], 5, fail=[1, 2, ROOT], root_next=[-1, -1, 0, 0, 0])
+    chain = from_states([{}, {}, {}], 5, fail=[1, 2, ROOT], root_next=[-1, -1, 0, 0, 0])
     assert chain.depth.tolist() == [3, 2, 1]
     assert chain.chain_end.tolist() == [ROOT] * 3
 
@@ -107,7 +107,7 @@ def test_random_ones_are_sound() -> None:
 
 
 def test_flattened_weighs_as_before() -> None:
-    chained = Automaton.from_states(
+    chained = from_states(
         [{3: (-0.5, 1)}, {3: (-7.0, 2), 4: (-1.0, 0)}, {2: (-2.0, 0), 4: (-9.0, 1)}, {5: (0.0, 3)}],
         WORDS,
         fail=[1, 2, NOTHING, ROOT],

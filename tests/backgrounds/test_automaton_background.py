@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from automata import WORDS, log_weight_by_hand, ngram_like, random_automaton, random_root
+from automata import WORDS, from_states, log_weight_by_hand, ngram_like, random_automaton, random_root
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -260,7 +260,7 @@ def test_nothing_is_left_of_a_class_that_arcs_nearly_empty() -> None:
     root = np.array([-np.inf, -np.inf, 0.0, 0.0, -40.0, -np.inf])
     class_of = torch.tensor([0, 0, 1, 2, 2, 2])
     states = [{3: (-60.0, 0)}, {3: (-90.0, 0)}]
-    automaton = Automaton.from_states(
+    automaton = from_states(
         states, 6, fail=[ROOT, 0], back_off=[-1.0, -2.0], root_next=[-1, -1, 0, 0, 0, -1]
     )
     automaton.check(root)
@@ -273,7 +273,7 @@ def test_nothing_is_left_of_a_class_that_arcs_nearly_empty() -> None:
 def test_extreme_weights_neither_overflow_nor_vanish() -> None:
     root = np.array([-np.inf, -np.inf, -800.0, 700.0, -700.0, 5.0])
     states = [{3: (-800.0, 0), 4: (900.0, 0)}, {2: (0.0, 0), 3: (1000.0, 0), 4: (1000.0, 0), 5: (-1000.0, 0)}]
-    automaton = Automaton.from_states(
+    automaton = from_states(
         states, 6, fail=[ROOT, 0], back_off=[500.0, -500.0], root_next=[-1, -1, 0, 0, 0, 0]
     )
     class_of = torch.tensor([0, 0, 0, 1, 1, 1])
@@ -286,7 +286,7 @@ def test_extreme_weights_neither_overflow_nor_vanish() -> None:
 def test_an_automaton_that_only_fails_is_its_root() -> None:
     _, root = random_automaton(1)
     after = [-1, -1, *[0] * (WORDS - 2)]
-    automaton = Automaton.from_states([{}], WORDS, fail=[ROOT], root_next=after, memory=0)
+    automaton = from_states([{}], WORDS, fail=[ROOT], root_next=after, memory=0)
     background = background_of(automaton, root)
     static = StaticBackground(background.class_of, CLASSES, torch.from_numpy(root))
     state = background.start(3)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from automata import from_states
 
-from fairseq_llrnn.automata.automaton import END, Automaton
+from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.evidence.background import EvidenceBackground
@@ -22,7 +23,7 @@ from fairseq_llrnn.prior.parts import AutomatonPart, EvidencePart, LexicalPart
 SYMBOLS = (*SPECIALS, "le", "chat", "12")
 COUNTS = np.array([0, 0, 5, 1, 9, 8, 3])
 SOURCE = (*SPECIALS, "the", "cat", "12")
-GRAMMAR = Automaton.from_states([{4: (0.0, 1)}, {5: (0.0, 0), END: (0.0, 0)}], len(SYMBOLS))
+GRAMMAR = from_states([{4: (0.0, 1)}, {5: (0.0, 0), END: (0.0, 0)}], len(SYMBOLS))
 
 
 def plain() -> Prior:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from automata import from_states
 
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
@@ -23,7 +24,7 @@ SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "chat")
 COUNTS = np.array([0, 0, 5, 1, 9, 8, 3, 2])
 LE, LA, MAISON, CHAT = range(4, 8)
 # le chat | la maison, over and over
-GRAMMAR = Automaton.from_states(
+GRAMMAR = from_states(
     [
         {LE: (math.log(0.5), 1), LA: (math.log(0.5), 2)},
         {CHAT: (0.0, 3)},
@@ -33,7 +34,7 @@ GRAMMAR = Automaton.from_states(
     len(SYMBOLS),
 )
 # after `le`, `chat` is likely; all else as the root has it
-NGRAM = Automaton.from_states(
+NGRAM = from_states(
     [{}, {CHAT: (math.log(0.9), 0)}], len(SYMBOLS), fail=[ROOT, ROOT], back_off=[0.0, math.log(0.1)],
     root_next=[-1, -1, 0, 0, 1, 0, 0, 0], memory=1,
 )  # fmt: skip
@@ -102,7 +103,7 @@ def test_an_unsound_automaton_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_state_that_allows_nothing_is_refused(tmp_path: Path) -> None:
-    dead = Automaton.from_states([{LE: (0.0, 1), END: (0.0, 0)}, {}], len(SYMBOLS))
+    dead = from_states([{LE: (0.0, 1), END: (0.0, 0)}, {}], len(SYMBOLS))
     prior(dead).save(tmp_path / "prior")
     with pytest.raises(PriorError, match="the automaton allows no word in state 1"):
         Prior.load(tmp_path / "prior")

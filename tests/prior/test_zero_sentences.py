@@ -34,7 +34,7 @@ def test_equals_the_background_word_by_word(seed: int, lines: list[list[int]]) -
 def test_where_everything_backs_off_to_the_root_only_its_words_matter(forbidden: bool) -> None:
     root = automata.random_root(1)
     root_next = [-1, -1, *[0] * (len(root) - 2)]
-    automaton = Automaton.from_states([{}], len(root), fail=[ROOT], root_next=root_next, memory=0)
+    automaton = automata.from_states([{}], len(root), fail=[ROOT], root_next=root_next, memory=0)
     if forbidden:
         root[5] = -np.inf
     found = first_impossible(automaton, root, Sentences.of([[4, 3], [], [3, 5]]))

@@ -2,13 +2,40 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 
 WORDS = 12  # 0 and 1 are never predicted, 2 is </s>
+
+
+def from_states(
+    states: Sequence[Mapping[int, tuple[float, int]]],
+    num_symbols: int,
+    *,
+    starts: Sequence[int] = (0,),
+    fail: Sequence[int] | None = None,
+    back_off: Sequence[float] | None = None,
+    root_next: Sequence[int] | None = None,
+    memory: int | None = None,
+) -> Automaton:
+    """From one mapping per state: token -> log weight and next state. Without `fail` all fail to NOTHING."""
+    rows = [sorted(row.items()) for row in states]
+    flat = [(token, weight, after) for row in rows for token, (weight, after) in row]
+    return Automaton(
+        num_symbols=num_symbols,
+        starts=np.array(starts, dtype=np.int64),
+        offsets=np.cumsum([0, *map(len, rows)], dtype=np.int64),
+        tokens=np.array([token for token, _, _ in flat], dtype=np.int64),
+        nexts=np.array([after for _, _, after in flat], dtype=np.int64),
+        log_weights=np.array([weight for _, weight, _ in flat], dtype=np.float64),
+        fail=np.full(len(rows), NOTHING, dtype=np.int64) if fail is None else np.array(fail, dtype=np.int64),
+        back_off=np.zeros(len(rows)) if back_off is None else np.array(back_off, dtype=np.float64),
+        root_next=np.full(num_symbols, -1, np.int64) if root_next is None else np.array(root_next, dtype=np.int64),
+        memory=memory,
+    )
 
 
 def random_root(seed: int, num_words: int = WORDS) -> np.ndarray:
@@ -45,7 +72,7 @@ def random_automaton(
     after = rng.integers(block, size=num_words)
     after[:2], after[END] = -1, 0
     starts = (0, *(block * k + int(rng.integers(block)) for k in range(1, blocks)))
-    automaton = Automaton.from_states(
+    automaton = from_states(
         states, num_words, starts=starts, fail=fail, back_off=back_off.tolist(), root_next=after.tolist()
     )
     return automaton, root
@@ -80,7 +107,7 @@ def ngram_like(seed: int, num_words: int = 8, order: int = 3) -> tuple[Automaton
 
     # the shortest histories fail to the root, through the empty one
     fail = [ROOT if not history else shorter(history) for history in histories]
-    automaton = Automaton.from_states(
+    automaton = from_states(
         states,
         num_words,
         starts=(index[(END,)],),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
+from automata import from_states
+
+from fairseq_llrnn.automata.automaton import END, ROOT
 from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -26,7 +28,7 @@ def with_grammar(prior: Prior, states: Sequence[Mapping[str, int]] = GRAMMAR, on
         {prior.symbols.index(word): (-math.log(k + 1), after) for k, (word, after) in enumerate(state.items())}
         for state in states
     ]
-    automaton = Automaton.from_states(arcs, len(prior.symbols))
+    automaton = from_states(arcs, len(prior.symbols))
     automaton.check(prior.log_weights)
     return prior.with_part(AutomatonPart(automaton, "automaton", on_zero=on_zero))
 
@@ -42,7 +44,7 @@ def with_bigrams(prior: Prior, after: Mapping[str, Mapping[str, float]]) -> Prio
     costs = [0.0, *(math.log(0.1) for _ in after), 0.0]
     root_next = [-1 if math.isinf(w) else state for w, state in zip(prior.log_weights, next_of, strict=True)]
     root_next[END] = 0
-    automaton = Automaton.from_states(
+    automaton = from_states(
         arcs, len(prior.symbols), fail=[ROOT] * len(arcs), back_off=costs, root_next=root_next, memory=1
     )
     automaton.check(prior.log_weights)

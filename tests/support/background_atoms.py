@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from automata import WORDS, ngram_like, random_automaton
+from automata import WORDS, from_states, ngram_like, random_automaton
 from oracles import HashBackground
 from torch import Tensor, nn
 
@@ -53,7 +53,7 @@ def grammar(seed: int = 0) -> Background:
     """Every state lists all words that it allows."""
     states = random_automaton(seed, num_states=6)[0]
     rows = [states.row(q) for q in range(states.num_states)]
-    return _automaton(Automaton.from_states(rows, WORDS, fail=[NOTHING] * len(rows)), seed)
+    return _automaton(from_states(rows, WORDS, fail=[NOTHING] * len(rows)), seed)
 
 
 def lexical(seed: int = 0) -> Background:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from automata import from_states
 from dynamic_prior import AfterLastWord
 from torch import Tensor
 
@@ -102,7 +103,7 @@ def grammar(seed: int = 0) -> Automaton:
     root_next = [-1 if x in FORBIDDEN else 0 if x == EOS else x % 6 for x in range(len(TARGET_WORDS))]
     fail = [NOTHING, ROOT, NOTHING, 1, ROOT, NOTHING]
     costs = [0.0, -0.5, 0.0, -1.5, 0.7, 0.0]
-    return Automaton.from_states(states, len(TARGET_WORDS), fail=fail, back_off=costs, root_next=root_next)
+    return from_states(states, len(TARGET_WORDS), fail=fail, back_off=costs, root_next=root_next)
 
 
 def encode(table: EvidenceTable, lines: tuple[str, ...] = SENTENCES) -> Tensor:
