@@ -8,9 +8,8 @@ nothing is known. Where the sizes differ, the weights do not fit, and loading fa
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairseq.data import Dictionary
@@ -22,52 +21,22 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
-from fairseq_llrnn.plugin.compat.loading import Loaded, dictionaries_of, read_if_there
+from fairseq_llrnn.plugin.compat.loading import dictionaries_of
 from fairseq_llrnn.plugin.compat.two_dictionaries import TWO_DICTIONARIES
 
 
-def refuse_other_words(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
-    """Wrap fairseq's load_model_ensemble_and_task: a model over other words than those of `task` becomes DataError.
+def refuse_other_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
+    """Raise DataError for a checkpoint of a model over other words than those of `task`.
 
-    One model at a time, so that every checkpoint is read once. Without a task, each model is over the words that it
-    finds. Of a checkpoint in several shards, which no task of ours trains, nothing is checked.
+    Args:
+        state: what the checkpoint `path` holds.
     """
-
-    @functools.wraps(load)
-    def wrapper(
-        filenames: list[str],
-        arg_overrides: dict[str, Any] | None = None,
-        task: FairseqTask | None = None,
-        strict: bool = True,
-        suffix: str = "",
-        num_shards: int = 1,
-        state: dict[str, Any] | None = None,
-    ) -> Loaded:
-        if task is None or num_shards != 1 or state is not None or not filenames:
-            return load(filenames, arg_overrides, task, strict, suffix, num_shards, state)
-        models: list[Any] = []
-        for filename in filenames:
-            one, cfg, task = load(
-                [filename], arg_overrides, task, strict, suffix, 1, _read(filename, arg_overrides, task, suffix)
-            )
-            models += one
-        return models, cfg, task
-
-    return wrapper
-
-
-def _read(filename: str, arg_overrides: dict[str, Any] | None, task: FairseqTask, suffix: str) -> dict[str, Any] | None:
-    """The checkpoint that fairseq would read, once it was looked at; None where there is none, which fairseq says."""
-    path, state = read_if_there(filename, arg_overrides, suffix)
-    if state is None:
-        return None
     files, dictionaries = _files(state.get("cfg")), _dictionaries(task)
     if len(files) == len(dictionaries):  # else another kind of task: whether its model will do, fairseq says
         for file, dictionary in zip(files, dictionaries, strict=True):
             _compare(path, file, dictionary.symbols)
     if (take_source_prior := getattr(task, "take_source_prior", None)) is not None:
         take_source_prior(path, state)
-    return state
 
 
 def _files(cfg: Any) -> list[str]:

@@ -21,8 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_misfit, explain_start
-from fairseq_llrnn.plugin.compat.dictionary_check import refuse_other_words
-from fairseq_llrnn.plugin.compat.recorded_places import find_what_moved
+from fairseq_llrnn.plugin.compat.each_model import look_at_each
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.plugin.compat.user_errors import in_command
 from fairseq_llrnn.plugin.compat.whole_checkpoints import go_on_from_newest_whole, whole_saving
@@ -36,11 +35,7 @@ def load_safely_for(own: type[FairseqTask]) -> None:
         ("save_checkpoint", lambda save: save, whole_saving),  # these two are fairseq-train's
         ("load_checkpoint", lambda load: go_on_from_newest_whole(explain_start(load)), safe_loading),
         ("load_model_ensemble", explain_misfit, safe_loading),
-        (
-            "load_model_ensemble_and_task",
-            lambda load: explain_misfit(find_what_moved(refuse_other_words(load))),
-            safe_loading,
-        ),
+        ("load_model_ensemble_and_task", lambda load: explain_misfit(look_at_each(load)), safe_loading),
     )
     for name, wrap, within in safely:
         call = getattr(checkpoint_utils, name)
