@@ -5,10 +5,12 @@
   their plugin and their commands; only an extra's commands import cli;
 * an extra is imported by nobody but itself, so that its folder can be deleted;
 * trees knows classes by number alone: it imports errors and files, and no other package;
-* imports between packages form no circle, type annotations included.
+* imports between packages form no circle, type annotations included;
+* the docstring of a package that lists its files lists all of them.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -113,6 +115,35 @@ def test_the_package_keeps_the_rules(root: Path) -> None:
     assert list((root / PACKAGE).rglob("*.py"))
     assert broken_rules(root) == []
     assert circles(root) == []
+
+
+def missing_in_maps(root: Path) -> list[str]:
+    """Where a package's docstring lists files, a line each: those that it lacks, and those that are not there."""
+    found = []
+    for init in sorted((root / PACKAGE).rglob("__init__.py")):
+        text = ast.get_docstring(ast.parse(init.read_text(encoding="utf-8"))) or ""
+        files = {file.name for file in init.parent.glob("*.py")} - {"__init__.py"}
+        if len(re.findall(r"^\s*\w+\.py\b", text, re.MULTILINE)) > 1:
+            named = set(re.findall(r"(?<!/)\b(\w+\.py)\b", text))
+            found += [f"{init.relative_to(root)} lists {name}, which is not there" for name in sorted(named - files)]
+            found += [f"{init.relative_to(root)} does not list {name}" for name in sorted(files - named)]
+    return found
+
+
+def test_lists_of_files_are_complete(root: Path) -> None:
+    assert missing_in_maps(root) == []
+
+
+def test_a_file_that_a_list_lacks_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / PACKAGE / "a"
+    folder.mkdir(parents=True)
+    for name in ("one.py", "two.py", "three.py"):
+        (folder / name).touch()
+    (folder / "__init__.py").write_text('"""A.\n\n    one.py  of b/other.py\n    two.py  (four.py)\n"""\n')
+    assert missing_in_maps(tmp_path) == [
+        "fairseq_llrnn/a/__init__.py lists four.py, which is not there",
+        "fairseq_llrnn/a/__init__.py does not list three.py",
+    ]
 
 
 def test_a_circle_is_found(tmp_path: Path) -> None:

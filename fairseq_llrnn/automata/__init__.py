@@ -6,8 +6,10 @@
     trimming.py, mass.py dead ends and distances to the end; whether all strings together have a finite weight
     reading.py           the entry point: an automaton from a file of any format, over the names in symbols.py
     text_format.py       OpenFst's text, and failures      openfst.py     OpenFst's binary files (pynini)
-    regular.py           regular expressions over words    grammar.py     context-free, bounded in depth or length
+    regular.py           regular expressions over words
+    grammar.py           context-free, bounded in depth or length (grammar_bounds.py)
     characters.py        words spelled in characters
     nondeterministic.py  what readers make first, and the way to a deterministic automaton
     shared_nodes.py      acyclic automata, minimal from the outset
+    budget.py            how much work and memory one may cost
 """

@@ -17,6 +17,8 @@
     mixture.py              … a weighted sum
     tempered.py             … with a temperature
     combined.py             … what these share
+    simplified.py           … products and temperatures that are atoms again
+    several_roots.py        … best members under mixtures of static ones
     explicit_background.py  backgrounds that list the words which they weigh otherwise than their root
     explicit_words.py       … the lists
     listed_classes.py       … masses and best members from the lists

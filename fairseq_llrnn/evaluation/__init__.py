@@ -2,7 +2,7 @@
 
     texts.py         source, reference and outputs, read and checked
     words.py         the words of a line, tokenised or not
-    scores.py        BLEU and chrF with paired bootstrap (by evaluation/corpus_metrics.py)
+    scores.py        BLEU and chrF with paired bootstrap (corpus_metrics.py: also for tuning)
     tallies.py       words found: by frequency in training, by a rule (numbers, names), by gold facts
     facts.py         the gold facts' file
     agreement.py     errors of gender and number, counted with a lexicon
@@ -10,6 +10,8 @@
     evaluation.py    all of these
     text_bits.py     bits of a text under a language model (`llrnn score`)
     text_parts.py    … computed in shards
+    text_case.py     … and its capitals, where a model knows none
+    label_hits.py    how many labels a classifier names right (`llrnn classify`)
 """
 
 from fairseq_llrnn.evaluation.evaluation import Evaluation, Example, evaluate

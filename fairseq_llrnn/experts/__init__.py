@@ -4,7 +4,6 @@
     opening.py   experts opened with the words of a prior
     panel.py     experts opened with a prior, asked about a context, their answers checked
     contexts.py  the contexts of a batch, each asked about once
-    mixture.py   the background in which a context's exceptions have classes of their own
     features.py  the weights a_e(K), and rows of the output layer that know the experts' values
     loading.py   path/to/file.py:ClassName -> the class
 """

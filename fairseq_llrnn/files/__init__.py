@@ -3,6 +3,7 @@
     text_lines.py    plain or gzip, with errors that name the place
     text_blocks.py   large texts in blocks, worked on by several processes
     processes.py     a function over many inputs in several processes
+    labelled_lines.py texts with labels
     shards.py        work in parts, and whether all of them are there
     reading.py       what is said where a file cannot be read
     special_files.py devices and pipes are known before they are opened

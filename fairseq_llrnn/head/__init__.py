@@ -11,6 +11,8 @@ target_terms.py    what a training criterion asks: log p of targets, label smoot
 tree.py            which tree a head takes, and what an explanation says of it
 expert_terms.py    what experts add to hidden states and rows
 text.py            text as numbers, and back
+fingerprint.py     which prior weights were trained beside
+neighbours.py      words whose vectors are near
 source_embedding.py   what an encoder reads of a source by its words' features
 zero_mass.py       targets that the background forbids
 """

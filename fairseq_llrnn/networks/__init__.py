@@ -12,4 +12,5 @@
     convolutional_source.py   these as an encoder
     attention.py  attention of a decoder on a source
     characters.py a vector for a word from its characters
+    text_vectors.py  a vector for a text
 """

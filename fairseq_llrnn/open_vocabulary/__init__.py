@@ -1,7 +1,17 @@
 """Infinite vocabulary: every string of Unicode characters is a word, and has a probability.
 
-Words outside the dictionary belong to *open classes* (classes.py): unknown feminine plural nouns, unknown numbers. A
-class has a feature row, a share of the background of <unk>, and a distribution over strings (strings.py), made of
-character n-grams (characters.py) and, for numbers, of a geometric part (numbers.py). mixture.py says what a network
-makes of them.
+Words outside the dictionary belong to *open classes*: unknown feminine plural nouns, unknown numbers. A class has a
+feature row, a share of the background of <unk>, and a distribution over strings, made of character n-grams and, for
+numbers, of a geometric part.
+
+    vocabulary.py      what a prior keeps: classes, and arrays of numbers
+    classes.py         the classes (rare_words.py: the words that they are made of)
+    alphabet.py        strings as rows of symbols
+    strings.py         p(string | class), of characters.py and numbers.py
+    table.py           ids of strings, and what the classes say of each
+    mixture.py         what a network makes of the classes
+    open_strings.py    … how a head reads and scores strings
+    neural_speller.py  a network that spells, given the state of the model
+    spelled_strings.py … what it reads and writes
+    spelling.py        strings drawn, or the best one (best_string.py); neural_search.py: of a network
 """

@@ -4,7 +4,12 @@
     part.py           the contract of a part; parts/: those of the package
     expression.py     how backgrounds are combined
     building.py       from files or objects to a prior, by options.py; its steps are build.py, leaves.py,
-                      open_vocabulary.py, translations.py and evidence.py
+                      open_vocabulary.py, translations.py (lemmas.py) and evidence.py (source_dictionary.py)
+    analyses.py       … the lexicon that it is built from, with languages.py, morphemes.py, guessing.py
+    case_check.py     … a text or a lexicon that was lower-cased, and the other not
+    labels.py         … of labels
+    language_weights.py  the unigram of a language
+    origins.py        what it was made from
     term_words.py     the words that terms are of
     named_backgrounds.py  what a background's name in an expression stands for (leaves.py, automata.py)
     session.py        ids of strings that were met

@@ -1,6 +1,7 @@
 """N-best lists rescored.
 
     rescoring.py     models score hypotheses, a weighted sum ranks them
+    phrases.py       … how well a phrase table covers them
     tuning.py        the weights, for BLEU or chrF of a development set
     score_cache.py   scores on disk, to continue a run
     merging.py       scores of shards, put together

@@ -15,4 +15,6 @@
     free_depth.py      … of any depth
     learner.py         the statistics of a layer, and trees that follow from them
     schedule.py        when
+    options.py         what is said of a tree before there is one
+    word_vectors.py    vectors in a text file, to cluster by
 """

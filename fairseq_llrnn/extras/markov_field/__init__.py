@@ -8,11 +8,13 @@ order in which data travels:
     potentials.py         θ: explicit, three forms of low rank, rows of features
     star.py               the bound on log Z: belief propagation on a star, in blocks
     tightening.py         Algorithm 4.1: the best dual variables
-    lbfgs.py, learning.py Algorithm 4.2, and both at once
+    objective.py          the bound on a text, and its gradients
+    lbfgs.py, learning.py Algorithm 4.2, and both at once (curvature.py: in which scales)
     conditionals.py       p(tᵢ | neighbours); pseudo_likelihood.py: training by it
     outlook.py            the conditional from left to right
-    model.py, files.py    a trained field, and its folder
+    training.py           a field of words from files, with checkpoints
+    model.py, folder.py   a trained field, and its folder
     background.py, part.py  a field as the background of a log-linear model
-    tagger.py, …          the joint field of words and tags
+    tagger.py, …          the joint field of words and tags (tag_features.py, tagger_training.py)
     commands/             `llrnn mrf`
 """

@@ -1,6 +1,7 @@
 """Data sets that the tasks give to training.
 
     binarized_bitext.py   the bitext of fairseq-preprocess, to align its words
+    labelled_texts.py     texts with labels
     evidence_data.py      copied words read as unknown ones
     invented_evidence.py  invented unknown words on both sides
     invented_terms.py     lemmas of the target, required as terms

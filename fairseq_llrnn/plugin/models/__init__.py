@@ -11,8 +11,12 @@
     llrnn_bag.py           texts with labels: bag of words (label_decoder.py)
     llrnn_classifier.py    texts with labels: recurrent
     log_linear_decoder.py  a fairseq decoder that ends in a LogLinearHead
+    hidden_states.py       what a decoder's network hands over
+    target_probs.py        what fairseq's scorer gets of it
+    source_side.py         what encoders read with
     search_memory.py       what a decoder keeps from one search step to the next
-    options.py             options of decoders with embeddings of their own
-    experts.py             --expert
+    own.py                 what every model does
+    options.py             options of decoders with embeddings of their own; ranges.py: sizes and probabilities
+    experts.py             --expert; tree_options.py, computation_options.py, character_options.py, speller_options.py
     frozen_lm.py           another model as a background
 """

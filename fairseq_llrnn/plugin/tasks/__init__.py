@@ -5,5 +5,7 @@
     language_modeling.py  llrnn_language_modeling
     translation.py        llrnn_translation
     classification.py     llrnn_classification
+    source_prior.py       what they know of a source
+    evidence.py, terms.py options of a translation's evidence and terms
     criterion.py          log_linear: −log p(target | K)
 """
