@@ -136,7 +136,9 @@ def _cut_into_pieces(out: Path, pair: Pair) -> None:
     try:
         import sentencepiece
     except ImportError:
-        raise OptionError("expected the package sentencepiece, found none; `pip install sentencepiece`") from None
+        raise OptionError(
+            "expected the package sentencepiece, found none; pip install 'fairseq-llrnn[pieces]'"
+        ) from None
     if not (out / "bpe.model").exists():
         print("bpe.model: sentencepiece", flush=True)
         texts = [str(out / "text" / f"train.{language}") for language in pair.languages]

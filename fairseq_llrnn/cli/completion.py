@@ -33,7 +33,8 @@ def script(shell: str) -> str:
         import shtab
     except ModuleNotFoundError:
         raise OptionError(
-            "llrnn completion: expected the library shtab, found none; install it: pip install shtab"
+            "llrnn completion: expected the library shtab, found none; install it: pip install "
+            "'fairseq-llrnn[completion]'"
         ) from None
     return str(shtab.complete(_whole_parser(shtab.FILE, shtab.DIRECTORY), shell))
 

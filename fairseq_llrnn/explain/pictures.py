@@ -19,7 +19,7 @@ def need_matplotlib(option: str) -> None:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError:
         raise OptionError(
-            f"{option}: expected the library matplotlib, found none; install it: pip install matplotlib"
+            f"{option}: expected the library matplotlib, found none; install it: pip install 'fairseq-llrnn[plots]'"
         ) from None
 
 

@@ -51,5 +51,5 @@ def test_what_bash_completes(typed: list[str], expected: list[str], llrnn: Llrnn
 def test_without_its_library(llrnn: Llrnn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert llrnn("completion", "bash").error == (
-        "llrnn completion: expected the library shtab, found none; install it: pip install shtab"
+        "llrnn completion: expected the library shtab, found none; install it: pip install 'fairseq-llrnn[completion]'"
     )
