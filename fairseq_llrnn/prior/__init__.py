@@ -2,7 +2,7 @@
 
     prior.py          Prior
     part.py           the contract of a part; parts/: those of the package
-    expression.py     how backgrounds are combined
+    expression.py     how backgrounds are combined (expression_parser.py: as it is written)
     building.py       from files or objects to a prior, by options.py; its steps are build.py, leaves.py,
                       open_vocabulary.py, translations.py (lemmas.py) and evidence.py (source_dictionary.py)
     analyses.py       … the lexicon that it is built from, with languages.py, morphemes.py, guessing.py

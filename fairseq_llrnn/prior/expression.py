@@ -12,6 +12,7 @@
     tempered =  atom [at temperature number]                atom: ( sum ), or a word that is none of those above
 
 `times` binds tighter than `plus`. Atoms are what they are without others: `unigram`, `ngram:3`, a path (build.py).
+expression_parser.py reads what is written so.
 """
 
 from __future__ import annotations
@@ -25,14 +26,11 @@ from typing import Any
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.simplified import product, tempered
-from fairseq_llrnn.errors import OptionError
 
 WEIGHTINGS = ("fixed", "learned", "per position")
 DEEPEST = 50  # of an expression from a file, which is untrusted input
-_WORDS = frozenset("times plus with weights learned per position at temperature".split())
-_NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
-_TOKEN = re.compile(r"""[()]|(?:[^\s()"']|"[^"]*"|'[^']*')+|["']""")
-_QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
+RESERVED = frozenset("times plus with weights learned per position at temperature".split())
+NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -184,117 +182,9 @@ def is_positive(value: object) -> bool:
 # ---- as it is written -----------------------------------------------------------------------------------------------
 
 
-def parse(text: str, option: str = "--background") -> Expression:
-    """The expression that a text says.
-
-    Args:
-        option: how errors call it.
-
-    Raises:
-        OptionError: it says none; the place is marked >>so<<.
-    """
-    return _Parser(text, option).whole()
-
-
-class _Parser:
-    """Reads tokens from left to right; each method reads what its name says in the grammar above."""
-
-    def __init__(self, text: str, option: str) -> None:
-        self.text, self.option = text, option
-        self.spans = [match.span() for match in _TOKEN.finditer(text)]
-        self.place = 0
-
-    @property
-    def token(self) -> str:
-        """The next token as it is written; "" at the end."""
-        return "" if self.place >= len(self.spans) else self.text[slice(*self.spans[self.place])]
-
-    def whole(self) -> Expression:
-        expression = self.sum()
-        if self.token:
-            raise self.error("`plus`, `times` or nothing more")
-        return expression
-
-    def sum(self) -> Expression:
-        begin, weights, terms = self.place, [self.weight()], [self.product()]
-        while self.take("plus"):
-            weights.append(self.weight())
-            terms.append(self.product())
-        given = tuple(weight for weight in weights if weight is not None)
-        if given and (len(given) < len(weights) or len(terms) == 1):
-            self.place = begin
-            raise self.error("a weight for every background that `plus` joins, or for none")
-        weighting = WEIGHTINGS[0]
-        if len(terms) > 1 and self.take("with"):
-            self.expect("weights")
-            weighting = self.choice()
-        return terms[0] if len(terms) == 1 else Plus(tuple(terms), given or None, weighting)
-
-    def choice(self) -> str:
-        if self.take("learned"):
-            return "learned"
-        if self.take("per"):
-            self.expect("position")
-            return "per position"
-        raise self.error("`learned` or `per position`")
-
-    def weight(self) -> float | None:
-        return self.number("a weight above 0") if _NUMBER.fullmatch(self.token) else None
-
-    def number(self, expected: str) -> float:
-        value = float(self.token) if _NUMBER.fullmatch(self.token) else math.nan
-        if not is_positive(value):
-            raise self.error(expected)
-        self.place += 1
-        return value
-
-    def product(self) -> Expression:
-        terms = [self.tempered()]
-        while self.take("times"):
-            terms.append(self.tempered())
-        return terms[0] if len(terms) == 1 else Times(tuple(terms))
-
-    def tempered(self) -> Expression:
-        term = self.atom()
-        if self.take("at"):
-            self.expect("temperature")
-            return AtTemperature(term, self.number("a temperature above 0"))
-        return term
-
-    def atom(self) -> Expression:
-        if self.take("("):
-            inside = self.sum()
-            self.expect(")")
-            return inside
-        token = self.token
-        if token in ("'", '"'):
-            raise self.error("a second quotation mark")
-        if token in ("", ")") or token in _WORDS or _NUMBER.fullmatch(token):
-            raise self.error("a background, e.g. unigram, ngram:3, automaton:FILE or (…)")
-        self.place += 1
-        return Atom(_QUOTED.sub(lambda match: match[1] or match[2] or "", token))
-
-    def take(self, word: str) -> bool:
-        found = self.token == word
-        self.place += found
-        return found
-
-    def expect(self, word: str) -> None:
-        if not self.take(word):
-            raise self.error(f"`{word}`")
-
-    def error(self, expected: str) -> OptionError:
-        begin, end = (len(self.text),) * 2 if not self.token else self.spans[self.place]
-        found = self.text[begin:end] or "the end"
-        return OptionError(
-            f"{self.option} {self.text[:begin]}>>{self.text[begin:end]}<<{self.text[end:]}: expected {expected}, found "
-            f"{found} between >> and <<"
-        )
-
-
 def _quote(text: str) -> str:
     """An atom as it must be written."""
-    plain = text and text not in _WORDS and not _NUMBER.fullmatch(text) and not re.search(r"""[\s()"']""", text)
+    plain = text and text not in RESERVED and not NUMBER.fullmatch(text) and not re.search(r"""[\s()"']""", text)
     if plain:
         return text
     return "'\"'".join(f'"{piece}"' for piece in text.split('"'))

@@ -12,7 +12,8 @@ import numpy as np
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior import automata as automata  # which registers them
 from fairseq_llrnn.prior.build import static_weights
-from fairseq_llrnn.prior.expression import Atom, Expression, atoms, parse, with_atoms
+from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
+from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.language_weights import LANGUAGE
 from fairseq_llrnn.prior.named_backgrounds import Given, named_background
 from fairseq_llrnn.prior.part import Part

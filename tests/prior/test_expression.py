@@ -17,10 +17,10 @@ from fairseq_llrnn.prior.expression import (
     atoms,
     describe,
     described,
-    parse,
     required,
     with_atoms,
 )
+from fairseq_llrnn.prior.expression_parser import parse
 
 A, B, C = Atom("ngram:3"), Atom("automaton:g.grammar"), Atom("cache:500")
 
