@@ -17,6 +17,7 @@ import torch
 from fairseq.data import data_utils
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evaluation.line_batches import line_batches
 from fairseq_llrnn.plugin.compat.loading import (
     RECORDED,
     Places,
@@ -62,30 +63,12 @@ class LabelPredictor:
     def answers(self, lines: Iterable[str], k: int = 1) -> Iterator[Answer]:
         """The k best labels of every line, in their order; fewer where there are fewer."""
         k = min(k, len(self.task.prior.symbols))
-        for batch in self._batches(lines):
-            if batch[0].too_long_for is not None:
-                yield from batch
+        for batch in line_batches(lines, self.longest, TEXTS, self.max_tokens):
+            read = [Answer(number, words) for number, words in batch]
+            if len(read[0].words) > self.longest:
+                yield replace(read[0], too_long_for=self.longest)
             else:
-                yield from self._answers(batch, k)
-
-    def _batches(self, lines: Iterable[str]) -> Iterator[list[Answer]]:
-        """Numbers and words of lines that are read together; one that is too long is alone."""
-        batch = list[Answer]()
-        for number, line in enumerate(lines, start=1):
-            answer = Answer(number, line.split())
-            if len(answer.words) > self.longest:
-                if batch:
-                    yield batch
-                batch = []
-                yield [replace(answer, too_long_for=self.longest)]
-                continue
-            width = max(len(other.words) + 1 for other in (answer, *batch))
-            if batch and (len(batch) == TEXTS or width * (len(batch) + 1) > self.max_tokens):
-                yield batch
-                batch = []
-            batch.append(answer)
-        if batch:
-            yield batch
+                yield from self._answers(read, k)
 
     @torch.inference_mode()
     def _answers(self, batch: Sequence[Answer], k: int) -> list[Answer]:

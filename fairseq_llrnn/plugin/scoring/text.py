@@ -13,6 +13,7 @@ from fairseq.data import data_utils
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evaluation.line_batches import line_batches
 from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore, sum_of
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.shards import Shard
@@ -50,30 +51,15 @@ class TextScorer:
 
     def pieces(self, lines: Iterable[str], shard: Shard | None = None) -> Iterator[list[LineScore] | None]:
         """The scores of the lines, batch by batch; None in the place of batches of other shards."""
-        for number, batch in enumerate(self._batches(lines)):
+        longest = self.longest - 1  # words before the end
+        for number, batch in enumerate(line_batches(lines, longest, SENTENCES, self.max_tokens)):
+            read = [LineScore(line, words) for line, words in batch]
             if shard is not None and not shard.has(number):
                 yield None
+            elif len(read[0].words) > longest:
+                yield [replace(read[0], too_long_for=int(longest))]
             else:
-                yield batch if batch[0].too_long_for is not None else self._score(batch)
-
-    def _batches(self, lines: Iterable[str]) -> Iterator[list[LineScore]]:
-        """Numbers and words of lines that are scored together; a line that is too long is alone."""
-        batch = list[LineScore]()
-        for number, text in enumerate(lines, start=1):
-            words = text.split()
-            if len(words) >= self.longest:
-                if batch:
-                    yield batch
-                batch = []
-                yield [LineScore(number, words, too_long_for=int(self.longest) - 1)]
-                continue
-            longest = max(len(words), *(len(line.words) for line in batch), 0)
-            if batch and (len(batch) == SENTENCES or (longest + 1) * (len(batch) + 1) > self.max_tokens):
-                yield batch
-                batch = []
-            batch.append(LineScore(number, words))
-        if batch:
-            yield batch
+                yield self._score(read)
 
     @torch.inference_mode()
     def _score(self, batch: Sequence[LineScore]) -> list[LineScore]:
