@@ -1,6 +1,6 @@
 """A slow and plain reader of grammars, and the question whether one of them derives a string.
 
-The rules as automata/grammar.py reads them, without weights: `A -> "word" B | "word"`, comments after `#`. The
+The rules as automata/grammar_file.py reads them, without weights: `A -> "word" B | "word"`, comments after `#`. The
 first rule's left side derives the strings. Bounds (`%depth`) are ignored. It finds what the grammar says of
 GeoQuery's forms (funql_prepare.py) and checks the automaton that searches obey (tests).
 """

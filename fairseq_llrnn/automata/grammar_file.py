@@ -1,0 +1,149 @@
+"""Reads the files of grammars.
+
+    # comments
+    %depth 8                        at most so many nonterminals on a path of the tree, the first one included
+    %length 30                      at most so many words
+    S -> "a" X "b" | Y              a rule; the first one's left side is the start
+    X -> 'x' [0.7] | [0.3]          weights, for all rules or none; an alternative may be empty
+       | "several words"            a line that goes on with the rule above
+
+grammar.py says what strings weigh, and makes the automaton.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairseq_llrnn.automata.grammar_bounds import Item
+from fairseq_llrnn.automata.symbols import Symbols
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
+from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+
+PIECE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\|)|\[\s*([^\]]*?)\s*\]|([^\s"'|\[\]]+))""")
+ARROW = re.compile(r"\s*([^\s\"'|\[\]]+)\s*(?:->|→)")
+BOUND = re.compile(r"%(depth|length)\s+(\d{1,6})")
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to write a nonterminal."""
+
+    items: tuple[Item, ...]
+    log_weight: float = 0.0
+
+
+@dataclass
+class Grammar:
+    """Rules over symbols of the dictionary, and the bounds."""
+
+    start: str
+    rules: dict[str, list[Alternative]] = field(default_factory=dict)
+    depth: int | None = None
+    length: int | None = None
+    weighted: bool = False
+    lines: dict[str, int] = field(default_factory=dict)  # where each nonterminal's first rule stands
+
+
+def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
+    """The rules of a grammar file. Raises DataError."""
+    grammar, left = Grammar(""), ""
+    used: dict[str, str] = {}  # nonterminal -> where it is first used
+    plain = 0  # alternatives without weights
+    for number, line in iter_lines(path):
+        text, where = line.strip(), place(path, number)
+        if not text or text.startswith("#"):
+            continue
+        if text.startswith("%"):
+            _read_bound(grammar, text, where)
+            continue
+        arrow = ARROW.match(line)
+        if arrow is not None:
+            left, right = arrow.group(1), line[arrow.end() :]
+            grammar.start = grammar.start or left
+        elif left and text.startswith("|"):
+            right = text[1:]
+        else:
+            raise DataError(f"{where}: expected `X -> …`, found {shown(text)}; fix the line")
+        rules = grammar.rules.setdefault(left, [])
+        grammar.lines.setdefault(left, number)
+        for items, weight in _alternatives(right, where):
+            found = _items(items, symbols, where, used)
+            grammar.weighted |= weight is not None
+            plain += weight is None
+            if found is not None:
+                rules.append(Alternative(found, math.log(1.0 if weight is None else weight)))
+    symbols.refuse_unknown()
+    if not grammar.rules:
+        raise DataError(f"{path}: expected rules `X -> …`, found none; is it the right file?")
+    for name, where in used.items():
+        if name not in grammar.rules:
+            raise DataError(f"{where}: {shown(name)} has no rule; add one, or put quotes around it if it is a word")
+    if grammar.weighted and plain:
+        raise DataError(f"{path}: expected a weight [w] behind every alternative, or none, found {plain:,} without one")
+    return grammar
+
+
+def _read_bound(grammar: Grammar, text: str, where: str) -> None:
+    found = BOUND.fullmatch(text)
+    if found is None or int(found.group(2)) == 0:
+        raise DataError(f"{where}: expected `%depth N` or `%length N` with N ≥ 1, found {shown(text)}; fix the line")
+    setattr(grammar, found.group(1), int(found.group(2)))
+
+
+def _alternatives(text: str, where: str) -> Iterator[tuple[list[tuple[str, bool]], float | None]]:
+    """Each alternative: names and whether they are words, and the weight."""
+    items: list[tuple[str, bool]] = []
+    weight: float | None = None
+    at = 0
+    while at < len(text.rstrip()):
+        piece = PIECE.match(text, at)
+        if piece is None:
+            raise DataError(f"{where}: expected words in quotes, names and |, found {shown(text[at:].strip())}")
+        at = piece.end()
+        double, single, bar, number, name = piece.groups()
+        if bar:
+            yield items, weight
+            items, weight = [], None
+        elif weight is not None:
+            found = shown(piece.group().strip())
+            raise DataError(f"{where}: expected nothing behind the weight of an alternative, found {found}")
+        elif number is not None:
+            weight = _weight(number, where)
+        elif name is not None:
+            items.append((name, False))
+        else:
+            items.extend((word, True) for word in (double if double is not None else single).split())
+    yield items, weight
+
+
+def _weight(text: str, where: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not is_weight(weight):
+        expected = "a weight > 0 in brackets"
+        if 0 < weight < math.inf:
+            expected += f", from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
+        raise DataError(f"{where}: expected {expected}, found {shown(text)}; fix the line")
+    return weight
+
+
+def _items(
+    names: list[tuple[str, bool]], symbols: Symbols, where: str, used: dict[str, str]
+) -> tuple[Item, ...] | None:
+    """Symbols and nonterminals; None where a symbol is unknown, and the alternative goes with it."""
+    items: list[Item | None] = []
+    for name, is_word in names:
+        if is_word:
+            items.append(symbols.find(name, where))
+        else:
+            used.setdefault(name, where)
+            items.append(name)
+    found = tuple(item for item in items if item is not None)
+    return found if len(found) == len(items) else None
