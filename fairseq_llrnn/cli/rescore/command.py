@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.output import has_place, output_error
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.rescore.checks import STDIO, check
 from fairseq_llrnn.cli.rescore.models import (
     add_models,
-    check_models,
     chosen,
     digests,
     files_of,
@@ -26,7 +25,7 @@ from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
 from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.leftovers import temporary_folder
 from fairseq_llrnn.files.shards import SHARD, file_digest
@@ -44,9 +43,6 @@ EXAMPLES = (
     "llrnn rescore --path translator/checkpoint_best.pt --lm-path checkpoints/checkpoint_best.pt --source test.en "
     "--nbest test.nbest --reference test.fr --out better.fr",
 )
-
-STDIO = "-"
-OF_THE_WHOLE = ("tune", "weights", "reference", "nbest_out")  # what a shard cannot do
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    _check(args)
+    check(args)
     try:
         if args.out == STDIO:
             with tempfile.TemporaryDirectory() as scratch:
@@ -117,43 +113,6 @@ def run(args: argparse.Namespace) -> int:
             "be written to, on a disk with room; started again, it goes on from the scores so far"
         ) from error
     return 0
-
-
-def _check(args: argparse.Namespace) -> None:
-    check_least("--max-tokens", args.max_tokens, 1)
-    check_least("--seed", args.seed, 0)
-    if args.tune and args.weights:
-        raise OptionError("--tune and --weights: expected one of them; --weights takes what --tune has found earlier")
-    if args.tokenize and args.metric != "bleu":
-        raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
-    check_models(args)
-    _check_shards(args)
-    texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
-    if texts.count(STDIO) > 1:
-        raise OptionError("expected at most one input from stdin (`-`), found several; give files")
-    results = [path for path in (args.out, args.nbest_out) if path is not None]
-    places = [STDIO if path == STDIO else os.path.realpath(path) for path in results]
-    if len(set(places)) < len(places):
-        raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
-    for path in results:
-        if path != STDIO:
-            check_place(path, path)
-    for path in (*texts, *chosen(args).values(), args.phrase_table, args.weights, *(args.merge or [])):
-        if path not in (None, STDIO) and os.path.realpath(path) in places:
-            raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
-
-
-def _check_shards(args: argparse.Namespace) -> None:
-    if args.shard is None:
-        return
-    if args.merge:
-        raise OptionError("--shard and --merge: expected one of them; --merge comes when all shards are done")
-    for name in OF_THE_WHOLE:
-        if getattr(args, name) is not None:
-            option = "--" + name.replace("_", "-")
-            raise OptionError(f"{option}: a shard is only scored; say it with --merge, when all parts are there")
-    if args.out == STDIO:
-        raise OptionError("--shard: expected a file for the scores as --out, found stdout")
 
 
 def _score_shard(args: argparse.Namespace, job: "Job") -> None:
