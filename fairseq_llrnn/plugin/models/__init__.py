@@ -7,7 +7,7 @@
     llrnn_encoder_decoder.py  recurrent translation through one vector (maxout_decoder.py)
     llrnn_rctm.py          a recurrent language model beside convolutions of the source (convolutional_decoder.py)
     recurrent_translation.py, source_decoder.py  what recurrent translation models share
-    llrnn_transformer.py   fairseq's Transformer with our output
+    llrnn_transformer.py   fairseq's Transformer with our output (transformer_parts.py)
     llrnn_bag.py           texts with labels: bag of words (label_decoder.py)
     llrnn_classifier.py    texts with labels: recurrent
     log_linear_decoder.py  a fairseq decoder that ends in a LogLinearHead

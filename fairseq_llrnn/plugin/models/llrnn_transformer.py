@@ -3,8 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-import torch
-from fairseq.data import Dictionary
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import (
@@ -12,7 +10,6 @@ from fairseq.models.transformer import (
     DEFAULT_MAX_TARGET_POSITIONS,
     TransformerConfig,
     TransformerDecoderBase,
-    TransformerEncoderBase,
     TransformerModel,
     base_architecture,
     transformer_iwslt_de_en,
@@ -21,13 +18,10 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
 from fairseq_llrnn.plugin.models.character_options import ADD, CNN, NONE, ONLY, CharacterConfig, character_options
-from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
     LEARN_TEMPERATURE,
@@ -40,9 +34,13 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
-from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
-from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, readable, source_embedding
+from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
+from fairseq_llrnn.plugin.models.transformer_parts import (
+    PaddedFeatureEmbedding,
+    SourceKeepingEncoder,
+    TransformerLogLinearDecoder,
+)
 from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
 
 # Options of fairseq that speak of an output matrix with a row per word. Here its rows are composed from features.
@@ -54,75 +52,6 @@ REFUSED = {
     "tie_adaptive_weights": "the log-linear layer takes the place of the softmax",
     "tie_adaptive_proj": "the log-linear layer takes the place of the softmax",
 }
-
-
-class SourceKeepingEncoder(TransformerEncoderBase):
-    """fairseq's encoder, whose output also holds the source, which the background wants to see."""
-
-    bf16_products = False
-
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor | None = None,
-        return_all_hiddens: bool = False,
-        token_embeddings: Tensor | None = None,
-    ) -> EncoderOut:
-        with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
-            read = readable(src_tokens, self.dictionary, self.embed_tokens)
-            encoder_out = super().forward(read, src_lengths, return_all_hiddens, token_embeddings)
-        encoder_out["src_tokens"] = [src_tokens]
-        return encoder_out
-
-    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
-        """As fairseq's; refuses weights that were trained beside another source prior."""
-        check_source_prior(self.embed_tokens, state_dict, f"{name}.")
-        upgraded: dict[str, Tensor] = super().upgrade_state_dict_named(state_dict, name)
-        return upgraded
-
-
-class TransformerLogLinearDecoder(LogLinearDecoder):
-    """fairseq's decoder as the body, our output on it."""
-
-    def __init__(
-        self,
-        dictionary: Dictionary,
-        body: TransformerDecoderBase,
-        head: LogLinearHead,
-        bf16_products: bool,
-    ) -> None:
-        super().__init__(dictionary, head, bf16_products)
-        self.body = body
-
-    def hidden(
-        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
-    ) -> HiddenStates:
-        read = self.body.embed_tokens
-        if isinstance(read, PaddedFeatureEmbedding):
-            read.table = SearchMemory(self, incremental_state).input_rows(self.head)
-        hidden, extra = self.body.extract_features(previous, encoder_out, incremental_state)
-        return HiddenStates(hidden, extra["attn"][0])
-
-    def max_positions(self) -> int:
-        return self.body.max_positions()
-
-
-class PaddedFeatureEmbedding(nn.Module):
-    """The head's embeddings where fairseq's decoder expects a table of words; padding is the zero vector.
-
-    `table` is what it reads: the composed rows, which the decoder above puts there for every forward pass.
-    """
-
-    table: Tensor | None
-
-    def __init__(self, head: LogLinearHead, embedding_dim: int, padding_idx: int) -> None:
-        super().__init__()
-        self._embed = head.embed  # a method: the head is the decoder's part, not this module's
-        self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        return self._embed(tokens, self.table) * tokens.ne(self.padding_idx).unsqueeze(-1)
 
 
 @register_model("llrnn_transformer")
