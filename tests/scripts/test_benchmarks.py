@@ -74,20 +74,37 @@ def test_output_layer_benchmark(
     assert all(figure is None or figure >= 0 for figure in figures.values())
 
 
-def test_large_tree_benchmark(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def large_tree(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     (module,) = load(SCRIPTS, "bench_large_tree")
     for name, value in {"WORDS": 300, "GROWTH": (200, 400), "CUTOFFS": ([20, 80],), "ONE_BY_ONE": 3}.items():
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(module.sizes, "N", 24)
     monkeypatch.setattr(module.sizes, "H", 8)
+    return module
+
+
+def test_large_tree_benchmark(
+    large_tree: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     picture = tmp_path / "growth.png"
     monkeypatch.setattr(sys, "argv", ["bench", "--picture", str(picture)])
-    assert module.main() == 0
+    assert large_tree.main() == 0
     figures = last_line(capsys)
     assert {"large_training", "large_training_sparse", "large_scoring", "large_one_word"} <= set(figures)
     assert picture.stat().st_size > 1000
+
+
+def test_one_task_of_the_large_tree_alone(
+    large_tree: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", "--task", "one_word"])
+    assert large_tree.main() == 0
+    *lines, figures = capsys.readouterr().out.splitlines()
+    assert list(json.loads(figures)) == ["large_one_word", "large_one_word_full"]
+    times = [line.split() for line in lines if "one_word" in line]
+    assert [words[2] for words in times] == ["tree,", "adaptive", "adaptive"], "of 300 words, and of no others"
+    assert {words[0] for words in times} == {"300"} and all("µs" in words for words in times)
 
 
 def test_large_update_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
