@@ -24,13 +24,14 @@ from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_log_linear import TreeOutput
 from fairseq_llrnn.trees.clusters import cluster_tree
 from fairseq_llrnn.trees.huffman import huffman_tree
-from fairseq_llrnn.trees.tree import Tree
+from fairseq_llrnn.trees.tree import NONE, Tree
 
 N, H, M = 2048, 256, 2500
 USUAL = 42_500  # words, as many as French UD has
 SPECIALS, MORPHOLOGICAL, FEATURES = 4, 400, 60
 CUTOFFS = ([200, 2000], [200, 1000, 8000], [500, 2000, 10_000], [500, 5000], [2000, 10_000], [4000, 20_000])
 ARITIES = (8, 16, 32)  # of Huffman trees
+EVEN, FILLED = (54, 256, 512), (256, 512)  # children of the root, of trees of two levels
 FACTORS = (4.0, 2.0, 1.0)
 HOST_CUTOFFS, HOST_FACTOR = [10_000, 50_000, 200_000], 4.0  # fairseq's lstm_lm
 
@@ -91,6 +92,13 @@ def classes_of_words(words: int, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([np.arange(own), own + one_each, own + others])
 
 
+def two_levels(leaves: int, nodes: int, filled: bool = False) -> Tree:
+    """Leaves in random order below so many nodes: as many below each, or as many as there are nodes below the first."""
+    order = np.random.default_rng(1).permutation(leaves)
+    below = order // nodes if filled else order * nodes // leaves
+    return Tree.from_parents(np.concatenate([[NONE], np.zeros(nodes, dtype=np.int64), 1 + below]), leaves)
+
+
 # ---- contestants -----------------------------------------------------------------------------------------
 
 
@@ -141,7 +149,7 @@ class Setting:
         return Contestant(name, nn.ModuleList([layer, nodes]), loss, self.hidden)
 
     def trees(self) -> list[Contestant]:
-        """The fastest Huffman tree, and two levels of clusters."""
+        """The fastest Huffman tree, two levels of clusters, and two levels in random order."""
         _, background = self.prior
         masses = background.log_mass(background.start(1))[0].double().exp().cpu().numpy()
         timed: list[tuple[float, int, Contestant]] = []
@@ -151,7 +159,9 @@ class Setting:
             timed.append((candidate.seconds(), arity, candidate))
         clusters = cluster_tree(masses)
         composed = self.tree("clusters, rows composed", clusters, "composed")
-        return [min(timed)[2], self.tree("clusters", clusters), composed]
+        chosen = [min(timed)[2], self.tree("clusters", clusters), composed]
+        chosen += [self.tree(f"{arity} nodes, even", two_levels(len(masses), arity)) for arity in EVEN]
+        return chosen + [self.tree(f"{arity} nodes, filled", two_levels(len(masses), arity, True)) for arity in FILLED]
 
     def softmax(self) -> Contestant:
         layer = nn.Linear(H, self.words).to(self.device, self.dtype)
