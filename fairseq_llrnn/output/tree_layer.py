@@ -57,9 +57,11 @@ class TreeLayer(nn.Module):
     sparse_gradients = False
 
     parent: Tensor  # (I + S,) −1 for the root; the only table that a checkpoint needs
-    first: Tensor  # (I + 1,) where the children of a node begin in `child`
-    child: Tensor  # (I + S − 1,)
+    child: Tensor  # (I + S − 1,) siblings side by side
     place: Tensor  # (I + S,) of a node among its siblings
+    filled: Tensor  # (C,) those of `child` that are leaves or have some below
+    begin: Tensor  # (I + 1,) where the children of a node begin in `filled`
+    column: Tensor  # (I + S,) of a node among its siblings there
     widths: Tensor  # (I,)
     chosen: Tensor  # (S, D) children chosen on the way to each leaf, −1 behind it
     row_of: Tensor | None  # (I,) where a node's row is, in a learned tree whose nodes change their numbers
@@ -114,11 +116,17 @@ class TreeLayer(nn.Module):
         # the internal nodes that are 0, 1, … choices below the root; the last ones may be empty
         inner = [nodes[nodes < tree.internal] for nodes in tree.by_depth]
         self.spans = [(int(nodes[0]), int(nodes[-1]) + 1) for nodes in inner if len(nodes)]
-        tables = {"first": tree.first, "child": tree.child, "place": tree.place, "chosen": tree.chosen}
-        for name, table in tables.items():
+        # an empty node is never chosen, so that its score need not be computed
+        filled = tree.child[tree.below[tree.child] > 0]
+        many = np.bincount(tree.parent[filled], minlength=tree.internal)
+        begin = np.concatenate([[0], np.cumsum(many)])
+        column = np.zeros_like(tree.parent)
+        column[filled] = np.arange(len(filled)) - begin[tree.parent[filled]]
+        tables = {"child": tree.child, "place": tree.place, "chosen": tree.chosen}
+        for name, table in {**tables, "filled": filled, "begin": begin, "column": column}.items():
             self._set(name, torch.from_numpy(table.copy()))
         # nodes are filled up to the most children of those with up to twice as many (tree_visits.py)
-        children = torch.from_numpy(tree.children.copy())
+        children = torch.from_numpy(many)
         power = children.clamp_min(1).double().log2().ceil().long()
         most = torch.zeros(64, dtype=torch.int64).scatter_reduce(0, power, children, "amax")
         self._set("widths", most[power])

@@ -123,7 +123,7 @@ class TreeOutput:
         if isinstance(log_mass, Corrections):
             entries = entries_of(log_mass)
             added, additions = entries.added, additions_of(layer, paths, log_mass, entries, masses[0].detach())
-        cells = paths.visits.start + layer.place[paths.next]
+        cells = paths.visits.start + layer.column[paths.next]
         kept: list[Tensor] | None = None if visited is None else []
         score, partition = VisitScores.apply(
             hidden, rows, self.node_rows, bias, of_rows, added, paths.visits, internal, cells, additions, kept

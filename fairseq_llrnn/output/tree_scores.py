@@ -51,7 +51,7 @@ def additions_of(layer: TreeLayer, paths: Paths, corrections: Corrections, entri
         alive, child = alive[below], on_path[below]
         which.append(alive)
         nodes.append(child)
-        cells.append(paths.visits.start[paths.numbers[entries.rows[alive], level]] + layer.place[child])
+        cells.append(paths.visits.start[paths.numbers[entries.rows[alive], level]] + layer.column[child])
     place = torch.cat(cells)
     pairs = torch.cat(which), torch.cat(nodes), place
     changed = changed_masses(layer, corrections, entries, base, pairs, paths.visits.cells)

@@ -3,7 +3,8 @@
 Most of the time goes to starting operations, so that there are few, and numpy's, which start in a third of the time of
 torch's: one product for each node of the path, and one exp and one sum for all.
 
-Sizes: S signatures, I internal nodes, D levels, M most children of a node, H hidden width, L nodes of a path.
+Sizes: S signatures, I internal nodes, C nodes that have leaves below, D levels, M most children of a node, H hidden
+width, L nodes of a path.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ class SingleVisits:
 
     def __init__(self, layer: TreeLayer, rows: tuple[Tensor, Tensor], log_mass: Tensor, masses: Tensor) -> None:
         """rows: of all nodes, (I + S, H) and (I + S,). log_mass: (1, S). masses: (1, I + S) made of them."""
-        bias = (rows[1] + masses[0].to(rows[1].dtype))[layer.child]
-        of_children = torch.cat([rows[0][layer.child], bias.unsqueeze(1)], dim=1).detach()  # (I + S − 1, H + 1)
-        sizes = layer.tree.children.tolist()
+        bias = (rows[1] + masses[0].to(rows[1].dtype))[layer.filled]
+        of_children = torch.cat([rows[0][layer.filled], bias.unsqueeze(1)], dim=1).detach()  # (C, H + 1)
+        sizes = layer.begin.diff().tolist()
         self.rows = [each.numpy() for each in of_children.split(sizes)]  # of the children of each internal node
-        self.arity, self.levels = layer.arity, layer.levels
+        self.arity, self.levels = max(sizes), layer.levels
         # (S, 2 D): the nodes of a path, −1 behind the last one, and which child is chosen at each
-        self.plans = np.concatenate([layer.tree.path, layer.tree.place[layer.tree.chosen]], axis=1).astype(np.int32)
+        column = layer.column.numpy()[layer.tree.chosen]
+        self.plans = np.concatenate([layer.tree.path, column], axis=1).astype(np.int32)
         self.ones = np.ones(self.arity, dtype=self.rows[0].dtype)
         self.kept = Kept(log_mass, log_mass._version, masses)
 

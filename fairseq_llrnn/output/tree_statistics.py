@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torch import Tensor
-from torch.nn import functional
 
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_scores import cells_of
@@ -40,7 +39,8 @@ def visit_probabilities(
         if is_leaf is not None:
             real &= is_leaf[path]
         nodes = group.nodes.repeat_interleave(group.visits.size(1))
-        each = cells_of(probabilities, group).flatten(0, 1)[real]
-        each = functional.pad(each[:, : layer.arity], (0, max(0, layer.arity - each.size(1))))
-        found.append(VisitProbabilities(classes[path][real], nodes[real], each))
+        each = cells_of(probabilities, group)
+        place = layer.place[group.children.clamp_min(0)].unsqueeze(1).expand_as(each)  # of what is no child: p is 0
+        each = each.new_zeros(*each.shape[:2], layer.arity).scatter_add_(2, place, each)
+        found.append(VisitProbabilities(classes[path][real], nodes[real], each.flatten(0, 1)[real]))
     return found

@@ -128,15 +128,15 @@ def _sizes(key: Tensor, many: Tensor, base: int) -> list[tuple[int, int, int]]:
 
 
 def _children(layer: TreeLayer, nodes: Tensor, plan: list[tuple[int, int, int]]) -> Tensor:
-    """The children of nodes, group by group, filled up with −1: (C',)."""
+    """The children of nodes that have leaves, group by group, filled up with −1: (C',)."""
     found, begin, end = [], 0, 0
     for i, (width, _, u) in enumerate(plan):
         end += u
         if i + 1 < len(plan) and plan[i + 1][0] == width:
             continue
-        firsts = layer.first[nodes[begin:end]].unsqueeze(1) + torch.arange(width, device=nodes.device)
-        last = layer.first[nodes[begin:end] + 1].unsqueeze(1)
-        children = layer.child[firsts.clamp_max(len(layer.child) - 1)]
+        firsts = layer.begin[nodes[begin:end]].unsqueeze(1) + torch.arange(width, device=nodes.device)
+        last = layer.begin[nodes[begin:end] + 1].unsqueeze(1)
+        children = layer.filled[firsts.clamp_max(len(layer.filled) - 1)]
         found.append(children.masked_fill(firsts >= last, -1).flatten())
         begin = end
     return torch.cat(found)

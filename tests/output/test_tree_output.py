@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from small_trees import TreeCase, corrections_of
+from small_trees import H, TreeCase, corrections_of
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.log_linear import SlotScores
+from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_log_linear import TreeOutput
 from fairseq_llrnn.output.tree_statistics import VisitProbabilities
+from fairseq_llrnn.output.tree_visits import paths_of
 from fairseq_llrnn.trees.tree import Tree
 
 SEEDS = range(20)
@@ -174,6 +176,29 @@ def test_counts_what_a_learned_tree_asks_for() -> None:
     expected.index_add_(0, classes[words], plain[words.nonzero()[:, 0], classes[words]].detach())
     torch.testing.assert_close(total, expected)
     assert found.shape == (7,)
+
+
+def test_empty_nodes_cost_no_scores() -> None:
+    """Of five children of the root, two have leaves: the same as a tree of these, what is counted in its old places."""
+    case = TreeCase.of(3)
+    leaf_parent = np.array([2, 5] * 6)
+    tree = Tree.from_parents(np.concatenate([[-1, 0, 0, 0, 0, 0], leaf_parent]), 12)
+    small = Tree.from_parents(np.concatenate([[-1, 0, 0], (leaf_parent == 5) + 1]), 12)
+    classes, log_mass = torch.arange(7), case.masses(1).clamp_min(-3.0)
+    layers = [TreeLayer(each, H, case.log_mass).double() for each in (tree, small)]
+    layers[0].node_rows.data = case.normal(6, H)
+    layers[1].node_rows.data = layers[0].node_rows.data[[0, 2, 5]]
+    visited: list[list[VisitProbabilities]] = [[], []]
+    found = [
+        TreeOutput(case.output, layer).class_log_prob(case.hidden, classes, log_mass, visited=into)
+        for layer, into in zip(layers, visited, strict=True)
+    ]
+    torch.testing.assert_close(*found)
+    assert len({paths_of(layer, classes).visits.cells for layer in layers}) == 1
+    at_root = [some.probabilities[some.nodes == 0] for into in visited for some in into if (some.nodes == 0).any()]
+    torch.testing.assert_close(at_root[0][:, [1, 4]], at_root[1][:, :2])
+    assert not at_root[0][:, [0, 2, 3]].any()
+    torch.testing.assert_close(at_root[0].sum(1), torch.ones(7).double())
 
 
 def test_masses_that_are_kept_follow_the_background() -> None:
