@@ -16,7 +16,7 @@ export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184 # for tensors as wi
 [ -e "$out/prior" ] || python "$here/output_trees.py" prepare --novels "$novels" --out "$out"
 say "log-bilinear models"
 python "$here/output_trees.py" train --out "$out" --part "$part" \
-    adaptive learned learned-sorted random clustering huffman clusters flat-bf16
+    adaptive learned learned-sorted learned-clusters random clustering huffman clusters flat-bf16
 say "LSTMs"
 python "$here/output_trees.py" train --out "$out" --network lstm --part "$(awk "BEGIN { print $part / 3 }")" \
     adaptive clusters learned random flat-bf16

@@ -24,6 +24,7 @@ from fairseq_llrnn.trees.clusters import cluster_tree
 from fairseq_llrnn.trees.fixed_depth import complete_tree
 from fairseq_llrnn.trees.huffman import huffman_tree
 from fairseq_llrnn.trees.learner import TreeLearner
+from fairseq_llrnn.trees.limits import least_arity
 from fairseq_llrnn.trees.random_tree import random_tree
 from fairseq_llrnn.trees.schedule import Schedule
 from fairseq_llrnn.trees.tree import Tree
@@ -129,16 +130,24 @@ class OverTree(Flat):
 
 
 class Learned(OverTree):
-    """A tree of depth 3 that is learned beside the layer (Jernite 2018, Algorithms 3.1 and 3.3)."""
+    """A tree that is learned beside the layer (Jernite 2018, Algorithms 3.1 and 3.3)."""
 
-    def __init__(self, prior: Prior, width: int, order: Callable[[np.ndarray], np.ndarray], share: float) -> None:
+    def __init__(
+        self,
+        prior: Prior,
+        width: int,
+        order: Callable[[np.ndarray], np.ndarray],
+        share: float,
+        sizes: tuple[int, int] = (ARITY, DEPTH),
+    ) -> None:
         """
         Args:
             order: of the words (S,) in the first tree, by their masses. share: of the updates in which it changes.
+            sizes: arity and depth.
         """
-        super().__init__(prior, width, lambda masses: complete_tree(order(masses), ARITY, DEPTH))
+        super().__init__(prior, width, lambda masses: complete_tree(order(masses), *sizes))
         self.share = share
-        self.learner = TreeLearner(self.layer.tree, ARITY, DEPTH)
+        self.learner = TreeLearner(self.layer.tree, *sizes)
         self.seen: list[VisitProbabilities] = []
 
     def visited(self) -> list[VisitProbabilities] | None:
@@ -172,6 +181,10 @@ def clustered(world: World) -> Tree:
     return clustering_tree(vectors, ARITY, DEPTH, world.seed)
 
 
+def sorted_by_mass(masses: np.ndarray) -> np.ndarray:
+    return np.argsort(-masses, kind="stable")
+
+
 OUTPUTS: dict[str, Callable[[World], Output]] = {
     "flat": lambda world: Flat(world.prior, WIDTH),
     "flat-bf16": lambda world: FlatReduced(world.prior, WIDTH),
@@ -185,5 +198,8 @@ OUTPUTS: dict[str, Callable[[World], Output]] = {
     "learned": lambda world: Learned(
         world.prior, WIDTH, lambda masses: np.random.default_rng(world.seed).permutation(len(masses)), 1.0
     ),
-    "learned-sorted": lambda world: Learned(world.prior, WIDTH, lambda masses: np.argsort(-masses, kind="stable"), 0.5),
+    "learned-sorted": lambda world: Learned(world.prior, WIDTH, sorted_by_mass, 0.5),
+    "learned-clusters": lambda world: Learned(
+        world.prior, WIDTH, sorted_by_mass, 0.5, (least_arity(world.words, 2), 2)
+    ),
 }

@@ -43,7 +43,7 @@ def test_rows_are_trained_timed_and_compared(out: Path) -> None:
     assert (out / "curves.png").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("row", ["flat", "huffman", "learned"])
+@pytest.mark.parametrize("row", ["flat", "huffman", "learned", "learned-clusters"])
 def test_every_model_reads_the_same_batches_and_has_probabilities(out: Path, row: str) -> None:
     prior = models.Prior.load(out / "prior")
     text = texts.Text.read(out / "train.txt", prior)
@@ -55,6 +55,13 @@ def test_every_model_reads_the_same_batches_and_has_probabilities(out: Path, row
     hidden = torch.randn(1, models.WIDTH).expand(words, -1)
     with torch.no_grad():
         assert output.log_probs(hidden, torch.arange(words)).exp().sum().item() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_learned_tree_can_begin_as_clusters(out: Path) -> None:
+    prior = models.Prior.load(out / "prior")
+    world = models.World(prior, len(prior.symbols), lambda: torch.zeros(0), 1)
+    learned, clusters = (models.OUTPUTS[row](world).layer.tree for row in ("learned-clusters", "clusters"))
+    assert (learned.parent == clusters.parent).all()
 
 
 def test_what_is_refused(out: Path, tmp_path: Path) -> None:
