@@ -9,7 +9,9 @@ Sizes: B texts of a batch, L words, H width, S labels, k answers.
 from __future__ import annotations
 
 import math
+import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,6 +26,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.networks.text_vectors import BagOfWords
 from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.trees.options import TreeOptions
+from fairseq_llrnn.trees.tree import Tree
 
 PAD, END = 0, 1
 AT_ONCE = 256  # texts that are answered together
@@ -33,7 +36,7 @@ AT_ONCE = 256  # texts that are answered together
 class Options:
     """Of a training."""
 
-    tree: str = "huffman"  # or "flat", "random", "learned"
+    tree: str = "huffman"  # or "flat", "random", "learned", or one that is given
     arity: int = 20
     size: int = 100  # H
     rate: float = 0.2  # of Adagrad; it falls to zero in a line, of a learned tree from the middle of the training on
@@ -43,20 +46,31 @@ class Options:
     seed: int = 1
 
 
+def in_random_order(counts: Counter[str], seed: int) -> dict[str, int]:
+    """The most frequent first, equal ones at random: neighbours share nodes, and files tell who belongs together.
+
+    WordNet's definitions come in the order of its hierarchy.
+    """
+    labels = list(counts)
+    random.Random(seed).shuffle(labels)
+    return {label: counts[label] for label in sorted(labels, key=lambda label: -counts[label])}
+
+
 class Classifier:
     """The model with its dictionaries."""
 
-    def __init__(self, train: Texts, options: Options) -> None:
+    def __init__(self, train: Texts, options: Options, given: Tree | None = None) -> None:
+        """Args: given: a tree that another one has learned from the same texts, to be kept."""
         torch.manual_seed(options.seed)
         self.options = options
         self.words = {word: i for i, word in enumerate(dictionary(train.words), start=2)}
-        counts = dictionary(train.labels)
+        counts = in_random_order(dictionary(train.labels), options.seed)
         self.symbols = (*SPECIALS, *counts)
         self.labels = {label: i for i, label in enumerate(self.symbols)}
         of_symbols = np.array([0] * len(SPECIALS) + list(counts.values()))
         prior = Prior.build(self.symbols, PriorOptions(labels=True, counts=of_symbols, top_words="all"))
         self.bag = BagOfWords(2 + len(self.words), PAD, options.size, sparse_gradients=True)
-        tree = self._tree(len(self.symbols))
+        tree = self._tree(len(self.symbols)) if given is None else given
         self.head = LogLinearHead(prior, options.size, tree=tree, sparse_gradients=tree is not None)
         torch.nn.init.zeros_(self.head.output.weight)  # the model begins as the background
 

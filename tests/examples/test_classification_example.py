@@ -42,14 +42,14 @@ def test_every_model_learns(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     out = tmp_path / "rows.jsonl"
-    for model in ("flat", "huffman", "random", "learned"):
+    for model in ("flat", "huffman", "random", "learned", "refit"):
         options = ("--arity", 2, "--size", 8, "--epochs", 12, "--batch", 8, "--rate", 0.5)
         assert run(modules, monkeypatch, "run", "--set", "few", "--model", model, *options, "--out", out) == 0
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert [row["test_p_at_1"] for row in rows] == [100.0] * 4
+    assert [row["test_p_at_1"] for row in rows] == [100.0] * 5
     capsys.readouterr()
     assert run(modules, monkeypatch, "table", out) == 0
-    assert capsys.readouterr().out.count("| few |") == 4
+    assert capsys.readouterr().out.count("| few |") == 5
 
 
 def test_a_package_that_is_not_installed(
