@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
+from nbest_lists import Write
 from shell import Shell
 from small_corpus import Build, Corpus, Done, Llrnn
 from tiny_world import World
+from translation_world import SIZES, TRAINING, TranslationWorld
 
 from fairseq_llrnn.cli import main as llrnn_main
 from fairseq_llrnn.prior.prior import Prior
@@ -85,4 +87,36 @@ def evidence_model(shell: Shell, evidence: EvidenceWorld) -> Path:
     """A translation model, with the prior `lexical` of the world of evidence."""
     place = evidence.place / "cli-model"
     shell.run("fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place), "--max-epoch", 12)
+    return place / "checkpoint_last.pt"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a file in this test's folder: its name, its text."""
+
+    def run(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def forward(shell: Shell, translation: TranslationWorld) -> Path:
+    """Our translation model."""
+    place = translation.place / "rescoring-forward"
+    shell.run("fairseq-train", *translation.train_args(save_dir=place), "--max-epoch", 12)
+    return place / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="session")
+def reverse(shell: Shell, translation: TranslationWorld) -> Path:
+    """A softmax Transformer of fairseq, the other way round, that takes at most nine words."""
+    place = translation.place / "rescoring-reverse"
+    shell.run(
+        "fairseq-train", translation.data, "--task", "translation", "--source-lang", "tgt", "--target-lang", "src",
+        "--cpu", "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--criterion", "cross_entropy",
+        "--lr", 0.003, "--max-epoch", 6, "--save-dir", place, "--no-epoch-checkpoints", "--max-target-positions", 10,
+        "--max-source-positions", 10,
+    )  # fmt: skip
     return place / "checkpoint_last.pt"

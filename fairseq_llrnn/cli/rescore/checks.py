@@ -11,7 +11,6 @@ STDIO = "-"
 OF_THE_WHOLE = ("tune", "weights", "reference", "nbest_out")  # what a shard cannot do
 
 
-
 def check(args: argparse.Namespace) -> None:
     """Raise OptionError for what makes no sense, alone or beside the others."""
     check_least("--max-tokens", args.max_tokens, 1)

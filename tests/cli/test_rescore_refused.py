@@ -1,0 +1,108 @@
+"""What `llrnn rescore` refuses, in one clear line each."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from nbest_lists import AS_FAIRSEQ, AS_JSON, MOSES, Write
+from small_corpus import Done, Llrnn
+
+from fairseq_llrnn.files.leftovers import lock, temporary_name
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--max-tokens", 0], "--max-tokens 0: expected a number of at least 1"),
+        (["--seed", -1], "--seed -1: expected a number of at least 0"),
+        (["--metric", "chrf", "--tokenize", "none"], "--tokenize none: belongs to --metric bleu; chrf counts"),
+        (["--tune", "a", "b", "c", "--weights", "w"], "--tune and --weights: expected one of them; "),
+        (["--source", "-"], "expected at most one input from stdin (`-`), found several; give files"),
+        (["--nbest-out", "o"], "--out and --nbest-out: expected two places, found o for both"),
+        (["--source", "o"], "o: expected another file for the result, found one that is read and would be lost"),
+        (["--out", "absent/o"], "absent/o: expected a place in a folder, but there is no such folder; make it first"),
+        (["--out", "/dev"], "/dev: expected a file to write or replace, found a folder or device; give another"),
+        (["--reverse-data", "d"], "--reverse-data: belongs to --reverse-path, which is missing; give both or none"),
+        (["--lm-prior", "d"], "--lm-prior: belongs to --lm-path, which is missing; give both or none"),
+        (
+            ["--reverse-expert", "mine.py:Mine"],
+            "--reverse-expert: belongs to --reverse-path, which is missing; give both or none",
+        ),
+        (["--shard", "1/2", "--merge", "a"], "--shard and --merge: expected one of them; --merge comes when all"),
+        (["--shard", "1/2", "--weights", "w"], "--weights: a shard is only scored; say it with --merge, when all"),
+        (["--shard", "1/2", "--out", "-"], "--shard: expected a file for the scores as --out, found stdout"),
+        (["--merge", "a", "o"], "o: expected another file for the result, found one that is read and would be lost"),
+        (["--nbest-out", "/dev/null"], "/dev/null: expected a file to write or replace, found a folder or device;"),
+    ],
+)
+def test_options_that_make_no_sense(llrnn: Llrnn, options: list[object], says: str) -> None:
+    assert llrnn("rescore", "--path", "p", "--nbest", "-", "--out", "o", *options).error.startswith(says)
+
+
+def test_models_in_each_others_places(
+    llrnn: Llrnn, write: Write, forward: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    def said(text: str, *options: object) -> str:
+        return llrnn("rescore", "--nbest", write("nbest", text), "--out", tmp_path / "best", *options).error
+
+    assert said(AS_FAIRSEQ, "--path", checkpoint, "--lm-path", forward) == (
+        f"--lm-path {forward}: expected a language model, found a translation model; give it as --path"
+    )
+    assert said(AS_FAIRSEQ, "--path", forward, "--reverse-path", checkpoint) == (
+        f"--reverse-path {checkpoint}: expected a translation model, found a language model; give it as --lm-path"
+    )
+    assert said(AS_FAIRSEQ, "--path", forward, "--reverse-path", forward) == (
+        f"--reverse-path {forward}: expected a model of the other direction, found one from src to tgt, as --path; "
+        "give one that was trained with source and target exchanged"
+    )
+    assert said(MOSES, "--path", forward) == (
+        f"--path {forward}: a translation model needs the source, which {tmp_path}/nbest lacks; give --source FILE"
+    )
+    assert said(AS_JSON, "--path", tmp_path / "absent.pt").startswith(f"{tmp_path}/absent.pt: expected a checkpoint")
+    assert [p.name for p in tmp_path.iterdir()] == ["nbest"]
+
+
+def test_lists_with_and_without_totals_do_not_go_together(
+    llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path
+) -> None:
+    dev = write("dev", '{"id": 0, "hypotheses": [{"text": "le roi"}]}\n')
+    text = write("text", "le roi\n")
+    done = llrnn(
+        "rescore", "--path", checkpoint, "--nbest", write("nbest", MOSES), "--tune", text, dev, text, "--out",
+        tmp_path / "best",
+    )  # fmt: skip
+    assert done.error == (
+        f"{dev}: expected a total of every hypothesis, as {tmp_path}/nbest has, found none; give lists of the same "
+        "system"
+    )
+
+
+def test_a_disk_without_room(
+    llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: object, target: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    monkeypatch.setattr("fairseq_llrnn.cli.rescore.command.os.replace", full)
+    done: Done = llrnn("rescore", "--path", checkpoint, "--nbest", write("nbest", MOSES), "--out", tmp_path / "best")
+    assert done.error == (
+        f"{tmp_path}/best: No space left on device; give --out and --nbest-out in folders that can be written to, on a "
+        "disk with room; started again, it goes on from the scores so far"
+    )
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["best.scores", "nbest"]
+
+
+def test_two_runs_at_once(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
+    """The second one stops with one message, and changes nothing; the leftovers of a killed one go."""
+    arguments = ("rescore", "--path", checkpoint, "--nbest", write("nbest", MOSES), "--out", tmp_path / "best")
+    (tmp_path / temporary_name("best.rescore")).mkdir()
+    with (tmp_path / "best.scores").open("wb") as other:
+        assert lock(other.fileno())
+        assert llrnn(*arguments).error == (
+            f"{tmp_path}/best.scores: another `llrnn rescore` is writing its scores there; wait until it has ended, or "
+            "give another --out"
+        )
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["best.scores", "nbest"]
+    assert llrnn(*arguments).code == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["best", "nbest"]
