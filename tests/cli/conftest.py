@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from evidence_world import EvidenceWorld
 from nbest_lists import Write
 from shell import Shell
-from small_corpus import Build, Corpus, Done, Llrnn
+from small_corpus import Build, Change, Corpus, Done, Explain, Llrnn
 from tiny_world import World
 from translation_world import SIZES, TRAINING, TranslationWorld
 
@@ -80,6 +82,31 @@ def checkpoint(shell: Shell, world: World) -> Path:
     place = world.place / "cli-model"
     shell.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
     return place / "checkpoint_best.pt"
+
+
+@pytest.fixture
+def explain(shell: Shell, checkpoint: Path) -> Explain:
+    """Run `llrnn explain --path checkpoint …`; another --path wins."""
+
+    def run(*arguments: object, stdin: str = "", path: Path = checkpoint) -> Done:
+        done = shell.run("llrnn", "explain", "--path", path, *arguments, stdin=stdin, code=None)
+        return Done(done.code, done.out, done.err)
+
+    return run
+
+
+@pytest.fixture
+def changed(checkpoint: Path, tmp_path: Path) -> Change:
+    """A copy of the checkpoint in which something was changed."""
+
+    def run(change: Callable[[dict[str, Any]], None]) -> Path:
+        state = torch.load(checkpoint, weights_only=True)
+        change(state)
+        path = tmp_path / "changed.pt"
+        torch.save(state, path)
+        return path
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,15 @@
-"""`llrnn explain`: the figures of fairseq-eval-lm, a readable table, one clear line for a bad checkpoint."""
+"""`llrnn explain`: the figures of fairseq-eval-lm, a readable table, and options that make no sense."""
 
 import json
 import math
-import pickle
-import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from shell import Shell, run_script, script
-from small_corpus import Done, without_places
+from small_corpus import Change, Done, Explain
 from tiny_world import World
 
 from fairseq_llrnn.cli.explain.text import LEGEND
@@ -20,34 +17,6 @@ from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.prior.prior import Prior
 
 SENTENCE = "le chat vert voit la mer"
-
-Explain = Callable[..., Done]
-Change = Callable[[Callable[[dict[str, Any]], None]], Path]
-
-
-@pytest.fixture
-def explain(shell: Shell, checkpoint: Path) -> Explain:
-    """Run `llrnn explain --path checkpoint …`; another --path wins."""
-
-    def run(*arguments: object, stdin: str = "", path: Path = checkpoint) -> Done:
-        done = shell.run("llrnn", "explain", "--path", path, *arguments, stdin=stdin, code=None)
-        return Done(done.code, done.out, done.err)
-
-    return run
-
-
-@pytest.fixture
-def changed(checkpoint: Path, tmp_path: Path) -> Change:
-    """A copy of the checkpoint in which something was changed."""
-
-    def run(change: Callable[[dict[str, Any]], None]) -> Path:
-        state = torch.load(checkpoint, weights_only=True)
-        change(state)
-        path = tmp_path / "changed.pt"
-        torch.save(state, path)
-        return path
-
-    return run
 
 
 def objects(done: Done) -> list[dict[str, Any]]:
@@ -286,175 +255,3 @@ def test_nothing_but_the_table_is_said(checkpoint: Path) -> None:
     done = run_script(script("llrnn"), "explain", "--path", checkpoint, "le chat")
     assert done.err == ""
     assert done.out.startswith("word ")
-
-
-# ---- where data and prior are ---------------------------------------------------------------------------------------
-
-
-def test_data_that_went_elsewhere(explain: Explain, world: World, changed: Change) -> None:
-    def move(state: dict[str, Any]) -> None:
-        state["cfg"]["task"].update(data="gone/data-bin", prior=None)
-
-    path = changed(move)
-    assert without_places(explain("le", path=path).error) == (
-        f"{path} was trained with the data folder 'gone/data-bin', but there is no dict.txt in it seen from here; "
-        "give the folder with --data DATA-BIN"
-    )
-    done = explain("--data", world.data, "le chat", path=path)  # its folder `prior` is the prior
-    assert done.code == 0, done.err
-    assert done.out == explain("le chat").out
-
-
-def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Change, tmp_path: Path) -> None:
-    bare = tmp_path / "data"
-    bare.mkdir()
-    shutil.copy(world.data / "dict.txt", bare)
-    path = changed(lambda state: state["cfg"]["task"].update(prior="gone/prior"))
-    found = explain("le chat", path=path)
-    assert found.out == explain("le chat").out, "the one with its fingerprint, in the data folder"
-    assert f"its prior is no longer 'gone/prior' seen from here; '{world.prior('prior')}' is taken" in found.err
-    path = changed(lambda state: state["cfg"]["task"].update(data=str(bare), prior="gone/prior"))
-    assert without_places(explain("le", path=path).error) == (
-        f"{path} was trained with the prior 'gone/prior', but there is none seen from here; give its "
-        "folder with --prior DIR"
-    )
-    copy = path.parent / "copy"
-    shutil.copytree(world.prior("prior"), copy)
-    assert explain("--prior", copy, "le chat", path=path).out == explain("le chat").out
-
-
-def test_a_data_folder_that_is_none(explain: Explain, tmp_path: Path) -> None:
-    assert explain("--data", tmp_path, "le").error == (
-        f"--data {tmp_path}: expected the folder of fairseq-preprocess, found no dict.txt in it; give another one"
-    )
-
-
-def test_a_prior_that_is_none(explain: Explain, tmp_path: Path) -> None:
-    assert explain("--prior", tmp_path, "le").error == (
-        f"{tmp_path}: expected a prior (a directory with prior.json), found none; make one with `llrnn prior`"
-    )
-
-
-def test_another_prior(explain: Explain, world: World) -> None:
-    error = explain("--prior", world.prior("softmax"), "le").error
-    assert error.startswith("the checkpoint was trained with another prior")
-    assert error.endswith("give the prior of its training with --prior")
-
-
-def test_a_prior_for_another_dictionary(explain: Explain, world: World, tmp_path: Path) -> None:
-    (tmp_path / "dict.txt").write_text("le 1\n", encoding="utf-8")
-    error = explain("--data", tmp_path, "le").error
-    assert "the prior was made for another dictionary than" in error
-    assert error.endswith("give the data folder and the prior that it was trained with")
-
-
-# ---- checkpoints that cannot be used --------------------------------------------------------------------------------
-
-
-class Hostile:
-    """Its pickle would write a file."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Path.touch, (self.trace,))
-
-
-def test_no_such_checkpoint(explain: Explain, tmp_path: Path) -> None:
-    for path, found in ((tmp_path / "nowhere.pt", "no such file"), (tmp_path, "a folder")):
-        assert explain("le", path=path).error == (
-            f"{path}: expected a checkpoint, found {found}; give the .pt file that training wrote"
-        )
-
-
-@pytest.mark.parametrize("keep", [0, 10, 0.3, 0.9])
-def test_a_checkpoint_cut_short(explain: Explain, checkpoint: Path, tmp_path: Path, keep: float) -> None:
-    whole = checkpoint.read_bytes()
-    path = tmp_path / "cut.pt"
-    path.write_bytes(whole[: int(keep * len(whole)) if keep < 1 else int(keep)])
-    error = explain("le", path=path).error
-    assert error.startswith(f"{path}: ")
-    assert "damaged" in error
-
-
-def test_a_hostile_checkpoint_is_refused_and_not_executed(explain: Explain, tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    for path, write in (
-        (tmp_path / "zipped.pt", lambda p: torch.save({"model": Hostile(trace)}, p)),
-        (tmp_path / "plain.pt", lambda p: p.write_bytes(pickle.dumps({"model": Hostile(trace)}))),
-    ):
-        write(path)
-        assert explain("le", path=path).error.startswith(f"{path}: ")
-        assert not trace.exists()
-    assert (
-        "refused: expected a checkpoint of tensors and plain values" in explain("le", path=tmp_path / "zipped.pt").error
-    )
-
-
-@pytest.mark.parametrize("content", [[1, 2], {"model": {}}, {"a": 1}, torch.zeros(3), None, "text"])
-def test_what_is_no_checkpoint(explain: Explain, tmp_path: Path, content: Any) -> None:
-    path = tmp_path / "other.pt"
-    torch.save(content, path)
-    assert explain("le", path=path).error.startswith(
-        (
-            f"{path}: expected a checkpoint of fairseq, found none (",
-            f"{path}: expected a whole checkpoint, found one that is cut short or damaged",
-            f"{path}: refused: expected a checkpoint that fairseq saved",
-        )
-    )
-
-
-def test_a_checkpoint_of_fairseqs_own_model(explain: Explain, shell: Shell, world: World, tmp_path: Path) -> None:
-    shell.run(
-        "fairseq-train", world.data, "--task", "language_modeling", "--arch", "lstm_lm", "--decoder-embed-dim", 8,
-        "--decoder-hidden-size", 8, "--decoder-out-embed-dim", 8, "--decoder-layers", 1, "--cpu", "--max-tokens", 256,
-        "--sample-break-mode", "eos", "--tokens-per-sample", 64, "--optimizer", "adam", "--lr", 0.01, "--max-update", 1,
-        "--num-workers", 0, "--save-dir", tmp_path, "--no-epoch-checkpoints",
-    )  # fmt: skip
-    path = tmp_path / "checkpoint_last.pt"
-    assert explain("le", path=path).error == (
-        f"{path}: expected a log-linear model (llrnn_… of the task llrnn_language_modeling or llrnn_translation), "
-        "found 'lstm_lm' of task 'language_modeling'; only a log-linear model has features to explain"
-    )
-
-
-def test_options_that_do_not_fit_the_weights(explain: Explain, changed: Change) -> None:
-    path = changed(lambda state: state["cfg"]["model"].update(decoder_hidden_size=17))
-    error = explain("le", path=path).error
-    assert error.startswith(
-        f"{path}: expected weights that fit the model which its options describe, found RuntimeError:"
-    )
-    assert error.endswith("use a whole checkpoint, saved by this version")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda state: state["cfg"]["model"].update(cell="hopfield"),
-        lambda state: state["cfg"]["model"].update(decoder_layers="two"),
-        lambda state: state["cfg"]["model"].update(decoder_layers=0),
-        lambda state: state["cfg"]["task"].update(_name="translation"),
-        lambda state: state["cfg"].update(model=None),
-        lambda state: state["model"].pop("decoder.head.output.weight"),
-        lambda state: state["model"].update({"decoder.head.output.weight": "weights"}),
-        lambda state: state["model"].update({"decoder.head.prior_fingerprint": 3}),
-        lambda state: state.update(model=[]),
-        lambda state: state.update(cfg=7, args=None),
-        lambda state: state.pop("extra_state"),
-        lambda state: state.update(optimizer_history=[]),
-    ],
-    ids=range(12),
-)
-def test_checkpoints_that_somebody_changed(
-    explain: Explain, changed: Change, change: Callable[[dict[str, Any]], None]
-) -> None:
-    assert len(explain("le", path=changed(change)).error) < 600
-
-
-def test_weights_that_went_astray(explain: Explain, changed: Change) -> None:
-    path = changed(lambda state: state["model"]["decoder.head.output.bias"].fill_(float("nan")))
-    assert explain("le", path=path).error == (
-        f"{path}: expected finite weights, found NaN or infinity in decoder.head.output.bias: its training went "
-        "astray; use an earlier checkpoint, and train with a smaller --lr or with --clip-norm"
-    )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,8 @@ def without_places(error: str) -> str:
 
 Llrnn = Callable[..., Done]
 Build = Callable[..., Done]
+Explain = Callable[..., Done]
+Change = Callable[[Callable[[dict[str, Any]], None]], Path]  # a checkpoint in which something was changed
 Built = Callable[..., Prior]
 
 DICTIONARY = """\
