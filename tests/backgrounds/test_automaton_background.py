@@ -158,7 +158,7 @@ def test_folds_obey_the_laws(seed: int) -> None:
     background = background_of(automaton, root, seed)
     check_background(background, seed=seed)
     assert len(background.chain) == 3 and len(background._all_models.chain) == 9
-    # what is not held out is as if there were no folds
+    # what is not cross-fitted is as if there were no folds
     alone = background_of(automaton.in_use, root, seed)
     assert torch.equal(background.log_shares(all_states(alone)), alone.log_shares(all_states(alone)))
 

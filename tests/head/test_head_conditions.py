@@ -27,7 +27,7 @@ class Telling(Background):
         return self._with(("given", source.tolist(), None if leave_out is None else leave_out.tolist()))
 
     def cross_fitted(self, tokens: Tensor) -> Telling:
-        return self._with(("held out", tokens.tolist()))
+        return self._with(("cross-fitted", tokens.tolist()))
 
     def within(self, remaining: int) -> Telling:
         return self._with(("within", remaining))
@@ -57,9 +57,9 @@ def test_a_batch_is_given_its_sources_and_in_training_leaves_its_own_text_out(he
     assert told(head.condition(PREVIOUS).background) == ()
     assert told(head.condition(PREVIOUS, SOURCE).background) == (("given", source, None),)
     head.train()
-    assert told(head.condition(PREVIOUS).background) == (("held out", previous),)
+    assert told(head.condition(PREVIOUS).background) == (("cross-fitted", previous),)
     trained = head.condition(PREVIOUS, SOURCE)
-    assert told(trained.background) == (("given", source, previous), ("held out", previous))
+    assert told(trained.background) == (("given", source, previous), ("cross-fitted", previous))
 
 
 def test_a_search_sees_each_sentence_once_and_its_states_know_theirs(head: LogLinearHead) -> None:

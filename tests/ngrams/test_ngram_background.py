@@ -1,4 +1,4 @@
-"""n-gram backgrounds by the door: the laws, what a user is told, and KenLM's values."""
+"""n-gram backgrounds from files and texts: the laws, what a user is told, and KenLM's values."""
 
 from pathlib import Path
 

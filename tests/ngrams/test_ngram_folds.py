@@ -1,4 +1,4 @@
-"""Held-out n-grams: folds that numpy and torch agree on, models that have not seen them, in one automaton."""
+"""Cross-fitted n-grams: folds that numpy and torch agree on, models that have not seen them, in one automaton."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is looked at before training with grammars and held-out n-grams, and sentences that are left out."""
+"""What is looked at before training with grammars and cross-fitted n-grams, and sentences that are left out."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_training_is_cross_fitted_and_validation_is_not(world: World) -> None:
         training = losses(setting, lines, reduce=False)
         setting.model.eval()
         using = losses(setting, lines, reduce=False)
-    assert training.mean() > using.mean() + 0.1, "it is surer of its own text than of what was held out"
+    assert training.mean() > using.mean() + 0.1, "it is surer of its own text than of a fold that it has not seen"
     background = setting.model.decoder.head.background
     sample = batch(setting.task.dictionary, lines)
     previous, target = sample["net_input"]["src_tokens"], sample["target"]
