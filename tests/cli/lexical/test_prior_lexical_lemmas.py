@@ -1,0 +1,140 @@
+"""`llrnn prior --lexical-translation` with lemmas of the target and of the source."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from shell import Shell
+from small_bitext import Run, preprocess, translations
+from small_corpus import Llrnn
+
+from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.prior import Prior
+
+# ---- lemmas ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lemmas(data: Path) -> list[object]:
+    """Options of a prior whose dictionary has the form `maisons`, which the text lacks."""
+    with (data / "dict.fr.txt").open("a", encoding="utf-8") as file:
+        file.write("maisons 0\n")
+    lexicon = data / "lexicon.tsv"
+    lemma_of = {"maison": "maison", "maisons": "maison", "chat": "chat", "chats": "chat", "la": "le", "le": "le"}
+    lexicon.write_text("".join(f"{form}\t{lemma}\tX\t_\n" for form, lemma in lemma_of.items()), encoding="utf-8")
+    return ["--lexicon", lexicon, "--lexical-units", "lemma"]
+
+
+def test_lemmas_reach_forms_that_the_bitext_lacks(
+    built: Callable[..., Prior], data: Path, lemmas: list[object], llrnn: Llrnn
+) -> None:
+    prior = built(*lemmas)
+    part = prior.find(LexicalPart)
+    assert part.form_power == 0.5
+    assert translations(prior, "house")[0] == "maison"
+    row = {prior.symbols[x]: p for x, p in part.word_table.row(prior.source_symbols.index("house"))}
+    assert row["maisons"] == pytest.approx(row["maison"] * (0.5 / 5.5) ** 0.5, rel=1e-4)
+    assert "maisons" in llrnn("show", data / "prior", "--source", "house").out
+    shown = llrnn("show", data / "prior").out
+    assert "counts of forms to the power 0.5" in shown and "forms of lemmas" in shown
+    even = built(*lemmas, "--lexical-form-power", 0)
+    assert even.find(LexicalPart).form_power == 0.0
+    assert prior.fingerprint != even.fingerprint
+
+
+def test_lemmas_need_a_source(prior: Run, lemmas: list[object]) -> None:
+    assert prior("--lexical-units", "lemma").error == (
+        "--lexical-units lemma: expected a source of lemmas, found none; give --conllu, --lexicon, --unimorph or "
+        "--hunspell, or --language with a package that lists lemmas"
+    )
+    assert prior("--lexical-form-power", 0.5).error == (
+        "--lexical-form-power: it needs --lexical-units lemma; add that, or leave it out"
+    )
+    assert prior("--hunspell", "fr.dic").error == (
+        "--hunspell: it needs --lexical-units lemma; add that, or leave it out"
+    )
+    assert prior(*lemmas, "--lexical-form-power", 1.5).error == (
+        "--lexical-form-power 1.5: expected a number from 0 (all forms of a lemma alike) to 1 (as frequent as they are)"
+    )
+
+
+def test_pieces_have_no_lemmas(prior: Run, lemmas: list[object]) -> None:
+    assert prior(*lemmas, "--pieces", "bpe").error == (
+        "--lexical-units lemma: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "
+        "one of them out"
+    )
+
+
+# ---- lemmas of the source -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def source_lemmas(data: Path) -> list[object]:
+    """Options of a prior whose source dictionary has `houses`, which the text lacks."""
+    with (data / "dict.en.txt").open("a", encoding="utf-8") as file:
+        file.write("houses 0\n")
+    lexicon = data / "english.tsv"
+    lexicon.write_text("house\thouse\tX\t_\nhouses\thouse\tX\t_\ncat\tcat\tX\t_\n", encoding="utf-8")
+    return ["--lexical-source-lemmas", f"lexicon:{lexicon}"]
+
+
+@pytest.mark.parametrize("units", ["word", "lemma"])
+def test_source_words_that_the_bitext_lacks_are_known_by_their_lemma(
+    built: Callable[..., Prior], data: Path, lemmas: list[object], source_lemmas: list[object], llrnn: Llrnn, units: str
+) -> None:
+    own = lemmas if units == "lemma" else []
+    plain = built(*own)
+    assert not plain.find(LexicalPart).unit_table.row(plain.source_symbols.index("houses"))
+    prior = built(*own, *source_lemmas)
+    part = prior.find(LexicalPart)
+    rows = [dict(part.word_table.row(prior.source_symbols.index(word))) for word in ("house", "houses")]
+    assert rows[0].keys() == rows[1].keys()
+    assert prior.symbols[max(rows[1], key=rows[1].__getitem__)] == "maison"
+    assert "maison" in llrnn("show", data / "prior", "--source", "houses").out
+    shown = llrnn("show", data / "prior").out
+    assert "rare source words as their lemmas, of 5 links more" in shown and "translations of source lemmas" in shown
+    assert prior.fingerprint != plain.fingerprint
+    assert Prior.load(data / "prior").fingerprint == prior.fingerprint
+    assert any(row.startswith("--lexical-source-lemmas english.tsv ") for row in prior.settings["sources"])
+
+
+def test_a_source_with_capitals(shell: Shell, tmp_path: Path, llrnn: Llrnn) -> None:
+    """Its lemmas have capitals, whatever the target has."""
+    preprocess(shell, tmp_path / "data", ["Haus", "Häuser da"] * 3, ["maison", "maison là"] * 3)
+    (tmp_path / "german.tsv").write_text("Haus\tHaus\tX\t_\nHäuser\tHaus\tX\t_\n", encoding="utf-8")
+    done = llrnn(
+        "prior", "--dict", tmp_path / "data" / "dict.fr.txt", "--lexical-translation", tmp_path / "data", "--aligner",
+        "ibm1", "--lexical-source-lemmas", f"lexicon:{tmp_path / 'german.tsv'}", "--out", tmp_path / "prior",
+    )  # fmt: skip
+    assert done.code == 0
+    prior = Prior.load(tmp_path / "prior")
+    heads = prior.find(LexicalPart).source_lemmas.head_of
+    first, second = (prior.source_symbols.index(word) for word in ("Haus", "Häuser"))
+    assert heads[first] == heads[second]
+
+
+def test_lemmas_of_hunspell(built: Callable[..., Prior], data: Path, lemmas: list[object]) -> None:
+    (data / "x.aff").write_text("SFX S Y 1\nSFX S 0 s .\n")
+    (data / "x.dic").write_text("2\nmaison/S\nchat/S\n")
+    prior = built("--lexical-units", "lemma", "--hunspell", data / "x.dic")
+    row = {prior.symbols[x] for x, _ in prior.find(LexicalPart).word_table.row(prior.source_symbols.index("house"))}
+    assert {"maison", "maisons"} <= row  # the text has no maisons
+    assert any(row.startswith("--hunspell x.dic ") for row in prior.settings["sources"])
+
+
+def test_where_source_lemmas_come_from(prior: Run, source_lemmas: list[object]) -> None:
+    assert prior("--lexical-source-lemmas", "en").error == (
+        "--lexical-source-lemmas en: expected lexicon:FILE, unimorph:FILE, treebank:FILE, hunspell:FILE.dic or "
+        "lemmas:CODE (e.g. lemmas:en), found something else; say what the file is"
+    )
+    assert prior("--lexical-source-lemmas", "lemmas:en", "lemmas:de").error == (
+        "--lexical-source-lemmas: expected one language, found en and de; leave one of them out"
+    )
+    assert prior("--lexical-source-lemmas", "lemmas:zh").error == (
+        "--lexical-source-lemmas lemmas:zh: expected a source of lemmas, found none; give lexicon:FILE, unimorph:FILE, "
+        "treebank:FILE or hunspell:FILE.dic, or a package's lemmas:CODE"
+    )
+    assert prior(*source_lemmas, "--pieces", "bpe").error == (
+        "--lexical-source-lemmas: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "
+        "one of them out"
+    )
