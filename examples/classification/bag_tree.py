@@ -136,6 +136,19 @@ class Classifier:
             found += [[self.symbols[i] for i in row] for row in best.tolist()]
         return found
 
+    @torch.inference_mode()
+    def nats(self, texts: Texts) -> float:
+        """Mean −log p of the labels that training knows, each beside its text."""
+        self.head.eval()
+        pairs = [(row, self.labels[label]) for row, labels in zip(self.rows(texts), texts.labels, strict=True)
+                 for label in labels if label in self.labels]  # fmt: skip
+        total = 0.0
+        for begin in range(0, len(pairs), AT_ONCE):
+            some = pairs[begin : begin + AT_ONCE]
+            hidden = self.bag(self.padded([row for row, _ in some])).unsqueeze(1)
+            total += self.head.loss(hidden, torch.tensor([[label] for _, label in some])).item() * len(some)
+        return total / len(pairs)
+
     def measure(self, texts: Texts, k: int = 5) -> tuple[LabelHits, float]:
         """What of the answers is right, and the seconds of processor time that they took."""
         started = time.process_time()

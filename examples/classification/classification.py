@@ -84,6 +84,8 @@ def row(args: argparse.Namespace) -> dict[str, Any]:
     facts = {name: getattr(args, name) for name in ("set", "model", "arity", "size", "rate", "epochs", "batch", "seed")}
     facts |= {"valid_p_at_1": valid.p_at_1, **{f"test_{name}": value for name, value in test.facts().items()}}
     facts |= {"train_seconds": seconds, "test_seconds": test_seconds}
+    if args.model in OURS:
+        facts["test_nats"] = model.nats(texts["test"])
     print(json.dumps(facts), flush=True)
     return facts
 

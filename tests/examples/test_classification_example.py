@@ -47,6 +47,7 @@ def test_every_model_learns(
         assert run(modules, monkeypatch, "run", "--set", "few", "--model", model, *options, "--out", out) == 0
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [row["test_p_at_1"] for row in rows] == [100.0] * 5
+    assert all(0 < row["test_nats"] < 0.5 for row in rows)
     capsys.readouterr()
     assert run(modules, monkeypatch, "table", out) == 0
     assert capsys.readouterr().out.count("| few |") == 5
