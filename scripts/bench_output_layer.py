@@ -7,8 +7,8 @@ The layers, and what all of them read, are those of timed_layers.py. N positions
 
     log-linear   fairseq_llrnn's layer, log p of the targets
     tree         the same layer over a tree of its signatures: the fastest of Huffman trees of three arities, clusters,
-                 and two levels with 54, 256 and 512 nodes below the root, in random order: leaves spread evenly, or
-                 filled, as many below a node as there are nodes
+                 and two levels in random order: leaves spread evenly over 54, 256 and 512 nodes below the root, or
+                 256, 512 and 725 of which as many as needed are filled, with as many leaves as there are nodes
     softmax      cross_entropy(linear(h, W, b)), sum
     adaptive     torch's AdaptiveLogSoftmaxWithLoss and, where installed, fairseq's AdaptiveSoftmax. "/4"
                  says that each tail cluster has a quarter of the dimensions of the one before. A search over

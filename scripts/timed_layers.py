@@ -31,7 +31,7 @@ USUAL = 42_500  # words, as many as French UD has
 SPECIALS, MORPHOLOGICAL, FEATURES = 4, 400, 60
 CUTOFFS = ([200, 2000], [200, 1000, 8000], [500, 2000, 10_000], [500, 5000], [2000, 10_000], [4000, 20_000])
 ARITIES = (8, 16, 32)  # of Huffman trees
-EVEN, FILLED = (54, 256, 512), (256, 512)  # children of the root, of trees of two levels
+EVEN, FILLED = (54, 256, 512), (256, 512, 725)  # children of the root, of trees of two levels
 FACTORS = (4.0, 2.0, 1.0)
 HOST_CUTOFFS, HOST_FACTOR = [10_000, 50_000, 200_000], 4.0  # fairseq's lstm_lm
 
