@@ -53,7 +53,7 @@ def test_what_is_refused(shell: Shell, variable: Path, checkpoint: Path, tmp_pat
 
     assert "--computation m.pdf: expected the name of a PNG" in refused(variable, "m.pdf")
     assert "expected a model of --cell vcgru or vcrnn" in refused(checkpoint, tmp_path / "m.png")
-    assert "none, found none; make it first" in refused(variable, tmp_path / "none" / "m.png")
+    assert "m.png: expected a place in a folder, but there is no such" in refused(variable, tmp_path / "none" / "m.png")
     assert not (tmp_path / "m.png").exists()
 
 

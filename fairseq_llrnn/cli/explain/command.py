@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.explain.text import LEGEND, Source, as_json, as_table, totals
 from fairseq_llrnn.cli.model_options import add_places
+from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
@@ -142,7 +143,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         print(f"\n{LEGEND}")
     if any(sentence.tokens for sentence in read):
-        draw_computation(read, Path(args.computation))
+        with writing_to(f"--computation {args.computation}"):
+            draw_computation(read, Path(args.computation))
     return 0
 
 
@@ -150,9 +152,7 @@ def _check_picture(path: str) -> None:
     """Before the model is loaded, which takes a while."""
     if Path(path).suffix.lower() != ".png":
         raise OptionError(f"--computation {path}: expected the name of a PNG; let it end in .png")
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise OptionError(f"--computation {path}: expected a folder {folder}, found none; make it first")
+    check_place(path, f"--computation {path}")
     need_matplotlib("--computation")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.show.finding import find_word
 from fairseq_llrnn.cli.tables import WIDTH, cut, many, percent, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
     check_tree(tree, prior, args.tree)
     nodes = words_of_nodes(tree, prior, WORDS)
     if args.picture is not None:
-        _draw(nodes, args.picture)
+        with writing_to(f"--picture {args.picture}"):
+            draw_tree(nodes, Path(args.picture))
     paths = [(word, _path(tree, prior, word, nodes, args.folder)) for word in args.words]
     if args.json:
         print(json.dumps(_as_json(args.tree, tree, nodes, paths), ensure_ascii=False))
@@ -90,13 +91,6 @@ def _is_tree_file(path: str) -> bool:
             return "parent.npy" in archive.namelist()
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
         return False
-
-
-def _draw(nodes: Sequence[NodeWords], path: str) -> None:
-    try:
-        draw_tree(nodes, Path(path))
-    except OSError as error:
-        raise OptionError(f"--picture {path}: cannot be written ({error.strerror or error}); give another") from None
 
 
 def _path(tree: Tree, prior: "Prior", word: str, nodes: Sequence[NodeWords], where: str) -> list[NodeWords]:

@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairseq_llrnn.cli.places import writing_to
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.errors import OptionError, check_least
 
 if TYPE_CHECKING:
     from fairseq_llrnn.extras.discourse.preparing import Counts
@@ -54,12 +55,8 @@ def run(args: argparse.Namespace) -> int:
     if not out.absolute().parent.is_dir() or (out.exists() and not out.is_dir()):
         raise OptionError(f"--out {out}: expected a folder, or a name for a new one in a folder that is there")
     settings = Settings(args.language, args.lower, args.words, args.seed, args.next_every)
-    try:
+    with writing_to(args.out):
         counts = prepare({"train": args.train, "valid": args.valid, "test": args.test}, settings, out)
-    except OSError as error:
-        raise DataError(
-            f"{out}: cannot be written: {error.strerror or error}; give --out in a folder that can be written to"
-        ) from error
     print(table(counts))
     for split, found in counts.items():
         for objective, number in found.examples.items():
