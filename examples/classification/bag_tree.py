@@ -29,6 +29,7 @@ from fairseq_llrnn.trees.options import TreeOptions
 from fairseq_llrnn.trees.tree import Tree
 
 PAD, END = 0, 1
+CHANGES = 50  # of a learned tree, in the first half of the training, as in the thesis
 AT_ONCE = 256  # texts that are answered together
 
 
@@ -42,7 +43,6 @@ class Options:
     rate: float = 0.2  # of Adagrad; it falls to zero in a line, of a learned tree from the middle of the training on
     epochs: int = 10
     batch: int = 256
-    reassign: int = 2  # how often in an epoch a learned tree changes, in the first half of the training
     seed: int = 1
 
 
@@ -84,9 +84,8 @@ class Classifier:
         if options.tree == "random":
             return TreeOptions("random", options.arity, depth, seed=options.seed)
         half = options.epochs / 2
-        return TreeOptions(
-            "learned", options.arity, depth, reassign=options.reassign, reassign_epochs=half, seed=options.seed
-        )
+        often = math.ceil(CHANGES / half)
+        return TreeOptions("learned", options.arity, depth, reassign=often, reassign_epochs=half, seed=options.seed)
 
     def rows(self, texts: Texts) -> list[list[int]]:
         """Numbers of words, those of training, and the end."""

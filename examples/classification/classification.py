@@ -41,7 +41,6 @@ def main() -> int:
     run.add_argument("--rate", type=float, default=0.2)
     run.add_argument("--epochs", type=int, default=10)
     run.add_argument("--batch", type=int, default=256)
-    run.add_argument("--reassign", type=int, default=2, help="how often in an epoch a learned tree changes")
     run.add_argument("--seed", type=int, default=1)
     run.add_argument("--out", type=Path, required=True)
     table = commands.add_parser("table")
@@ -65,9 +64,7 @@ def row(args: argparse.Namespace) -> dict[str, Any]:
     texts = read(args.set, args.data)
     model: Any
     if args.model in OURS:
-        options = Options(
-            args.model, args.arity, args.size, args.rate, args.epochs, args.batch, args.reassign, args.seed
-        )
+        options = Options(args.model, args.arity, args.size, args.rate, args.epochs, args.batch, args.seed)
         make, seconds = refitted if args.model == "refit" else Classifier, 0.0
         model = make(texts["train"], options)
         for epoch, seconds, loss in model.train(texts["train"]):
