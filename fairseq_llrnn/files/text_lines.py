@@ -58,9 +58,7 @@ def opened(path: Path | str) -> Iterator[tuple[io.BufferedReader | gzip.GzipFile
                 source = stack.enter_context(gzip.GzipFile(fileobj=plain, mode="rb"))
             yield source, plain
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(
-                f"{path}: expected a whole gzip file, found: {error}; copy or compress it again"
-            ) from error
+            raise DataError(f"{path}: expected a whole gzip file, found: {error}; copy or compress it again") from error
 
 
 def decoded(raw: bytes, path: Path | str, number: int) -> str:

@@ -45,7 +45,6 @@ class GeometricNumbers:
         of_symbol = dict(zip(DIGITS, np.log(self.digits).tolist(), strict=True))
         of_symbol |= {s: p + separated - on for s, p in zip(SEPARATORS, np.log(self.separators).tolist(), strict=True)}
 
-
         def log_prob(string: str) -> float:
             if not is_number(string):
                 return -math.inf

@@ -260,9 +260,7 @@ def test_nothing_is_left_of_a_class_that_arcs_nearly_empty() -> None:
     root = np.array([-np.inf, -np.inf, 0.0, 0.0, -40.0, -np.inf])
     class_of = torch.tensor([0, 0, 1, 2, 2, 2])
     states = [{3: (-60.0, 0)}, {3: (-90.0, 0)}]
-    automaton = from_states(
-        states, 6, fail=[ROOT, 0], back_off=[-1.0, -2.0], root_next=[-1, -1, 0, 0, 0, -1]
-    )
+    automaton = from_states(states, 6, fail=[ROOT, 0], back_off=[-1.0, -2.0], root_next=[-1, -1, 0, 0, 0, -1])
     automaton.check(root)
     background = AutomatonBackground(class_of, 3, torch.from_numpy(root), automaton)
     mass = background.log_mass(all_states(background))[:, 2]
@@ -273,9 +271,7 @@ def test_nothing_is_left_of_a_class_that_arcs_nearly_empty() -> None:
 def test_extreme_weights_neither_overflow_nor_vanish() -> None:
     root = np.array([-np.inf, -np.inf, -800.0, 700.0, -700.0, 5.0])
     states = [{3: (-800.0, 0), 4: (900.0, 0)}, {2: (0.0, 0), 3: (1000.0, 0), 4: (1000.0, 0), 5: (-1000.0, 0)}]
-    automaton = from_states(
-        states, 6, fail=[ROOT, 0], back_off=[500.0, -500.0], root_next=[-1, -1, 0, 0, 0, 0]
-    )
+    automaton = from_states(states, 6, fail=[ROOT, 0], back_off=[500.0, -500.0], root_next=[-1, -1, 0, 0, 0, 0])
     class_of = torch.tensor([0, 0, 0, 1, 1, 1])
     background = AutomatonBackground(class_of, 2, torch.from_numpy(root), automaton)
     expected = class_log_sums(weights_by_hand(automaton, root), class_of, 2)

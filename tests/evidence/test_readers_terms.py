@@ -68,6 +68,7 @@ def test_parts_of_speech_and_forms_are_checked(text: str, message: str, tmp_path
     with pytest.raises(DataError, match=message):
         read(tmp_path, text)
 
+
 TBX = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE martif SYSTEM "TBXcoreStructV02.dtd">
 <tbx xmlns="urn:iso:std:iso:30042:ed-2"><text><body>

@@ -97,7 +97,6 @@ def tighten_by_subgradient(star: Star, delta: Tensor) -> Tightened:
     return Tightened(best, beliefs, tuple(values))
 
 
-
 def moments_of(sentences: list[list[int]], order: int, size: int, block: int = 1 << 20) -> Moments:
     tokens = np.array([token for sentence in sentences for token in sentence], dtype=np.int64)
     lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)

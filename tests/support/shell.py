@@ -245,6 +245,7 @@ def _wait(children: list[int]) -> int:
                 os.kill(other, signal.SIGKILL)
     return failed
 
+
 def _kill_after(children: list[int], seconds: float) -> None:
     """Kill processes after some time; those that end before that are left to `_wait`."""
     end = time.monotonic() + seconds

@@ -17,6 +17,7 @@ EXAMPLES = (
     "llrnn show --tree with-a-tree/checkpoint_best.pt --picture tree.png",
 )
 
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_argument_group("what is shown")
     asked.add_argument("folder", nargs="?", metavar="PRIOR", help="directory that `llrnn prior` wrote")
