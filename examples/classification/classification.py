@@ -21,7 +21,7 @@ from bag_tree import Classifier, Options
 from label_data import READERS, Texts, read
 from others import FastText, FastTextOptions, NapkinXC
 
-from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.errors import LLRNNError, OptionError, check_least
 
 OURS = ("flat", "huffman", "random", "learned", "refit")
 MODELS = (*OURS, "fasttext-hs", "fasttext-softmax", "napkinxc")
@@ -60,6 +60,7 @@ def main() -> int:
 
 def row(args: argparse.Namespace) -> dict[str, Any]:
     """Train and measure."""
+    check_least("--epochs", args.epochs, 1, "passes over the texts")
     torch.set_num_threads(1)
     texts = read(args.set, args.data)
     model: Any
