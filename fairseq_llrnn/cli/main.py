@@ -88,7 +88,9 @@ def dispatch(argv: Sequence[str]) -> int:
         return 0
     words = 2 if argv[0] in groups else 1
     command = load(" ".join(argv[:words]))
-    return command.run(parser_of(command).parse_intermixed_args(argv[words:]))  # words and sentences may follow options
+    parser = parser_of(command)
+    parser.given = argv[words:]
+    return command.run(parser.parse_intermixed_args(parser.given))  # words and sentences may follow options
 
 
 def parser_of(command: Command) -> "Parser":
@@ -103,6 +105,7 @@ class Parser(argparse.ArgumentParser):
     """One that says in one line what is wrong with the arguments, and the nearest option."""
 
     examples: Sequence[str] = ()
+    given: Sequence[str] = ()  # the arguments; where one is missing, a misspelt option among them may be why
 
     def format_help(self) -> str:
         """As usual; the examples at its end stand as they can be pasted, each in one line, with nothing before it."""
@@ -113,11 +116,20 @@ class Parser(argparse.ArgumentParser):
         (sys.stdout if file is None else file).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        unknown = message.removeprefix("unrecognized arguments: ").split()[0] if "unrecognized" in message else ""
-        names = [name for action in self._actions for name in action.option_strings]
-        near = difflib.get_close_matches(unknown.partition("=")[0], names, n=1)
+        unknown = self._unknown()
+        if unknown and "unrecognized" not in message:  # argparse says first that a required one is missing
+            message = f"{message}; there is no {unknown}"
+        near = difflib.get_close_matches(unknown, self._names(), n=1)
         advice = f"did you mean {near[0]}?" if near else f"{self.prog} --help shows what there is"
         self.exit(2, f"{self.prog}: error: {message}; {advice}\n")
+
+    def _names(self) -> list[str]:
+        return [name for action in self._actions for name in action.option_strings]
+
+    def _unknown(self) -> str:
+        """The first option given that is none, nor the beginning of one; empty where there is none."""
+        options = (given.partition("=")[0] for given in self.given if given.startswith("--"))
+        return next((name for name in options if not any(known.startswith(name) for known in self._names())), "")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

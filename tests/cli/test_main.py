@@ -127,6 +127,24 @@ def test_a_misspelled_option_is_answered_with_the_nearest(capsys: Streams) -> No
     assert capsys.readouterr().err == "llrnn show: error: unrecognized arguments: --jsn; did you mean --json?\n"
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--dict", "d", "--oout", "p"], "required: --out; there is no --oout; did you mean --out?"),
+        (
+            ["--dict", "d", "--count-text=t", "--zzz"],
+            "required: --out; there is no --zzz; llrnn prior --help shows what",
+        ),
+        (["--di", "d", "--lexical-top", "-3"], "required: --out; llrnn prior --help shows what there is"),
+    ],
+)
+def test_a_misspelled_option_is_named_where_another_is_missing(given: list[str], message: str, capsys: Streams) -> None:
+    with pytest.raises(SystemExit) as stop:
+        llrnn.main(["prior", *given])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
 def test_the_status_of_the_sub_command_is_the_exit_status(command: Install) -> None:
     command(lambda args: 3)
     assert llrnn.main(["probe", "elle"]) == 3
