@@ -81,6 +81,11 @@ TRIGRAMS = Row(
     training=("--learn-background-temperature",),
 )
 SPELLER = Row("neural", "d", "ours: spelling, unknown words by a network", "open", 8_000, NEURAL)
+SPELLER_TRIGRAMS = Row(
+    *("neural-ngram", "d", "ours: spelling, unknown words by a network, trigrams below", "open", 8_000),
+    (*NEURAL, *NGRAM),
+    training=TRIGRAMS.training,
+)
 
 
 def _to_the_end(row: Row) -> Row:
@@ -111,7 +116,9 @@ ROWS = {
         UNK,
         TRIGRAMS,
         SPELLER,
+        SPELLER_TRIGRAMS,
         *map(_to_the_end, (_pieces(1000), _pieces(2000), _pieces(4000), CHARACTERS, UNK, SPELLING, TRIGRAMS, SPELLER)),
+        _to_the_end(SPELLER_TRIGRAMS),
         Row("morphemes", "e", "ours: spelling, morphemes", "open", 12_000, (*OPEN, *MORPHEMES)),
         Row(
             *("input-characters", "f", "ours: spelling, words read by their characters, too", "open", 8_000, OPEN),
