@@ -138,6 +138,10 @@ def test_several_seeds_are_a_mean_with_its_range() -> None:
     assert "1.6000 (1.5000–1.7000)" in tables.details(found)
     assert "| basque | 1.800 | **1.600** | −0.200 |" in tables.summary(found, "test")
     assert tables.difference(tables.by_language([result("spelling", 1, 1.5)])["basque"], "valid") is None
+    assert "to their end" not in tables.tables(every)
+    longer = [*every, result("unk-long", 1, 1.9), result("neural-long", 1, 1.8), result("spelling", 1, 1.7)]
+    end = tables.tables(longer).partition("Trained to their end:")[2]
+    assert "| basque | 1.900 | **1.800** | −0.100 |" in end and "**1.700**" not in end  # the short row is not there
 
 
 def test_commands_of_a_row(data: Path, finished: Path) -> None:
