@@ -47,6 +47,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 
 from devices import add_device_option, check_device
 from kept_memory import add_memory_option, run_again, told
+from zipf_law import zipf
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.cli.main import main as llrnn
@@ -63,11 +64,6 @@ SIZES = shlex.split(
     "--encoder-embed-dim 128 --encoder-ffn-embed-dim 256 --encoder-layers 4 --encoder-attention-heads 4 "
     "--decoder-layers 4 --decoder-attention-heads 4 --dropout 0.1 --optimizer adam --lr 0.001"
 )
-
-
-def zipf(n: int) -> np.ndarray:
-    weights = 1.0 / np.arange(1, n + 1)
-    return weights / weights.sum()
 
 
 def write_world(folder: Path, words: int) -> None:

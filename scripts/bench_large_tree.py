@@ -38,6 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 import timed_layers as sizes
 from devices import add_device_option, check_device, device_name
 from kept_memory import add_memory_option, run_again, told
+from zipf_law import zipf
 
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput
@@ -111,7 +112,7 @@ class Large:
 
     def __init__(self, words: int, args: argparse.Namespace) -> None:
         self.setting = sizes.Setting.of(words, args)
-        self.words, self.masses = words, sizes.zipf(words)
+        self.words, self.masses = words, zipf(words)
         device = self.setting.device
         names = tuple(f"W:{i}" for i in range(words))
         table = FeatureTable(names, np.arange(words + 1), np.arange(words), np.ones(words, dtype=np.float32))

@@ -34,6 +34,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
+from zipf_law import zipf
+
 from fairseq_llrnn.cli.main import main as llrnn
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,11 +52,6 @@ SOFTMAX = shlex.split(
 )
 LOG_LINEAR = shlex.split("--task llrnn_language_modeling --arch llrnn_lm --criterion log_linear --user-dir")
 LOG_LINEAR.append(str(ROOT / "fairseq_llrnn"))
-
-
-def zipf(n: int) -> np.ndarray:
-    weights = 1.0 / np.arange(1, n + 1)
-    return weights / weights.sum()
 
 
 def write_synthetic_data(folder: Path) -> None:

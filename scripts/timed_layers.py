@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from zipf_law import zipf
 
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
@@ -65,11 +66,6 @@ def synchronise(device: torch.device) -> None:
 
 
 # ---- the synthetic prior ---------------------------------------------------------------------------------
-
-
-def zipf(n: int) -> np.ndarray:
-    weights = 1.0 / np.arange(1, n + 1)
-    return weights / weights.sum()
 
 
 def signature_table(rng: np.random.Generator) -> FeatureTable:
