@@ -117,8 +117,8 @@ ROWS = {
         TRIGRAMS,
         SPELLER,
         SPELLER_TRIGRAMS,
-        *map(_to_the_end, (_pieces(1000), _pieces(2000), _pieces(4000), CHARACTERS, UNK, SPELLING, TRIGRAMS, SPELLER)),
-        _to_the_end(SPELLER_TRIGRAMS),
+        *map(_to_the_end, (*map(_pieces, (1000, 2000, 4000)), CHARACTERS, UNK)),
+        *map(_to_the_end, (SPELLING, TRIGRAMS, SPELLER, SPELLER_TRIGRAMS)),
         Row("morphemes", "e", "ours: spelling, morphemes", "open", 12_000, (*OPEN, *MORPHEMES)),
         Row(
             *("input-characters", "f", "ours: spelling, words read by their characters, too", "open", 8_000, OPEN),
