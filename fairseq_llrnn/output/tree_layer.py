@@ -123,7 +123,8 @@ class TreeLayer(nn.Module):
         column = np.zeros_like(tree.parent)
         column[filled] = np.arange(len(filled)) - begin[tree.parent[filled]]
         tables = {"child": tree.child, "place": tree.place, "chosen": tree.chosen}
-        for name, table in {**tables, "filled": filled, "begin": begin, "column": column}.items():
+        tables |= {"filled": filled, "begin": begin, "column": column}
+        for name, table in tables.items():
             self._set(name, torch.from_numpy(table.copy()))
         # nodes are filled up to the most children of those with up to twice as many (tree_visits.py)
         children = torch.from_numpy(many)
