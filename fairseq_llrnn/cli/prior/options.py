@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import replace
+from typing import cast
 
 from fairseq_llrnn.cli.prior import background as prior_background
 from fairseq_llrnn.cli.prior import guessing as prior_guessing
@@ -133,14 +134,16 @@ def _top_words(text: str) -> TopWords:
         raise argparse.ArgumentTypeError(f"expected a number of words, `all` or `auto`, found {text!r}") from None
 
 
-def _default_top_words(args: argparse.Namespace) -> TopWords:
+def _chosen_top_words(args: argparse.Namespace) -> TopWords:
+    if args.top_words is not None:
+        return cast(TopWords, args.top_words)
     return "all" if args.labels else PriorOptions.top_words
 
 
 def _identity_floor(args: argparse.Namespace) -> int:
     if args.identity_floor is None:
         return IDENTITY_FLOOR
-    top_words = _default_top_words(args) if args.top_words is None else args.top_words
+    top_words = _chosen_top_words(args)
     if AUTO not in (top_words, args.input_top_words):
         raise OptionError(
             f"--identity-floor {args.identity_floor}: expected --top-words auto, to which it belongs, found "
@@ -180,7 +183,7 @@ def options(args: argparse.Namespace) -> PriorOptions:
         lower=args.lower,
         pieces=args.pieces,
         guess=args.guess or PriorOptions.guess,
-        top_words=_default_top_words(args) if args.top_words is None else args.top_words,
+        top_words=_chosen_top_words(args),
         identity_floor=_identity_floor(args),
         features=args.features,
         input_features=args.input_features,
