@@ -94,17 +94,12 @@ def _to_the_end(row: Row) -> Row:
 
 
 def _tuning() -> list[Row]:
-    """What was tried on one language before all others; no rows of the table."""
-    tried = []
-    for lr in (0.002, 0.008):
-        for row in (_pieces(1000), SPELLING, CHARACTERS):
-            tried.append(replace(row, name=f"{row.name}-lr{lr}", lr=lr))
-    for dropout in (0.2, 0.6):
-        for row in (_pieces(1000), SPELLING, CHARACTERS):
-            tried.append(replace(row, name=f"{row.name}-dropout{dropout}", dropout=dropout))
-    tried.append(replace(SPELLING, name="spelling-epochs30", most_epochs=30))
-    tried.append(replace(CHARACTERS, name="characters-2x256", width=256, layers=2))
-    return [replace(row, group="tuning") for row in tried]
+    """Other rates of dropout for the best rows of either side, on some languages; no rows of the table."""
+    return [
+        replace(_to_the_end(row), name=f"{row.name}-long-dropout{dropout}", group="tuning", dropout=dropout)
+        for dropout in (0.2, 0.6)
+        for row in (_pieces(2000), UNK, SPELLER_TRIGRAMS)
+    ]
 
 
 ROWS = {

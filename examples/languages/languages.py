@@ -180,7 +180,7 @@ def act(args: argparse.Namespace) -> int:
     """Do what the command line says. Raises LLRNNError."""
     rows, languages = chosen(args.rows), chosen_languages(args.languages)
     if args.action == "list":
-        print("\n".join(f"{row.name:24} {row.group:8} {row.what}" for row in rows))
+        print("\n".join(f"{row.name:30} {row.group:8} {row.what}" for row in rows))
         return 0
     if args.action == "table":
         results = read_results(args.results)
