@@ -1,0 +1,137 @@
+"""The server of shell.py: it imports torch, fairseq and this package once, and becomes each command in a fork.
+
+The child runs the command's module as `__main__` with the given arguments, files as its standard streams, and Python's
+own handling of an error that nobody catches.
+
+    python tests/support/shell_server.py      JSON requests on stdin, exit statuses on stdout
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import logging
+import os
+import resource
+import runpy
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+MODULES = {
+    "fairseq-preprocess": "fairseq_cli.preprocess",
+    "fairseq-train": "fairseq_cli.train",
+    "fairseq-validate": "fairseq_cli.validate",
+    "fairseq-eval-lm": "fairseq_cli.eval_lm",
+    "fairseq-generate": "fairseq_cli.generate",
+    "fairseq-interactive": "fairseq_cli.interactive",
+    "llrnn": "fairseq_llrnn.cli.main",
+    "two_gradients": "two_gradients",  # this folder's
+    "two_processes": "two_processes",
+}
+
+
+def script(command: str) -> str:
+    """The console script of `command` beside this Python."""
+    return str(Path(sys.executable).with_name(command))
+
+
+def _child(request: Mapping[str, Any]) -> int:
+    """Become the command; returns its exit status as the interpreter would compute it."""
+    for fd, name, flags in (
+        (0, "stdin", os.O_RDONLY),
+        (1, "stdout", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+        (2, "stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+    ):
+        opened = os.open(request[name], flags)
+        os.dup2(opened, fd)
+        os.close(opened)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    os.chdir(request["cwd"])
+    os.environ.update(request["variables"])
+    if request["disk"] is not None:  # the error is another one than that of a full disk, and comes at the same place
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request["disk"], request["disk"]))
+    sys.argv = [script(request["command"]), *request["args"]]
+    try:
+        runpy.run_module(MODULES[request["command"]], run_name="__main__", alter_sys=False)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def _fork(request: dict[str, Any], rank: int) -> int:
+    """Start the command; `rank`: which of several processes it is. Returns its process id."""
+    child = os.fork()
+    if child:
+        return child
+    if request["processes"] > 1:
+        request["variables"] |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+        request["args"] = [arg.replace("$RANK", str(rank)) for arg in request["args"]]
+    code = 1
+    try:
+        code = _child(request)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+
+
+def _wait(children: list[int]) -> int:
+    """The exit status of the first process that failed, which ends the others; else 0."""
+    failed = 0
+    for _ in children:
+        child, status = os.wait()
+        children = [other for other in children if other != child]
+        if status and not failed:
+            failed = os.waitstatus_to_exitcode(status)
+            for other in children:
+                os.kill(other, signal.SIGKILL)
+    return failed
+
+
+def _kill_after(children: list[int], seconds: float) -> None:
+    """Kill processes after some time; those that end before that are left to `_wait`."""
+    end = time.monotonic() + seconds
+    ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while time.monotonic() < end:
+        if all(os.waitid(os.P_PID, child, ended) is not None for child in children):
+            return
+        time.sleep(0.001)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+
+
+def serve() -> None:
+    """Import what is slow, then fork one child per request."""
+    for name in ("fairseq_llrnn.plugin", "torch._dynamo"):  # the latter costs every optimizer a second, once
+        importlib.import_module(name)
+    # The commands set up logging as their first act, before fairseq can.
+    logging.root.handlers.clear()
+    gc.collect()
+    gc.freeze()  # children need not look through what was imported
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        children = [_fork(request, rank) for rank in range(request["processes"])]
+        if request["kill_after"] is not None:
+            _kill_after(children, request["kill_after"])
+        print(_wait(children), file=answers, flush=True)
+    os._exit(0)  # nothing to tidy, and the interpreter's own end takes seconds
+
+
+if __name__ == "__main__":
+    serve()
