@@ -93,6 +93,12 @@ def shell() -> Iterator[Shell]:
 
 
 @pytest.fixture(scope="session")
+def quick_commands(shell: Shell) -> dict[str, str]:
+    """Variables under which scripts of bash run the same commands without their imports (quick_commands.py)."""
+    return shell.for_scripts()
+
+
+@pytest.fixture(scope="session")
 def world(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> World:
     """Data and priors of the tiny language."""
     return World(own_copy(tmp_path_factory, "world", lambda place: make_world(place, shell)))

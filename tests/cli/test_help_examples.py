@@ -6,6 +6,7 @@ They speak of the files that README.md and the guides make.
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -81,20 +82,26 @@ def folder(
     return place
 
 
+@pytest.fixture(scope="module")
+def commands(shell: Shell) -> dict[str, str]:
+    """Every sub-command of `llrnn` is a process from nothing once."""
+    return shell.for_scripts(first_real=["llrnn"])
+
+
 @pytest.mark.parametrize("name", llrnn.COMMANDS)
-def test_examples_run(name: str, folder: Path) -> None:
+def test_examples_run(name: str, folder: Path, commands: dict[str, str]) -> None:
     if name == "report":  # it looks at what the example of rescore makes
         for made in ("best.fr", "better.fr"):
             if not (folder / made).exists():
                 shutil.copy(folder / "test.fr", folder / made)
     if name in ("show", "user-dir") and not (folder / "data-bin" / "prior").exists():
-        paste(llrnn.load("prior").EXAMPLES[0], folder)
+        paste(llrnn.load("prior").EXAMPLES[0], folder, commands)
     if name == "phrases score" and not (folder / "phrase-table.gz").exists():
-        paste(llrnn.load("phrases extract").EXAMPLES[0], folder)
+        paste(llrnn.load("phrases extract").EXAMPLES[0], folder, commands)
     if name == "rare-words restore" and not (folder / "annotated").exists():
-        paste(llrnn.load("rare-words annotate").EXAMPLES[0], folder)
+        paste(llrnn.load("rare-words annotate").EXAMPLES[0], folder, commands)
     for example in llrnn.load(name).EXAMPLES:
-        assert "Traceback" not in paste(example, folder).err
+        assert "Traceback" not in paste(example, folder, commands).err
 
 
 @pytest.mark.parametrize("name", llrnn.COMMANDS)
@@ -111,7 +118,7 @@ def test_examples_can_be_pasted_after_the_first_steps(name: str, root: Path) -> 
                 assert word in made or word.replace(".nbest", ".en") in known, word
 
 
-def paste(example: str, folder: Path) -> Result:
+def paste(example: str, folder: Path, commands: Mapping[str, str]) -> Result:
     for long, short in SHORTENED.items():
         example = example.replace(long, short)
-    return run_script("bash", "-euo", "pipefail", "-c", example, cwd=folder)
+    return run_script("bash", "-euo", "pipefail", "-c", example, cwd=folder, variables=commands)

@@ -15,7 +15,7 @@ models, texts = load(FOLDER, "tree_models", "tree_texts")
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(quick_commands: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `prepare` makes of a few sentences of 150 words."""
     place = tmp_path_factory.mktemp("novels")
     rng = random.Random(1)
@@ -24,20 +24,23 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = [[words[min(int(rng.expovariate(0.05)), 149)] for _ in range(rng.randint(3, 12))] for _ in range(lines)]
         with gzip.open(place / f"{split}.txt.gz", "wt", encoding="utf-8") as stream:
             stream.writelines(" ".join(line) + "\n" for line in text)
-    run_example(SCRIPT, "prepare", "--novels", place, "--out", place / "out", "--every", 1)
+    run_example(SCRIPT, "prepare", "--novels", place, "--out", place / "out", "--every", 1, variables=quick_commands)
     return place / "out"
 
 
-def test_rows_are_trained_timed_and_compared(out: Path) -> None:
+def test_rows_are_trained_timed_and_compared(quick_commands: dict[str, str], out: Path) -> None:
+    def run(*arguments: object) -> str:
+        return run_example(SCRIPT, *arguments, variables=quick_commands).out
+
     rows = ("flat", "adaptive", "clusters", "huffman", "clustering", "random", "learned")
-    said = run_example(SCRIPT, "train", "--out", out, *rows, "--part", 0.5).out
+    said = run("train", "--out", out, *rows, "--part", 0.5)
     assert said.count("test") == len(rows)
-    assert "lbl-learned-1: finished" in run_example(SCRIPT, "train", "--out", out, "learned").out
-    run_example(SCRIPT, "train", "--out", out, "random", "--network", "lstm", "--rate", 0.02, "--epochs", 2)
+    assert "lbl-learned-1: finished" in run("train", "--out", out, "learned")
+    run("train", "--out", out, "random", "--network", "lstm", "--rate", 0.02, "--epochs", 2)
     facts = json.loads((out / "models" / "lstm-random-0.02-1.json").read_text(encoding="utf-8"))
     assert facts["rate"] == 0.02 and facts["curve"][-1]["epoch"] == 2 and facts["curve"][-1]["valid"] < 150
-    run_example(SCRIPT, "time", "--out", out, *rows, "--batches", 1)
-    lines = [line for line in run_example(SCRIPT, "table", "--out", out).out.splitlines() if line.startswith("| ")]
+    run("time", "--out", out, *rows, "--batches", 1)
+    lines = [line for line in run("table", "--out", out).splitlines() if line.startswith("| ")]
     assert [line.split("|")[1].strip() for line in lines] == ["output", *rows]
     assert all(1 < float(line.split("|")[2]) < 10_000 and float(line.split("|")[4]) > 0 for line in lines[1:])
     assert (out / "curves.png").stat().st_size > 1000
@@ -64,10 +67,13 @@ def test_a_learned_tree_can_begin_as_clusters(out: Path) -> None:
     assert (learned.parent == clusters.parent).all()
 
 
-def test_what_is_refused(out: Path, tmp_path: Path) -> None:
-    wrong = run_example(SCRIPT, "train", "--out", out, "forest", code=1)
-    assert "ROW: expected one of flat, " in wrong.err and "Traceback" not in wrong.err
-    early = run_example(SCRIPT, "train", "--out", out, "clustering", "--seed", 7, code=1)
-    assert "expected a trained model with the adaptive softmax" in early.err and "Traceback" not in early.err
-    missing = run_example(SCRIPT, "prepare", "--novels", tmp_path, "--out", tmp_path / "out", code=1)
-    assert "expected train.txt.gz, valid.txt.gz and test.txt.gz" in missing.err
+def test_what_is_refused(quick_commands: dict[str, str], out: Path, tmp_path: Path) -> None:
+    def refused(*arguments: object) -> str:
+        return run_example(SCRIPT, *arguments, code=1, variables=quick_commands).err
+
+    wrong = refused("train", "--out", out, "forest")
+    assert "ROW: expected one of flat, " in wrong and "Traceback" not in wrong
+    early = refused("train", "--out", out, "clustering", "--seed", 7)
+    assert "expected a trained model with the adaptive softmax" in early and "Traceback" not in early
+    missing = refused("prepare", "--novels", tmp_path, "--out", tmp_path / "out")
+    assert "expected train.txt.gz, valid.txt.gz and test.txt.gz" in missing

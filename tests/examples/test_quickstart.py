@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-import pytest
 from example_modules import run_example
 
 from toy_french import make_corpus, write_corpus
@@ -18,11 +17,10 @@ def test_the_readme_shows_probes_of_the_demo_corpus(root: Path) -> None:
     assert all(probe in probes for probe in shown)
 
 
-@pytest.mark.timeout(900)  # nine commands, each of which imports torch and fairseq
-def test_the_demo_runs_and_runs_again(tmp_path: Path) -> None:
+def test_the_demo_runs_and_runs_again(quick_commands: dict[str, str], tmp_path: Path) -> None:
     work = tmp_path / "demo"
     write_corpus(make_corpus(150, seed=1), work / "corpus")
-    first = run_example("quickstart/run.sh", work, cwd=tmp_path)
+    first = run_example("quickstart/run.sh", work, cwd=tmp_path, variables=quick_commands)
     for expected in ("epoch 1: validation perplexity", "test perplexity", "agreement of unseen", "p(37 | le prix"):
         assert expected in first.out
     assert f"picture: {work / 'demo.png'}" in first.out
@@ -32,18 +30,18 @@ def test_the_demo_runs_and_runs_again(tmp_path: Path) -> None:
     assert "Gender:Fem" in first.out and "its features" in first.out
 
     (work / "softmax" / "train.log").unlink()
-    again = run_example("quickstart/run.sh", work, cwd=tmp_path)
+    again = run_example("quickstart/run.sh", work, cwd=tmp_path, variables=quick_commands)
     assert again.out.count("trained already") == 2 and "epoch 1" not in again.out
     assert not (work / "softmax" / "train.log").exists()
     table = first.out.partition("== 6/6")[2]
     assert again.out.partition("== 6/6")[2] == table
 
 
-def test_a_failing_step_stops_the_demo_and_shows_why(tmp_path: Path) -> None:
+def test_a_failing_step_stops_the_demo_and_shows_why(quick_commands: dict[str, str], tmp_path: Path) -> None:
     work = tmp_path / "demo"
     write_corpus(make_corpus(150, seed=1), work / "corpus")
     (work / "corpus" / "valid.txt").unlink()
-    result = run_example("quickstart/run.sh", work, cwd=tmp_path, code=1)
+    result = run_example("quickstart/run.sh", work, cwd=tmp_path, code=1, variables=quick_commands)
     assert "valid.txt" in result.err
     log = work / "preprocess.log"
     assert f"run.sh: error: fairseq-preprocess failed; all that it said is in {log}" in result.err

@@ -1,17 +1,26 @@
 """How well terms are said: a test set is made, and what systems say is counted."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 from example_modules import run_example
 from few_words import PRIOR, TARGET_WORDS
+from shell import Result
 from translation_world import TranslationWorld
 
-SCRIPT = "translation/terms.py"
+Run = Callable[..., Result]
 
 
-def test_terms_are_made_and_counted(translation: TranslationWorld, tmp_path: Path) -> None:
+@pytest.fixture
+def run(quick_commands: dict[str, str]) -> Run:
+    return partial(run_example, "translation/terms.py", variables=quick_commands)
+
+
+def test_terms_are_made_and_counted(translation: TranslationWorld, run: Run, tmp_path: Path) -> None:
     reference, source = translation.place / "test.tgt", translation.place / "test.src"
     references = reference.read_text(encoding="utf-8").splitlines()
     words = sorted({word for line in references for word in line.split()})
@@ -20,7 +29,7 @@ def test_terms_are_made_and_counted(translation: TranslationWorld, tmp_path: Pat
     rows = [f"{form}\t{word}\tNOUN\t_\n" for word in words for form in (word, f"{word}s", f"{word}x")]
     lexicon.write_text("".join(rows), encoding="utf-8")
     given = ["--prior", translation.data / "lexical", "--reference", reference, "--forms", f"lexicon:{lexicon}"]
-    made = run_example(SCRIPT, "make", tmp_path / "test", *given, "--source", source)
+    made = run("make", tmp_path / "test", *given, "--source", source)
     terms = int(made.out.split()[0])
     assert terms > 0 and "the dictionary has the lemma" in made.out
     lines = (tmp_path / "test" / "terms.in").read_text(encoding="utf-8").splitlines()
@@ -38,7 +47,7 @@ def test_terms_are_made_and_counted(translation: TranslationWorld, tmp_path: Pat
         system("both", [" ".join(f"{word} {word}x" for word in line.split()) for line in references]),
         system("none", ["…" for _ in references]),
     ]
-    rows = run_example(SCRIPT, "measure", tmp_path / "test", *given, *systems).out.splitlines()
+    rows = run("measure", tmp_path / "test", *given, *systems).out.splitlines()
     found = {row.split()[0]: row.split()[1:4] for row in rows if row.split()}
     whole, nothing = "100.0%", "0.0%"
     assert found["reference"] == found["right"] == [whole, whole, whole]
@@ -47,7 +56,7 @@ def test_terms_are_made_and_counted(translation: TranslationWorld, tmp_path: Pat
     assert found["none"] == [nothing, nothing, nothing]
 
 
-def test_what_is_missing_and_too_many_of_the_evidence(tmp_path: Path) -> None:
+def test_what_is_missing_and_too_many_of_the_evidence(run: Run, tmp_path: Path) -> None:
     weights = np.full(len(TARGET_WORDS), -np.log(len(TARGET_WORDS)))
     replace(PRIOR, log_weights=weights).save(tmp_path / "prior")
     (tmp_path / "source").write_text("two 12 Ann\ndog Zoé 12 12\ndog\n", encoding="utf-8")  # two: mapped, not copied
@@ -57,10 +66,10 @@ def test_what_is_missing_and_too_many_of_the_evidence(tmp_path: Path) -> None:
         "".join(f"H-{i}\t-0.5\t{line}\n" for i, line in enumerate(said)), encoding="utf-8"
     )
     given = ["--prior", tmp_path / "prior", "--source", tmp_path / "source", f"some={tmp_path / 'some'}"]
-    assert run_example(SCRIPT, "evidence", *given).out.splitlines()[1].split() == ["some", "5", "2", "1"]
-    with_bleu = run_example(SCRIPT, "evidence", *given, "--reference", tmp_path / "reference").out.splitlines()[1]
+    assert run("evidence", *given).out.splitlines()[1].split() == ["some", "5", "2", "1"]
+    with_bleu = run("evidence", *given, "--reference", tmp_path / "reference").out.splitlines()[1]
     assert 0 < float(with_bleu.split()[4]) < 100
     bare = replace(PRIOR, log_weights=weights, parts=())
     bare.save(tmp_path / "bare")
-    wrong = run_example(SCRIPT, "evidence", "--prior", tmp_path / "bare", *given[2:], code=1)
+    wrong = run("evidence", "--prior", tmp_path / "bare", *given[2:], code=1)
     assert wrong.err.strip().endswith("terms.py: --prior: expected one with evidence, found none; give another")

@@ -1,20 +1,19 @@
 """The table of the first translators, on files of the form of Multi30k: rows, rescoring, mistakes."""
 
 import gzip
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from shell import ROOT, run_script
+from example_modules import run_example
 
 from toy_french.bilingual import make_bitext, write_bitext
 
-SCRIPT = ROOT / "examples" / "translators" / "translators.py"
 SPLITS = {"train": "train", "val": "valid", "test2016": "test"}
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(quick_commands: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("translators")
     (place / "data").mkdir()
     write_bitext(make_bitext(200, 1), place / "toy")
@@ -24,35 +23,34 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             packed = gzip.compress("".join(f"{line}\n" for line in lines).encode())
             (place / "data" / f"{split}.tok.{language}.gz").write_bytes(packed)
     (place / "lexicon.tsv.gz").write_bytes(gzip.compress((place / "toy" / "lexicon.tsv").read_bytes()))
-    say(place, "prepare", "--data", place / "data", "--lexicon", place / "lexicon.tsv.gz")
+    say(place, quick_commands, "prepare", "--data", place / "data", "--lexicon", place / "lexicon.tsv.gz")
     return place
 
 
-def say(place: Path, stage: str, *options: object, code: int = 0) -> str:
-    result = run_script(
-        sys.executable, SCRIPT, stage, *map(str, options), "--out", str(place / "out"), cwd=place, code=code,
-        variables={"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+def say(place: Path, variables: Mapping[str, str], stage: str, *options: object, code: int = 0) -> str:
+    given = ("translators/translators.py", stage, *options, "--out", place / "out")
+    result = run_example(*given, cwd=place, code=code, variables=variables)
     return result.out + result.err
 
 
-def test_rows_rescoring_and_the_table(prepared: Path) -> None:
+def test_rows_rescoring_and_the_table(quick_commands: dict[str, str], prepared: Path) -> None:
     for row in ("rnnsearch-softmax", "rctm2-ours"):
-        assert "test perplexity" in say(prepared, "row", row, "--max-update", 3)
-    assert "updates" not in say(prepared, "row", "rctm2-ours")  # done
-    said = say(prepared, "rescore", "rctm2-ours", "--of", "rnnsearch-softmax")
+        assert "test perplexity" in say(prepared, quick_commands, "row", row, "--max-update", 3)
+    assert "updates" not in say(prepared, quick_commands, "row", "rctm2-ours")  # done
+    said = say(prepared, quick_commands, "rescore", "rctm2-ours", "--of", "rnnsearch-softmax")
     assert "first hypotheses: " in said and "rescored: " in said
-    table = say(prepared, "table").splitlines()
+    table = say(prepared, quick_commands, "table").splitlines()
     first = [line for line in table if line.startswith("| RCTM II")]
     assert len(first) == 2 and "| ours | 3 |" in first[0]
     assert sum(line.startswith("| RNNsearch") for line in table) == 2
 
 
-def test_mistakes(prepared: Path) -> None:
-    assert "expected a row, rctm-softmax," in say(prepared, "row", "rctm", code=2)
-    said = say(prepared, "rescore", "rctm-ours", "--of", "rctm-softmax", code=2)
+def test_mistakes(quick_commands: dict[str, str], prepared: Path) -> None:
+    assert "expected a row, rctm-softmax," in say(prepared, quick_commands, "row", "rctm", code=2)
+    said = say(prepared, quick_commands, "rescore", "rctm-ours", "--of", "rctm-softmax", code=2)
     assert "rows/rctm-softmax/test.out: expected a file of `row`, found none" in said
-    said = say(prepared / "nowhere", "table", code=2) if (prepared / "nowhere").mkdir() is None else ""
+    (prepared / "nowhere").mkdir()
+    said = say(prepared / "nowhere", quick_commands, "table", code=2)
     assert "expected a folder of `translators.py prepare`" in said
-    said = say(prepared, "prepare", "--data", prepared / "toy", code=2)
+    said = say(prepared, quick_commands, "prepare", "--data", prepared / "toy", code=2)
     assert "expected a file of Multi30k" in said

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 from example_modules import EXAMPLES, load, run_example
+from shell import Result
 
 SCRIPT = "variable_computation/variable_computation.py"
 (example,) = load(EXAMPLES / "variable_computation", "variable_computation")
@@ -19,18 +20,21 @@ def write_novels(place: Path) -> None:
             stream.write("\n".join([*text, "short", "long " * 60]) + "\n")
 
 
-def test_systems_are_trained_and_compared(tmp_path: Path) -> None:
+def test_systems_are_trained_and_compared(quick_commands: dict[str, str], tmp_path: Path) -> None:
+    def run(*arguments: object, code: int = 0) -> Result:
+        return run_example(SCRIPT, *arguments, code=code, variables=quick_commands)
+
     write_novels(tmp_path)
     out = tmp_path / "out"
-    said = run_example(SCRIPT, "prepare", "--novels", tmp_path, "--out", out, "--every", 2).out
+    said = run("prepare", "--novels", tmp_path, "--out", out, "--every", 2).out
     assert said.startswith("train: 20 sentences")
     assert "▁" in (out / "text" / "train.txt").read_text(encoding="utf-8")
-    run_example(SCRIPT, "train", "--out", out, "vcgru", "gru-57", "--seeds", 1, "--epochs", 1)
-    rows = [line.split("|") for line in run_example(SCRIPT, "table", "--out", out, "--epochs", 1).out.splitlines()[2:]]
+    run("train", "--out", out, "vcgru", "gru-57", "--seeds", 1, "--epochs", 1)
+    rows = [line.split("|") for line in run("table", "--out", out, "--epochs", 1).out.splitlines()[2:]]
     assert [row[1].strip() for row in rows] == ["vcgru", "gru-57"]
     (variable, constant) = (float(row[4]) for row in rows)
     assert 0 < float(rows[0][3]) < 1 and 0 < variable < 128 * math.sqrt(3) + 1
     assert float(rows[1][3]) == 1 and constant == round(57 * math.sqrt(3))
     assert all(0 < float(row[5].split()[0]) < 8 for row in rows)
-    wrong = run_example(SCRIPT, "train", "--out", out, "vclstm", code=1)
+    wrong = run("train", "--out", out, "vclstm", code=1)
     assert "SYSTEM: expected one of vcgru, " in wrong.err and "Traceback" not in wrong.err

@@ -52,7 +52,12 @@ def run_example(
         arguments: what follows it on the command line.
         cwd: where the user stands.
         code: the exit status that is expected.
-        variables: what is set in the environment, as in `EPOCHS=2 bash examples/…`.
+        variables: what is set in the environment, as in `EPOCHS=2 bash examples/…`; may be those of `quick_commands`.
     """
-    program = sys.executable if script.endswith(".py") else "bash"
+    if not script.endswith(".py"):
+        program = "bash"
+    elif variables and "BASH_ENV" in variables:  # it names what lies beside the quick ones
+        program = str(Path(variables["BASH_ENV"]).with_name("python"))
+    else:
+        program = sys.executable
     return run_script(program, EXAMPLES / script, *arguments, cwd=cwd, code=code, variables=variables)

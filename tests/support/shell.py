@@ -13,11 +13,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from quick_commands import write_clients
 from shell_server import script as script  # the tests ask for it here
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +74,7 @@ class Shell:
     """The client of the server."""
 
     def __init__(self) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="shell")  # its path is short: that of a socket has to be
         self.server = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("shell_server.py")], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment(),
@@ -110,22 +112,39 @@ class Shell:
             if processes > 1:
                 request["variables"] |= rendezvous(processes)
             request |= {"kill_after": kill_after, "disk": disk}
-            assert self.server.stdin is not None and self.server.stdout is not None
-            self.server.stdin.write(json.dumps(request) + "\n")
-            self.server.stdin.flush()
-            answer = self.server.stdout.readline()
-            assert answer, "the server of fairseq's commands went away"
+            answer = self._ask(request)
             out, err = (Path(files[name]).read_text(encoding="utf-8") for name in ("stdout", "stderr"))
-        result = Result(int(answer), out, err)
+        result = Result(answer, out, err)
         if code is not None:
             _expect(code, result, command)
         return result
+
+    def for_scripts(self, first_real: Sequence[str] = ()) -> dict[str, str]:
+        """Variables under which a script of bash gets its commands from the server, too.
+
+        Args:
+            first_real: names whose first call is a process from nothing, for `llrnn` that of every sub-command.
+        """
+        place = Path(tempfile.mkdtemp(dir=self.folder.name))
+        address = str(place / "socket")
+        assert self._ask({"listen": address}) == 0
+        return {"BASH_ENV": str(write_clients(place / "bin", address, first_real))}
+
+    def _ask(self, request: Mapping[str, Any]) -> int:
+        """What the server answers."""
+        assert self.server.stdin is not None and self.server.stdout is not None
+        self.server.stdin.write(json.dumps(request) + "\n")
+        self.server.stdin.flush()
+        answer = self.server.stdout.readline()
+        assert answer, "the server of fairseq's commands went away"
+        return int(answer)
 
     def close(self) -> None:
         """End the server."""
         assert self.server.stdin is not None
         self.server.stdin.close()
         self.server.wait(timeout=30)
+        self.folder.cleanup()
 
 
 def rendezvous(processes: int) -> dict[str, str]:

@@ -3,6 +3,8 @@
 The child runs the command's module as `__main__` with the given arguments, files as its standard streams, and Python's
 own handling of an error that nobody catches.
 
+Scripts of bash reach it by a socket (quick_commands.py).
+
     python tests/support/shell_server.py      JSON requests on stdin, exit statuses on stdout
 """
 
@@ -16,12 +18,15 @@ import os
 import resource
 import runpy
 import signal
+import socket
 import sys
 import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import quick_commands
 
 MODULES = {
     "fairseq-preprocess": "fairseq_cli.preprocess",
@@ -42,7 +47,7 @@ def script(command: str) -> str:
 
 
 def _child(request: Mapping[str, Any]) -> int:
-    """Become the command; returns its exit status as the interpreter would compute it."""
+    """Become the command; returns its exit status."""
     for fd, name, flags in (
         (0, "stdin", os.O_RDONLY),
         (1, "stdout", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
@@ -56,9 +61,19 @@ def _child(request: Mapping[str, Any]) -> int:
     os.environ.update(request["variables"])
     if request["disk"] is not None:  # the error is another one than that of a full disk, and comes at the same place
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["disk"], request["disk"]))
-    sys.argv = [script(request["command"]), *request["args"]]
+    return _become(request["command"], request["args"])
+
+
+def _become(command: str, args: list[str]) -> int:
+    """Run a command, or `python FILE`, in this process; returns the exit status that the interpreter would have."""
     try:
-        runpy.run_module(MODULES[request["command"]], run_name="__main__", alter_sys=False)
+        if command == "python":
+            sys.argv = args
+            sys.path[0] = str(Path(args[0]).resolve().parent)
+            runpy.run_path(args[0], run_name="__main__")
+        else:
+            sys.argv = [script(command), *args]
+            runpy.run_module(MODULES[command], run_name="__main__", alter_sys=False)
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0
@@ -114,6 +129,17 @@ def _kill_after(children: list[int], seconds: float) -> None:
         os.kill(child, signal.SIGKILL)
 
 
+def _listen(address: str, ended: int, alive: int) -> None:
+    """Fork a process that answers at a socket until this one ends."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        if os.fork() == 0:
+            os.close(alive)
+            quick_commands.listen(listener, ended, _become)
+            os._exit(0)
+
+
 def serve() -> None:
     """Import what is slow, then fork one child per request."""
     for name in ("fairseq_llrnn.plugin", "torch._dynamo"):  # the latter costs every optimizer a second, once
@@ -124,13 +150,23 @@ def serve() -> None:
     gc.freeze()  # children need not look through what was imported
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    alive = os.pipe()  # which is closed when this process ends
     for line in sys.stdin:
         request = json.loads(line)
+        if "listen" in request:
+            _listen(request["listen"], *alive)
+            print(0, file=answers, flush=True)
+            continue
         children = [_fork(request, rank) for rank in range(request["processes"])]
         if request["kill_after"] is not None:
             _kill_after(children, request["kill_after"])
         print(_wait(children), file=answers, flush=True)
-    os._exit(0)  # nothing to tidy, and the interpreter's own end takes seconds
+    os.close(alive[1])
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            os._exit(0)  # nothing to tidy, and the interpreter's own end takes seconds
 
 
 if __name__ == "__main__":
