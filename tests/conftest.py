@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import resource
@@ -39,6 +40,8 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 EXAMPLES = ("examples", "test_guides.py")
 # Those that import fairseq. Others start it: their tests ask for the fixture `shell`.
 FAIRSEQ = ("plugin", "scripts")
+# What takes longest comes first, so that no process is left with a long file when the others have ended.
+FIRST = ("test_guides.py", "examples", "plugin", "scripts", "cli", "torture")
 
 if importlib.util.find_spec("fairseq") is None:  # the tests of what does without it remain
     collect_ignore = [*FAIRSEQ, *EXAMPLES, "cli", "torture/test_kills.py"]
@@ -67,9 +70,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if absent or not SHARED_DATA.is_dir():
                 missing = ", ".join(f"../shared/data/{name}" for name in absent) or "../shared/data"
                 item.add_marker(pytest.mark.skip(reason=f"real data is absent: {missing}"))
-    if "PYTEST_XDIST_WORKER" in os.environ:  # so that no process is left with a long test when the others have ended
-        order = [*reversed(EXAMPLES), *FAIRSEQ]
-        items.sort(key=lambda item: order.index(top(item)) if top(item) in order else len(order))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: FIRST.index(top(item)) if top(item) in FIRST else len(FIRST))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of modules and tests stay until the end: the garbage collector need not look through them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

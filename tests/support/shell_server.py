@@ -148,6 +148,7 @@ def serve() -> None:
     logging.root.handlers.clear()
     gc.collect()
     gc.freeze()  # children need not look through what was imported
+    gc.set_threshold(100_000)  # nor often through fairseq's configuration, which is most of what a small command makes
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     alive = os.pipe()  # which is closed when this process ends
