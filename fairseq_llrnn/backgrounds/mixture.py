@@ -21,10 +21,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, log_sum
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.combined import Combined, check_parts
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses
+from fairseq_llrnn.backgrounds.log_sums import log_sum
 from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.backgrounds.static import StaticBackground

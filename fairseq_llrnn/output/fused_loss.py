@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_llrnn.backgrounds.base import log_sum
+from fairseq_llrnn.backgrounds.log_sums import log_sum
 from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY, Corrections
 
 

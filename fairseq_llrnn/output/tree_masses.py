@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import class_log_sums
+from fairseq_llrnn.backgrounds.log_sums import class_log_sums
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.tree_layer import Kept, TreeLayer
 

@@ -1,0 +1,28 @@
+"""Sums of weights by their logarithms, where −inf is no weight: finite in value and gradient as far as the sum is.
+
+Sizes: V words, S classes, N rows.
+"""
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY
+
+
+def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> Tensor:
+    """log Σ_{x∈σ} exp(log_weights[·, x]) for every class: (N, V) -> (N, S); −inf for a class without mass."""
+    # shape: (N, S), the largest weight of every class, so that no exponential overflows
+    index = class_of.expand_as(log_weights)
+    top = log_weights.new_full((log_weights.size(0), num_classes), NEGATIVE_INFINITY)
+    top = top.scatter_reduce(1, index, log_weights, reduce="amax", include_self=True)
+    empty = top == NEGATIVE_INFINITY
+    finite_top = top.masked_fill(empty, 0.0).detach()  # the sum does not depend on it
+    sums = torch.zeros_like(top).scatter_add(1, index, (log_weights - finite_top.gather(1, index)).exp())
+    # the logarithm of an empty class would have the gradient 0 · ∞
+    return (sums.masked_fill(empty, 1.0).log() + finite_top).masked_fill(empty, NEGATIVE_INFINITY)
+
+
+def log_sum(terms: Tensor) -> Tensor:
+    """log Σ exp over the last dimension, whose gradient is 0 where all terms are −inf."""
+    nothing = terms.isneginf().all(-1, keepdim=True)
+    return terms.masked_fill(nothing, 0.0).logsumexp(-1).masked_fill(nothing.squeeze(-1), NEGATIVE_INFINITY)
