@@ -13,6 +13,7 @@ gradient is kept and the module does not train, vectors are kept until weights c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,6 +68,18 @@ class CharacterEmbedding(nn.Module):
             self._kept = None
         super().train(mode)
         return self
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Take the weights' alphabet, of which older checkpoints have another (spellings.py)."""
+        weight = state_dict.get(f"{prefix}network.embedding.weight")
+        if isinstance(weight, Tensor) and len(weight) != self.spellings.num_symbols:
+            for spare_whole_words in (True, False):
+                spellings = Spellings(self.spellings.words, spare_whole_words)
+                if spellings.num_symbols == len(weight):  # one alphabet has the other, so that sizes tell them apart
+                    self.spellings, self._kept = spellings, None
+                    self.network.resize_alphabet(len(weight))
+                    break
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _in_parts(self, ids: Tensor) -> Tensor:
         parts = [self.spellings.rows(part.cpu().numpy()) for part in ids.split(AT_ONCE)]

@@ -3,7 +3,8 @@
 Sizes: K words, P symbols of the longest, A symbols in all. A row begins with BEGIN and stops with END (alphabet.py).
 
 * A character that fewer than FLOOR words of the dictionary have is one symbol with all characters that none of them
-  has, so that training meets this symbol.
+  has, so that training meets this symbol. Punctuation is spared, which is in one word each: a character of which a
+  whole word consists has its own symbol.
 * <s>, <pad>, </s> and <unk> are not spelled: each is a symbol of its own, the only one between beginning and end.
 * The empty word has no symbol between beginning and end.
 * Of a word with more than LONGEST characters, only its two ends are read.
@@ -27,16 +28,17 @@ LONGEST = 60
 class Spellings:
     """The words of an OpenWords as rows of symbols."""
 
-    def __init__(self, words: OpenWords) -> None:
+    def __init__(self, words: OpenWords, spare_whole_words: bool = True) -> None:
+        """spare_whole_words: False as in older checkpoints, for which `,` and `;` are one symbol."""
         self.words = words
         known = words.symbols[: words.known]
         self._special = {i: SPECIALS.index(word) for i, word in enumerate(known) if word in SPECIALS}
-        counts = Counter(
-            character
-            for i, word in enumerate(known)
-            if i not in self._special and not PADDING_ENTRY.fullmatch(word)
-            for character in set(word)
-        )
+        counts: Counter[str] = Counter()
+        for i, word in enumerate(known):
+            if i not in self._special and not PADDING_ENTRY.fullmatch(word):
+                different = set(word)
+                spared = spare_whole_words and len(different) == 1
+                counts.update(dict.fromkeys(different, FLOOR if spared else 1))
         self.alphabet = Alphabet.of([character for character, count in counts.items() if count >= FLOOR])
         self.unknown = self.alphabet.size  # the symbol of all other characters
         self.num_symbols = self.unknown + 1 + len(SPECIALS)  # A

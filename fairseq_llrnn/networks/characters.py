@@ -126,6 +126,12 @@ class CharacterNetwork(nn.Module):
         """symbols (N, P), of which the first lengths (N,) of each row count -> (N, output size)."""
         return self.after_filters(self.before_layers(symbols, lengths))
 
+    def resize_alphabet(self, num_symbols: int) -> None:
+        """Make room for the weights of another alphabet, in the same parameter; values have to be loaded after this."""
+        weight = self.embedding.weight
+        weight.data = weight.data.new_zeros(num_symbols, weight.size(1))
+        self.embedding.num_embeddings = num_symbols
+
     def before_layers(self, symbols: Tensor, lengths: Tensor) -> Tensor:
         """y, before the highway: (N, h)."""
         inside = torch.arange(symbols.size(1), device=symbols.device) < lengths.unsqueeze(1)  # shape: (N, P)
