@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scores import best_weight, loss, mixed
+from example_parts.mixtures import best_weight, loss, mixed
 from stages import FACTS, LOG_PROBS, read_json
 from systems import PERCENTS, SYSTEMS, TRAINED, Place, System
 

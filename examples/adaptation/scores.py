@@ -1,4 +1,4 @@
-"""What a model says of every token of a text, and what a mixture of two models says. All figures are in nats.
+"""What a model says of every token of a text, in nats.
 
 Sizes: B sentences of a batch, T positions, N tokens of the text with their </s>.
 """
@@ -46,20 +46,3 @@ def _batches(sentences: Sequence[Tensor]) -> Iterator[list[int]]:
         batch.append(number)
     if batch:
         yield batch
-
-
-def loss(log_probs: np.ndarray) -> float:
-    """Base-e log-perplexity."""
-    return -float(log_probs.mean())
-
-
-def mixed(first: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
-    """log(weight · p₁ + (1 − weight) · p₂) of every token, (N,)."""
-    if weight in (0.0, 1.0):
-        return first if weight == 1.0 else second
-    return np.logaddexp(np.log(weight) + first, np.log1p(-weight) + second)
-
-
-def best_weight(first: np.ndarray, second: np.ndarray) -> float:
-    """That of the first model, in hundredths, with the least loss on a text: both (N,)."""
-    return min((loss(mixed(first, second, w / 100)), w / 100) for w in range(101))[1]

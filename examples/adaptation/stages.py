@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 from corpora import GENERAL, Corpora, Sentence, Sizes, share, shuffled
+from example_parts.mixtures import loss
 from example_parts.processes import run
-from scores import loss, token_log_probs
+from scores import token_log_probs
 from systems import (
     FOR_LITTLE_TEXT,
     ORDER,

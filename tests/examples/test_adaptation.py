@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
-from example_parts import processes
+from example_parts import mixtures, processes
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 
-corpora, systems, scores, stages, outcome, curves, adapt = load(
-    EXAMPLES / "adaptation", *"corpora systems scores stages outcome curves adapt".split()
+corpora, systems, stages, outcome, curves, adapt = load(
+    EXAMPLES / "adaptation", *"corpora systems stages outcome curves adapt".split()
 )
 
 
@@ -147,11 +147,11 @@ def test_treebanks_in_folders(tmp_path: Path) -> None:
 
 def test_weights_of_mixtures() -> None:
     first, second = np.log([0.9, 0.2]), np.log([0.1, 0.4])
-    np.testing.assert_allclose(np.exp(scores.mixed(first, second, 0.25)), [0.3, 0.35])
-    np.testing.assert_array_equal(scores.mixed(first, second, 1.0), first)
-    np.testing.assert_array_equal(scores.mixed(np.array([-np.inf]), np.array([-1.0]), 0.0), [-1.0])
+    np.testing.assert_allclose(np.exp(mixtures.mixed(first, second, 0.25)), [0.3, 0.35])
+    np.testing.assert_array_equal(mixtures.mixed(first, second, 1.0), first)
+    np.testing.assert_array_equal(mixtures.mixed(np.array([-np.inf]), np.array([-1.0]), 0.0), [-1.0])
     # the derivative of the likelihood is zero at w: 0.8 / (0.1 + 0.8 w) = 0.2 / (0.4 − 0.2 w)
-    assert scores.best_weight(first, second) == pytest.approx(0.94, abs=0.011)
+    assert mixtures.best_weight(first, second) == pytest.approx(0.94, abs=0.011)
 
 
 @pytest.mark.parametrize(
