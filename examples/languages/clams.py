@@ -160,10 +160,10 @@ def act(args: argparse.Namespace) -> int:
     """Do what the command line says. Raises LLRNNError."""
     if args.language not in LANGUAGES:
         raise OptionError(f"--language {args.language}: expected one of {', '.join(LANGUAGES)}")
+    open_rows = [row.name for row in ROWS.values() if row.units != "unk" and not row.network]
     for name in args.rows:
-        if name not in ROWS or ROWS[name].units == "unk":
-            open_rows = ", ".join(row.name for row in ROWS.values() if row.units != "unk")
-            raise OptionError(f"there is no row {name!r} that spells every word; there are: {open_rows}")
+        if name not in open_rows:
+            raise OptionError(f"there is no row {name!r} that spells every word; there are: {', '.join(open_rows)}")
     if (args.path is None) != (args.dict is None) or (args.path is None) == (not args.rows):
         raise OptionError("expected either rows or --path and --dict; give one of them")
     if args.path is not None:

@@ -23,11 +23,12 @@ def draw(found: Found, path: Path) -> None:
     for place in axes.flat[len(found) :]:
         place.axis("off")
     for place, (language, rows) in zip(axes.flat, found.items(), strict=False):
+        trained = {name: seeds for name, seeds in rows.items() if seeds[0]["curve"]}  # a mixture has no curve
         for groups in (*BASELINES, [group for group in GROUPS if group not in BASELINES]):
-            name = best(rows, [*groups])
+            name = best(trained, [*groups])
             if name is None:
                 continue
-            result = rows[name][0]
+            result = trained[name][0]
             epoch = result["seconds"]["fairseq-train"] / len(result["curve"])
             times = [epoch * (number + 1) for number in range(len(result["curve"]))]
             colour = COLOURS.get(ROWS[name].group, OURS)

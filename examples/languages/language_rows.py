@@ -48,6 +48,7 @@ class Row:
     batch: int = 1024  # tokens, at most
     most_epochs: int = 12
     times: float = 1.0  # the budget, for rows that are trained to their end
+    network: str = ""  # a row whose network is mixed with n-grams (language_mixtures.py); nothing is trained
 
     @property
     def needs(self) -> set[str]:
@@ -93,6 +94,13 @@ def _to_the_end(row: Row) -> Row:
     return replace(row, name=f"{row.name}-long", what=f"{row.what}, to the end", times=8.0, most_epochs=epochs)
 
 
+def _mixed(row: Row) -> Row:
+    """Of a row that is trained to its end; `prior` is then that of the n-grams."""
+    name = f"{row.name}-long"
+    what = f"{row.what}, to the end, n-grams mixed in"
+    return replace(_to_the_end(row), name=f"{name}-mixed", what=what, network=name)
+
+
 def _tuning() -> list[Row]:
     """Other rates of dropout for the best rows of either side, on some languages; no rows of the table."""
     return [
@@ -114,6 +122,7 @@ ROWS = {
         SPELLER_TRIGRAMS,
         *map(_to_the_end, (*map(_pieces, (1000, 2000, 4000)), CHARACTERS, UNK)),
         *map(_to_the_end, (SPELLING, TRIGRAMS, SPELLER, SPELLER_TRIGRAMS)),
+        *map(_mixed, (_pieces(1000), _pieces(2000), UNK, SPELLER, replace(SPELLER_TRIGRAMS, prior=NEURAL))),
         Row("morphemes", "e", "ours: spelling, morphemes", "open", 12_000, (*OPEN, *MORPHEMES)),
         Row(
             *("input-characters", "f", "ours: spelling, words read by their characters, too", "open", 8_000, OPEN),

@@ -102,6 +102,20 @@ def _spread(values: Sequence[float]) -> str:
     return one if len(values) == 1 else f"{one} ({min(values):.4f}–{max(values):.4f})"
 
 
+def mixtures(found: Found) -> str:
+    """The rows of networks that are mixed with n-grams, each beside the network alone; "" without any."""
+    head = ("language", "network", *HELD_OUT, "n-grams", "weight of the network", *(f"mixed, {s}" for s in HELD_OUT))
+    lines = [f"| {' | '.join(head)} |", "|---|---|" + "---:|" * (len(head) - 2)]
+    for language, rows in found.items():
+        for name, seeds in rows.items():
+            network = ROWS[name].network
+            if network in rows:
+                alone, both = ([f"{mean(s, split):.4f}" for split in HELD_OUT] for s in (rows[network], seeds))
+                chosen = [f"{seeds[0]['order']}", f"{seeds[0]['weight']:.2f}"]
+                lines.append(f"| {' | '.join([language, f'`{network}`', *alone, *chosen, *both])} |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
 def parts(found: Found) -> str:
     """Where the bits of the test text go, of rows whose units are words: the best of ours, and words with <unk>."""
     lines = [
@@ -133,4 +147,5 @@ def tables(results: Sequence[Result]) -> str:
     best_rows = [summary(found, split) for split in HELD_OUT]
     longer = to_the_end(found)
     ends = ["Trained to their end:", *(summary(longer, split) for split in HELD_OUT)] if longer else []
-    return "\n\n".join([*best_rows, said, *ends, details(found), parts(found)])
+    mixing = ["Mixed with n-grams:", said_of] if (said_of := mixtures(found)) else []
+    return "\n\n".join([*best_rows, said, *ends, *mixing, details(found), parts(found)])

@@ -18,7 +18,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from example_parts.command_line import exit_status
 from example_parts.text_units import lines_of
 from example_parts.unit_bits import bits_of_unknown_character, whole_bits
 from language_curves import draw
+from language_mixtures import finish_mixture, ngram_commands
 from language_rows import BUDGET, SPELLING, Row, chosen, commands, fits, score_command, write_units
 from language_table import HELD_OUT, by_language, tables
 from language_texts import LANGUAGES, Language
@@ -80,6 +81,8 @@ def finish(
     speller = out / language.name / f"{SPELLING.name}-1" / "data-bin" / "prior"
     if row.units == "unk" and not speller.exists():
         raise DataError(f"{speller}: expected the character model that spells <unk>, found none; train `spelling` too")
+    if row.network:
+        return finish_mixture(row, out / language.name, seed, speller, execute)
     place, text = out / language.name / f"{row.name}-{seed}", out / language.name / "text"
     shutil.rmtree(place / "model", ignore_errors=True)  # of a training that was interrupted
     (place / "train.log").unlink(missing_ok=True)
@@ -112,6 +115,17 @@ def finish(
         **measured,
         "curve": curve(losses, measured["valid"], tokens, more),
     }
+
+
+def commands_of(
+    row: Row, language: Language, seed: int, data: Path, out: Path, budget: float
+) -> Iterable[tuple[str, ...]]:
+    """The command lines of a row, whose texts are written; of a mixture, those of its n-grams."""
+    place = out / language.name / f"{row.name}-{seed}"
+    if row.network:
+        return ngram_commands(row, out / language.name / f"{row.network}-{seed}", place).values()
+    write_units(row, language, out / language.name / "text", place)
+    return commands(row, language, data, place, USER_DIR, seed, budget)
 
 
 def work(
@@ -204,9 +218,7 @@ def act(args: argparse.Namespace) -> int:
         return work(rows, languages, args.seeds, data, out, args.budget)
     for language in languages:
         for row in (row for row in rows if fits(row, language)):
-            place = out / language.name / f"{row.name}-{args.seeds[0]}"
-            write_units(row, language, out / language.name / "text", place)
-            for command in commands(row, language, data, place, USER_DIR, args.seeds[0], args.budget):
+            for command in commands_of(row, language, args.seeds[0], data, out, args.budget):
                 print(shlex.join(command))
     return 0
 

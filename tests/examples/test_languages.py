@@ -2,22 +2,31 @@
 
 import gzip
 import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
+from example_parts.mixtures import mixed
+from ngram_oracles import log_prob, table_of
 from shell import Shell
 from tiny_world import World
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
+from fairseq_llrnn.ngrams.kneser_ney import estimate
+from fairseq_llrnn.ngrams.sentences import read_sentences
+from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+from fairseq_llrnn.prior.prior import Prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install 'fairseq-llrnn[pieces]'")
-texts, rows, tables, curves, languages, clams = load(
+texts, rows, tables, mixtures, curves, languages, clams = load(
     EXAMPLES / "languages",
-    *"language_texts language_rows language_table language_curves languages clams".split(),
+    *"language_texts language_rows language_table language_mixtures language_curves languages clams".split(),
 )
 SWAHILI = texts.LANGUAGES["swahili"]
 
@@ -45,18 +54,22 @@ def finished(data: Path, shell: Shell, tmp_path_factory: pytest.TempPathFactory)
     """The folder after one row of each kind of units."""
     out = tmp_path_factory.mktemp("languages-out")
     texts.prepare(SWAHILI, data, out)
+    for name in ("spelling", "unk", "bpe-500", "characters"):
+        row = replace(rows.ROWS[name], width=8, layers=1, pieces=300, most_epochs=2, batch=256)
+        found = languages.finish(row, SWAHILI, 1, data, out, 1e9, executed(shell), scored(shell))
+        (out / "swahili" / f"{name}-1" / "result.json").write_text(json.dumps(found), encoding="utf-8")
+    return out
 
+
+def executed(shell: Shell) -> object:
     def execute(command: Sequence[str], log: Path) -> float:
         done = shell.run(command[0], *command[1:])
+        log.parent.mkdir(exist_ok=True)
         with log.open("a", encoding="utf-8") as stream:
             stream.write(done.out + done.err)
         return 1.5
 
-    for name in ("spelling", "unk", "bpe-500", "characters"):
-        row = replace(rows.ROWS[name], width=8, layers=1, pieces=300, most_epochs=2, batch=256)
-        found = languages.finish(row, SWAHILI, 1, data, out, 1e9, execute, scored(shell))
-        (out / "swahili" / f"{name}-1" / "result.json").write_text(json.dumps(found), encoding="utf-8")
-    return out
+    return execute
 
 
 def scored(shell: Shell) -> object:
@@ -117,6 +130,7 @@ def test_table_and_picture(finished: Path, tmp_path: Path, monkeypatch: pytest.M
     }
     less = ours["test"]["bits_per_character"] - min(bits.values())[1]  # the best on the validation text
     assert tables.difference(found["swahili"], "test") == pytest.approx(less)
+    found["swahili"]["unk-long-mixed"] = [{**found["swahili"]["unk"][0], "curve": []}]  # is not in the picture
     curves.draw(found, picture)
     assert picture.read_bytes()[1:4] == b"PNG"
 
@@ -141,7 +155,71 @@ def test_several_seeds_are_a_mean_with_its_range() -> None:
     assert "to their end" not in tables.tables(every)
     longer = [*every, result("unk-long", 1, 1.9), result("neural-long", 1, 1.8), result("spelling", 1, 1.7)]
     end = tables.tables(longer).partition("Trained to their end:")[2]
+    assert "Mixed with n-grams" not in end
+    both = {**result("unk-long-mixed", 1, 1.85), "order": 5, "weight": 0.8, "curve": []}
+    assert "| basque | `unk-long` | 1.9000 | 1.9000 | 5 | 0.80 | 1.8500 | 1.8500 |" in tables.tables([*longer, both])
+    assert "| basque | 1.850 | **1.800** | −0.050 |" in tables.tables([*longer, both])
     assert "| basque | 1.900 | **1.800** | −0.100 |" in end and "**1.700**" not in end  # the short row is not there
+
+
+def mixed_row(network: str) -> object:
+    """A row with the network of one that `finished` has."""
+    return replace(rows.ROWS[network], name=f"{network}-mixed", network=network)
+
+
+@pytest.mark.parametrize("network", ["unk", "bpe-500"])
+def test_a_network_is_mixed_with_ngrams(finished: Path, data: Path, shell: Shell, network: str) -> None:
+    place = finished / "swahili" / f"{network}-1"
+    found = languages.finish(mixed_row(network), SWAHILI, 1, data, finished, 1.0, executed(shell), pytest.fail)
+    alone = json.loads((place / "result.json").read_text(encoding="utf-8"))
+    assert found["row"] == f"{network}-mixed" and found["epochs"] == 2 and not found["curve"]
+    assert found["seconds"] == {**alone["seconds"], "llrnn": 1.5 * len(mixtures.ORDERS)}
+    assert found["valid"]["bits"] < alone["valid"]["bits"]  # for 0 < w < 1
+    words, order, weight = load_dictionary(place / "dict.txt"), found["order"], found["weight"]
+    ngrams = table_of(estimate(read_sentences([place / "train.txt"], words, 1), words, order))
+    scorer = load_text_scorer(str(place / "model" / "checkpoint_best.pt"), 500)
+    for split in ("valid", "test"):
+        bits = 0.0
+        for line in scorer.lines((place / f"{split}.txt").read_text(encoding="utf-8").splitlines()):
+            text = ["<s>", *(word if word in words.symbols else "<unk>" for word in line.words), "</s>"]
+            for at, log_p in enumerate(line.log_probs, 1):
+                ngram = math.exp(log_prob(ngrams, tuple(text[max(0, at - order + 1) : at]), text[at]))
+                bits -= math.log2(weight * math.exp(log_p) + (1 - weight) * ngram)
+        measured = found[split]["bits"] - found[split].get("spelling_bits", 0.0)
+        assert measured == pytest.approx(bits, rel=1e-5)
+        assert found[split]["characters"] == alone[split]["characters"]
+
+
+@pytest.mark.parametrize("network", ["unk", "spelling"])
+def test_a_mixture_is_a_distribution(finished: Path, shell: Shell, tmp_path: Path, network: str) -> None:
+    place = finished / "swahili" / f"{network}-1"
+    folder, command = next(iter(mixtures.ngram_commands(mixed_row(network), place, tmp_path / "own").items()))
+    executed(shell)(command, tmp_path / "log")
+    prior, history = Prior.load(folder), ["le", "chat", "Xyzzy"]
+    next_words = [word for word in prior.symbols if word not in SPECIALS] + ["Xyzzyx"]  # unknown: <unk>
+    texts_of = [[*history, word] for word in next_words]
+    scorer = load_text_scorer(str(place / "model" / "checkpoint_best.pt"), 500)
+    first = np.array([line.log_probs for line in scorer.lines(map(" ".join, texts_of))])
+    second = mixtures.ngram_log_probs(prior, texts_of).reshape(first.shape)
+    for at in (0, 1, 2):  # each is the same in all texts
+        assert np.ptp(first[:, at]) < 1e-4 and np.ptp(second[:, at]) < 1e-4
+    (end,) = scorer.lines([" ".join(history)])
+    ends = end.log_probs[3], mixtures.ngram_log_probs(prior, [history])[3]
+    total = np.exp(mixed(first[:, 3], second[:, 3], 0.3)).sum() + 0.3 * np.exp(ends[0]) + 0.7 * np.exp(ends[1])
+    assert total == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_mixture_needs_its_network(
+    data: Path, finished: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(DataError, match="unk-long-1: expected a row .* finished, found none; train `unk-long` first"):
+        languages.finish(rows.ROWS["unk-long-mixed"], SWAHILI, 1, data, finished, 1.0, pytest.fail, pytest.fail)
+    options = ["commands", "unk-long-mixed", "--languages", "swahili", "--out", str(finished)]
+    monkeypatch.setattr(sys, "argv", ["languages.py", *options])
+    assert languages.main() == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == len(mixtures.ORDERS)
+    assert "unk-long-1/train.txt --background ngram:3 --folds 0" in printed[0]
 
 
 def test_commands_of_a_row(data: Path, finished: Path) -> None:
