@@ -103,11 +103,12 @@ def _mixed(row: Row) -> Row:
 
 def _tuning() -> list[Row]:
     """Other rates of dropout for the best rows of either side, on some languages; no rows of the table."""
-    return [
-        replace(_to_the_end(row), name=f"{row.name}-long-dropout{dropout}", group="tuning", dropout=dropout)
-        for dropout in (0.2, 0.6)
-        for row in (_pieces(2000), UNK, SPELLER_TRIGRAMS)
-    ]
+    tried = []
+    for dropout in (0.2, 0.6):
+        for row in map(_to_the_end, (_pieces(2000), UNK, SPELLER_TRIGRAMS)):
+            name, what = f"{row.name}-dropout{dropout}", f"{row.what}, dropout {dropout}"
+            tried.append(replace(row, name=name, what=what, group="tuning", dropout=dropout))
+    return tried
 
 
 ROWS = {

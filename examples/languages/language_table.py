@@ -26,11 +26,11 @@ Found = dict[str, dict[str, list[Result]]]  # language -> row -> its seeds
 
 
 def by_language(results: Sequence[Result]) -> Found:
-    """The results of rows that the table has, in the order of languages and rows."""
+    """The results in the order of languages and rows; those of `tuning`, of no GROUPS, are among the details alone."""
     found: dict[str, dict[str, list[Result]]] = {name: defaultdict(list) for name in LANGUAGES}
     for row in ROWS.values():
         for result in results:
-            if result["row"] == row.name and row.group in GROUPS and result["language"] in found:
+            if result["row"] == row.name and result["language"] in found:
                 found[result["language"]][row.name].append(result)
     return {name: dict(rows) for name, rows in found.items() if rows}
 

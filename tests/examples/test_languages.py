@@ -159,6 +159,8 @@ def test_several_seeds_are_a_mean_with_its_range() -> None:
     both = {**result("unk-long-mixed", 1, 1.85), "order": 5, "weight": 0.8, "curve": []}
     assert "| basque | `unk-long` | 1.9000 | 1.9000 | 5 | 0.80 | 1.8500 | 1.8500 |" in tables.tables([*longer, both])
     assert "| basque | 1.850 | **1.800** | −0.050 |" in tables.tables([*longer, both])
+    tuned = tables.tables([*longer, result("unk-long-dropout0.2", 1, 1.0)])  # is no row of the table, but told
+    assert "| basque | 1.900 | **1.800** | −0.100 |" in tuned and "(tuning) word softmax" in tuned
     assert "| basque | 1.900 | **1.800** | −0.100 |" in end and "**1.700**" not in end  # the short row is not there
 
 
