@@ -57,6 +57,17 @@ def test_what_is_refused(shell: Shell, variable: Path, checkpoint: Path, tmp_pat
     assert not (tmp_path / "m.png").exists()
 
 
+def test_a_picture_that_cannot_be_written(shell: Shell, variable: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "m.png"
+    command = ("llrnn", "explain", "--path", variable, "--computation", picture, "--top", 1, SENTENCE)
+    done = shell.run(*command, code=2, disk=4000)
+    assert "computes" in done.out and done.err.splitlines()[-1] == (
+        f"llrnn: error: --computation {picture}: cannot be written: File too large; give another place, "
+        "or make room on the disk"
+    )
+    assert "Traceback" not in done.err and not list(tmp_path.iterdir())
+
+
 def test_without_matplotlib(shell: Shell, variable: Path, tmp_path: Path) -> None:
     (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('no matplotlib')\n", encoding="utf-8")
     hidden = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
