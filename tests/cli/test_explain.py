@@ -2,7 +2,6 @@
 
 import json
 import math
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -234,19 +233,22 @@ def test_nothing_on_stdin(explain: Explain) -> None:
     assert explain("-").error == ("expected a sentence, found none on stdin; give one sentence a line")
 
 
-def test_bytes_that_are_not_utf8(checkpoint: Path) -> None:
-    """Real processes: on stdin, where the sentence before is still explained; and as an argument."""
-    command = [script("llrnn"), "explain", "--path", str(checkpoint)]
-    done = subprocess.run([*command, "-"], input=b"le chat\nle \xe9t\xe9\n", capture_output=True)
-    assert done.returncode == 2
-    assert b"\nchat " in done.stdout
-    assert done.stderr.decode() == (
+def test_bytes_that_are_not_utf8(checkpoint: Path, quick_commands: dict[str, str]) -> None:
+    """On stdin, where the sentence before is still explained; and as an argument."""
+    bad = "$'le \\xe9t\\xe9'"
+    done = run_script(
+        "bash", "-c", f"printf 'le chat\\n%s\\n' {bad} | llrnn explain --path {checkpoint} -", code=2,
+        variables=quick_commands,
+    )  # fmt: skip
+    assert "\nchat " in done.out
+    assert done.err == (
         "llrnn: error: stdin, line 2, byte 4: expected UTF-8, found the byte 0xe9; convert the text to UTF-8\n"
     )
-    done = subprocess.run([*command, b"le \xe9t\xe9"], capture_output=True)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.decode() == (
-        "llrnn: error: sentence 'le \\udce9t\\udce9': expected UTF-8, found other bytes; convert it to UTF-8\n"
+    command = f"llrnn explain --path {checkpoint} {bad}"
+    done = run_script("bash", "-c", command, code=2, variables=quick_commands)
+    assert (done.out, done.err) == (
+        "",
+        "llrnn: error: sentence 'le \\udce9t\\udce9': expected UTF-8, found other bytes; convert it to UTF-8\n",
     )
 
 

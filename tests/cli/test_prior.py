@@ -1,12 +1,12 @@
 """`llrnn prior`: what it makes and says; the same input gives the same bytes."""
 
 import json
-import os
-import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from shell import script
+from shell import run_script
 from small_corpus import Build, Built, Corpus, files, row, weight
 
 
@@ -47,22 +47,39 @@ def test_the_json_is_for_people(built: Built, corpus: Corpus) -> None:
     assert sorted(f.name for f in corpus.out.iterdir()) == ["arrays.npz", "dictionary.txt", "prior.json"]
 
 
-@pytest.mark.parametrize("options", [[], ["--shapes", "--suffixes", "2"], ["--input-features", "POS"], ["--softmax"]])
-def test_same_input_same_bytes(corpus: Corpus, options: list[str]) -> None:
-    """In processes whose sets and dictionaries are ordered by different hash seeds."""
-    features = [] if "--softmax" in options else ["--conllu", str(corpus.treebank), "--top-words", "3"]
-    made = []
-    for seed in ("1", "2"):
-        out = corpus.place / f"prior{seed}"
-        done = subprocess.run(
-            [
-                script("llrnn"), "prior", "--dict", str(corpus.dictionary), *features,
-                *options, "--out", str(out),
-            ],
-            env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        made.append(files(out))
+OPTIONS = {
+    "plain": ("--top-words", 3),
+    "spelling": ("--top-words", 3, "--shapes", "--suffixes", 2),
+    "psi": ("--top-words", 3, "--input-features", "POS"),
+    "softmax": ("--softmax",),
+}
+PRIORS = """
+import json, sys
+from fairseq_llrnn.cli import main
+for arguments in json.loads(sys.argv[1]):
+    assert main.main(["prior", *arguments]) == 0
+"""
+
+
+@pytest.fixture(scope="module")
+def of_two_seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Priors of all OPTIONS, by processes whose sets and dictionaries are ordered by different hash seeds."""
+    corpus = Corpus.make(tmp_path_factory.mktemp("seeds"))
+    places = [corpus.place / seed for seed in ("1", "2")]
+    for place in places:
+        place.mkdir()
+        commands = []
+        for name, options in OPTIONS.items():
+            features = () if name == "softmax" else ("--conllu", corpus.treebank)
+            given = ("--dict", corpus.dictionary, *features, *options, "--out", place / name)
+            commands.append([str(argument) for argument in given])
+        run_script(sys.executable, "-c", PRIORS, json.dumps(commands), variables={"PYTHONHASHSEED": place.name})
+    return places
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_same_input_same_bytes(of_two_seeds: list[Path], name: str) -> None:
+    made = [files(place / name) for place in of_two_seeds]
     assert made[0] == made[1]
     assert len(made[0]) == 3
 
