@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.shards import shard
-from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.stdin import STDIN, text_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError, check_least
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
 EXAMPLES = (
-    "llrnn score --path checkpoints/checkpoint_best.pt < test.txt",
+    "llrnn score --path checkpoints/checkpoint_best.pt test.txt",
     "llrnn score --path open/checkpoint_best.pt --open --json < test.txt",
     "llrnn score --path checkpoints/checkpoint_best.pt --per-sentence < test.txt > scores.tsv",
     "llrnn score --path checkpoints/checkpoint_best.pt --shard 1/2 --out part1 < test.txt",
@@ -35,7 +35,8 @@ COLUMNS = ("line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = f"{HELP}; the text comes on stdin, a sentence a line, words between blanks"
+    parser.description = f"{HELP}; the text has a sentence a line, and words between blanks"
+    parser.add_argument("text", nargs="?", default=STDIN, metavar="TEXT", help="a file; - or nothing: stdin")
     model = parser.add_argument_group("the model")
     model.add_argument("--path", metavar="FILE", help="checkpoint of a language model")
     add_places(model, translates=False)
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     scorer.opened = args.open
     if args.shard is None:
         capitals = CapitalWords(scorer.dictionary.symbols)
-        status = _print(args, capitals.watch(scorer.lines(stdin_lines())), args.open)
+        status = _print(args, capitals.watch(scorer.lines(text_lines(args.text))), args.open)
         if capitals.count:
             note(
                 f"{many(capitals.count, 'unknown word')} with capitals, such as {capitals.example!r}, which the model "
@@ -102,6 +103,8 @@ def _check(args: argparse.Namespace) -> None:
         for name in ("path", "data", "prior", "expert", "open", "shard", "out"):
             if getattr(args, name):
                 raise OptionError(f"--{name}: the parts of --merge know it already; leave it out")
+        if args.text != STDIN:
+            raise OptionError(f"{args.text}: the parts of --merge know the text already; leave it out")
         return
     if args.path is None:
         raise OptionError("expected --path with a checkpoint, or --merge with the parts of --shard, found neither")
@@ -122,7 +125,7 @@ def _write_part(args: argparse.Namespace, scorer: "TextScorer") -> None:
     files = {"--path": Path(args.path), **{file.name: file for file in scorer.dictionaries}}
     inputs = {name: file_digest(file) for name, file in files.items()}
     inputs |= {OPEN: str(args.open), "--max-tokens": str(args.max_tokens)}
-    lines = HashedLines(stdin_lines())
+    lines = HashedLines(text_lines(args.text))
     with writing_to(args.out):
         many = write_part(Path(args.out), args.shard, inputs, lines, scorer.pieces(lines, args.shard))
     print(f"shard {args.shard}: {many:,} lines scored, written to {args.out}")
@@ -133,7 +136,8 @@ def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool
 
     total, unscored = _print_sentences(lines) if args.per_sentence else (sum_of(lines), 0)
     if not total.sentences + unscored:
-        raise OptionError("expected a text, found none on stdin; give one sentence a line")
+        where = " on stdin" if args.text == STDIN else f" in {args.text}"
+        raise OptionError(f"expected a text, found none{where}; give one sentence a line")
     if total.unknown_words and not is_open:
         note("unknown words are scored as <unk>, whatever they are: these bits are fewer than those of the text")
     if total.empty_lines:

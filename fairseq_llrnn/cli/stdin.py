@@ -1,9 +1,17 @@
-"""Text from stdin, whatever the terminal's own encoding is."""
+"""Text from stdin or from a file, whatever the terminal's own encoding is."""
 
 import sys
 from collections.abc import Iterator
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines
+
+STDIN = "-"
+
+
+def text_lines(path: str) -> Iterator[str]:
+    """The lines of a file, or of stdin where it is called `-`. Raises DataError."""
+    return stdin_lines() if path == STDIN else (f"{line}\n" for _, line in iter_lines(path))
 
 
 def stdin_lines() -> Iterator[str]:

@@ -93,9 +93,11 @@ def build_prior(
     rows = _word_rows(words, specials, lexicon, settings, patterns, text, morphemes or {})
     if text is not None and (unseen := len(set(symbols) - text.pieces())):
         notes["pieces that the text of --count-text lacks: nothing is known of their words"] += unseen
-    unknown = sum(1 for w in (symbols if text is None else text.words()) if w not in lexicon)
-    if len(lexicon) and unknown:
-        notes[f"{'dictionary words' if text is None else 'words of the text'} that the lexicon lacks"] += unknown
+    asked = [w in lexicon for w in (symbols if text is None else text.words())]
+    if len(lexicon) and not all(asked):
+        which = "dictionary words" if text is None else "words of the text"
+        all_of_them = "" if any(asked) else ", which are all of them: is it of this language, in the case of the text?"
+        notes[f"{which} that the lexicon lacks{all_of_them}"] += asked.count(False)
     ordinary = ~specials
     surface = {"Shape": settings.shapes, "Suffix": settings.suffix_floor is not None, "Pattern": patterns is not None}
     surface["Piece"] = settings.pieces is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from fairseq_llrnn.features.readers import read_segmentations
 from fairseq_llrnn.prior.options import MORFESSOR, PriorOptions
 
 OUTSIDE = "segmented words that the dictionary lacks: ignored"
+NONE_LEFT = "morphemes are no features of this prior; lower --morpheme-floor"
 WHOLE = "dictionary words without a segmentation: the whole word is the stem"
 
 
@@ -73,6 +75,10 @@ def morphemes_of(
         segmentations = _checked(given)
     else:
         path = Path(str(given))
+        if not path.exists() and get_close_matches(path.name, [MORFESSOR]):
+            raise OptionError(
+                f"--morphemes {given}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
+            )
         segmentations = read_segmentations(path, lowercase=not options.keep_case, language=language_of(options.lower))
         if not segmentations.keys() & set(ordinary):
             raise DataError(
@@ -82,7 +88,12 @@ def morphemes_of(
     if given != MORFESSOR:
         notes[OUTSIDE] += len(segmentations.keys() - asked.keys())
         notes[WHOLE] += sum(word not in segmentations for word in ordinary if has_morphemes(word))
-    return WordMorphemes(morpheme_features(asked, segmentations, floor, often or None), +notes)
+    features = morpheme_features(asked, segmentations, floor, often or None)
+    if not any(features.values()):
+        notes[f"cut words share no morpheme that {floor:,} words of the text have: {NONE_LEFT}"] += len(
+            segmentations.keys() & asked.keys()
+        )
+    return WordMorphemes(features, +notes)
 
 
 def _checked(given: Mapping[str, Sequence[str]]) -> Segmentations:

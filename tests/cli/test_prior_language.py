@@ -44,7 +44,7 @@ def test_it_says_what_was_found_and_what_is_missing(build: Build, corpus: Corpus
         and "frequencies of 11 of 11 words (100.0%), 100.0% of the counted text" in said[1]
     )
     assert said[2].startswith("  simplemma ") and "lemmas of " in said[2] and " of 11 words (" in said[2]
-    assert said[3].endswith("words have a lemma that at least 2 words share; the others' are left out")
+    assert said[3].endswith("words have a lemma that 2 words or more share; other lemmas are left out")
     assert (
         said[4]
         == "  no package has analyses of this language; --conllu, --unimorph and --apertium read them from elsewhere"
@@ -52,6 +52,13 @@ def test_it_says_what_was_found_and_what_is_missing(build: Build, corpus: Corpus
     prior = Prior.load(corpus.out)
     features = prior.output.features.row(int(prior.output.class_of[prior.symbols.index("tables")]))
     assert features == {"NOTTOP": 1, "Lemma:table": 1}
+
+
+def test_a_language_that_the_text_is_not_in(build: Build, corpus: Corpus, need: Callable[..., None]) -> None:
+    need("fr", "wordfreq", "simplemma")
+    assert "is this the language of the text?" not in build("--language", "fr").err
+    done = build("--language", "el")
+    assert done.code == 0 and "of 11 words of --dict as Greek: is this the language of the text?" in done.err
 
 
 def test_show_has_the_licences(build: Build, corpus: Corpus, llrnn: Llrnn, need: Callable[..., None]) -> None:

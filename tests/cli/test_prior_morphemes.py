@@ -47,6 +47,13 @@ def test_a_file(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
     assert features(corpus, "petite") == {"NOTTOP", "Stem:petit", "Ending:e"} - {"Ending:e"}
 
 
+def test_morphemes_that_too_few_words_have(build: Build, corpus: Corpus) -> None:
+    done = build("--morphemes", corpus.write("segments", SEGMENTS))
+    assert "words share no morpheme that 50 words of the text have: morphemes are no features" in done.err
+    assert features(corpus, "tables") == {"NOTTOP"}
+    assert build("--morphemes", "morfesor").error.endswith("found neither; did you mean morfessor?")
+
+
 def test_which_places_the_model_has(build: Build, corpus: Corpus) -> None:
     """As --suffixes, morphemes are there beside --features; a choice among their groups leaves the others out."""
     common = ("--conllu", corpus.treebank, "--guess", "off", "--morpheme-floor", 1)

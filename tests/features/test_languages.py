@@ -22,7 +22,7 @@ from fairseq_llrnn.features.languages import (
     sources_of,
     turkish_tags,
 )
-from fairseq_llrnn.features.languages.names import OWN_NAMES
+from fairseq_llrnn.features.languages.names import OTHER_NAMES, OWN_NAMES
 from fairseq_llrnn.features.languages.opencorpora_tags import grammemes_features
 from fairseq_llrnn.features.languages.turkish_tags import morphemes_features
 
@@ -70,11 +70,18 @@ def test_an_unknown_language_lists_the_known_ones() -> None:
         language_code("qqq")
     with pytest.raises(OptionError, match=r"did you mean fr, French\?"):
         language_code("Frensh")
+    for code in ("eu", "frr"):  # Basque is no misspelt German
+        with pytest.raises(OptionError, match="found another; for others"):
+            language_code(code)
+    with pytest.raises(OptionError, match="found none; for others"):
+        language_code(" ")
 
 
 def test_languages_by_the_names_that_their_speakers_give_them() -> None:
     assert [language_code(name) for name in ("Türkçe", "deutsch", "Français", "українська")] == ["tr", "de", "fr", "uk"]
     assert set(OWN_NAMES[1::2]) <= set(NAMES)
+    assert [language_code(name) for name in ("Serbian", "Croatian", "Norwegian Bokmål")] == ["sh", "sh", "nb"]
+    assert set(OTHER_NAMES.values()) <= set(NAMES)
 
 
 # ---- the contract ---------------------------------------------------------------------------------------------------

@@ -242,6 +242,18 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     assert "which one it is" in table and table.splitlines()[-1].startswith("bits per character")
 
 
+def test_a_text_in_a_file(shell: Shell, model: Path, tmp_path: Path) -> None:
+    text = "le chat xyzzy voit\n\nla mer\n"
+    (tmp_path / "text").write_text(text)
+    (tmp_path / "empty").write_text("")
+    score = ("llrnn", "score", "--path", model, "--open", "--json")
+    assert shell.run(*score, tmp_path / "text").out == shell.run(*score, "-", stdin=text).out
+    for name, said in (("empty", "expected a text, found none in "), ("none", "No such file")):
+        assert said in shell.run(*score, tmp_path / name, code=2).err
+    done = shell.run("llrnn", "score", "--merge", tmp_path / "1", "--", tmp_path / "text", code=2)
+    assert "the parts of --merge know the text already; leave it out" in done.err
+
+
 def test_a_text_in_shards(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
     """What is printed of all parts is what is printed of the whole, to the last digit."""
     text = "\n".join([*world.text("test"), "le chat xyzzy voit Zoé", ""]) + "\n"

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.cli.prior import guessing
+    from fairseq_llrnn.cli.prior import guessing, language
     from fairseq_llrnn.cli.prior.options import options
     from fairseq_llrnn.cli.prior.table import print_table
     from fairseq_llrnn.prior.building import build
@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"note: {count:,} {note}", file=sys.stderr)
     if counted.get("names") == 0:
         print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
-    if (warning := guessing.warning(built.completed)) is not None:
-        print(warning, file=sys.stderr)
+    for warning in (guessing.warning(built.completed), language.warning(built.gathered)):
+        if warning is not None:
+            print(warning, file=sys.stderr)
     print_table(built, counted, args.out, time.perf_counter() - started)
     return 0

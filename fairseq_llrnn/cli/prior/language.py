@@ -11,6 +11,7 @@ from fairseq_llrnn.features.languages.base import pip_line
 from fairseq_llrnn.features.languages.gathering import LEMMA_FLOOR, Gathered
 
 LIST = "list"
+FEW = 0.1  # of the dictionary's words
 OTHER_WAYS = {
     "frequencies": "--background unigram counts your text",
     "lemmas": "--morphemes and --suffixes need no lemmas",
@@ -64,6 +65,17 @@ def table() -> list[str]:
     return rows
 
 
+def warning(gathered: Gathered) -> str | None:
+    """What to say where a package knows so few words that they may be of another language."""
+    for found in gathered.findings:
+        if found.words and found.known < FEW * found.words:
+            return (
+                f"warning: {found.source} knows {found.known:,} of {found.words:,} words of --dict as "
+                f"{LANGUAGES[found.language]}: is this the language of the text?"
+            )
+    return None
+
+
 def lines(gathered: Gathered) -> list[str]:
     """What was found, and what is missing; nothing where no language was asked for."""
     if gathered.language is None:
@@ -77,8 +89,8 @@ def lines(gathered: Gathered) -> list[str]:
         )
         if found.gives == "lemmas":
             said.append(
-                f"  {'':<18} {len(gathered.pooled):,} words have a lemma that at least {gathered.floor} words share; "
-                "the others' are left out"
+                f"  {'':<18} {len(gathered.pooled):,} words have a lemma that {gathered.floor} words or more share; "
+                "other lemmas are left out"
             )
     if gathered.missing:
         said.append(f"  not installed: {', '.join(gathered.missing)}; {pip_line(gathered.missing)}")

@@ -74,6 +74,8 @@ OWN_NAMES = (
     "gl hrvatski sh magyar hu italiano it lietuvių lt latviešu lv nederlands nl norsk nb polski pl português pt română "
     "ro русский ru slovenčina sk slovenščina sl srpski sh svenska sv türkçe tr українська uk"
 ).split()
+# other English names of languages, or of what packages know as one
+OTHER_NAMES = {"bosnian": "sh", "croatian": "sh", "serbian": "sh", "bokmål": "nb", "norwegian bokmål": "nb"}
 NAMES: dict[str, str] = {}  # by code
 CODES: dict[str, str] = {}  # by all that a language may be called
 for _line in TABLE.strip().splitlines():
@@ -82,6 +84,8 @@ for _line in TABLE.strip().splitlines():
     NAMES[_code] = _name
     CODES.update(dict.fromkeys((*_codes.split("/"), _name.lower()), _code))
 CODES.update(zip(OWN_NAMES[::2], OWN_NAMES[1::2], strict=True))
+CODES.update(OTHER_NAMES)
+SHORTEST_MISSPELT = 4  # letters: two or three are a code, and any other code is near it
 
 
 def language_code(text: str, option: str = "") -> str:
@@ -97,11 +101,11 @@ def language_code(text: str, option: str = "") -> str:
     for form in (asked, asked.replace("-", "_").partition("_")[0]):
         if form in CODES:
             return CODES[form]
-    near = difflib.get_close_matches(asked, CODES, n=1, cutoff=0.75)
+    near = difflib.get_close_matches(asked, CODES, n=1, cutoff=0.75) if len(asked) >= SHORTEST_MISSPELT else []
     advice = f" (did you mean {CODES[near[0]]}, {NAMES[CODES[near[0]]]}?)" if near else ""
-    said = option or f"--language {text}"
+    said, found = option or f"--language {text}", "another" if asked else "none"
     raise OptionError(
-        f"{said}: expected a language that some package knows, found another{advice}; for others there are --conllu, "
+        f"{said}: expected a language that some package knows, found {found}{advice}; for others there are --conllu, "
         f"--unimorph and --apertium; known, by code or English name, are {known()}"
     )
 
