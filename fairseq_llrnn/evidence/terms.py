@@ -5,8 +5,8 @@ lower-cased text it matches in any case. Where matches overlap, the longest coun
 Over pieces, too, terms are words: those that the pieces of a source spell, and a form is one token of the target,
 however many pieces the dictionary has for it (evidence/piece_table.py).
 The forms of a term are those that its row gives; else those that are known of the lemma (features/word_forms.py), of
-the part of speech that the row says; else, of a phrase, the combinations of its words' forms that agree; else the lemma
-alone, with a warning.
+the part of speech that the row says; else, of a phrase, those of its words that agree (evidence/term_phrases.py); else
+the lemma alone, with a warning.
 """
 
 from __future__ import annotations
@@ -14,25 +14,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import product
 
 import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
 from fairseq_llrnn.evidence.terms_file import TermEntry, add_entry, check_entry
 from fairseq_llrnn.features.casing import is_lower
-from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.word_forms import WordForms
 
 logger = logging.getLogger(__name__)
 
 ARROW = " => "
 CELL = f"`term`, or `source phrase{ARROW}term`"
-AGREEING = ("Case", "Number", "Gender")  # groups in which the words of a phrase agree
-MOST_COMBINATIONS = 20_000
 
 
 class Terms:
@@ -46,12 +43,15 @@ class Terms:
         *,
         must: bool = True,
         source_lemmas: Mapping[str, Iterable[str]] | None = None,
+        phrases: PhraseForms | None = None,
     ) -> None:
         """
         Args:
             entries: of all sentences. must: whether each has to be said. source_lemmas: of words, by word.
+            phrases: what finds the forms of phrases (`phrase_forms` of prior/term_words.py); without, from `forms`.
         """
         self.table, self.forms, self.must = table, forms, must
+        self.phrases = PhraseForms(forms) if phrases is None else phrases
         self._lemmas = source_lemmas or {}
         self._is_lower = is_lower(table.source.known_index)
         self._unknown: list[str] = []  # lemmas without forms
@@ -106,7 +106,7 @@ class Terms:
         found = self.forms.of(entry.target)
         words = entry.target.split()
         if not found and len(words) > 1:
-            found = self._combined(words)
+            found = self.phrases.of(words)
         if entry.upos is not None:
             wanted = f"POS:{entry.upos}"
             of_kind = {form: f for form, f in found.items() if wanted in f}
@@ -121,22 +121,6 @@ class Terms:
         index = self.table.target.known_index  # words of the dictionary go first where there is no room for all
         in_order = sorted(found.items(), key=lambda one: self.table.written(one[0]) not in index)
         return {entry.target: found.get(entry.target, {}), **dict(in_order)}
-
-    def _combined(self, words: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Forms of a phrase: combinations of its words' forms that have a value of each group in common."""
-        each = [self.forms.of(word) or {word: {}} for word in words]
-        if sum(len(forms) > 1 for forms in each) == 0:
-            return {}
-        some_known = [forms for forms in each if len(forms) > 1]
-        if len(some_known) > 1 and not all(any(f for f in forms.values()) for forms in some_known):
-            return {}  # nobody knows how they agree
-        found: dict[str, dict[str, float]] = {}
-        for tried, choice in enumerate(product(*(forms.items() for forms in each))):
-            if tried >= MOST_COMBINATIONS or len(found) >= MOST_FORMS:
-                break
-            if _agree([features for _, features in choice]):
-                found[" ".join(form for form, _ in choice)] = {k: v for _, f in choice for k, v in f.items()}
-        return found
 
     # ---- sentences --------------------------------------------------------------------------------------------------
 
@@ -251,13 +235,3 @@ class RunTerms:
     def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
         """As of `Terms`."""
         return self._read().marked(tokens, cells) if self._for_all or cells else list(tokens)
-
-
-def _agree(rows: Sequence[Mapping[str, float]]) -> bool:
-    """Whether words can stand together: where several of them have values of a group, they share one."""
-    for group in AGREEING:
-        values = [{name for name in row if feature_group(name) == group} for row in rows]
-        some = [value for value in values if value]
-        if some and not set.intersection(*some):
-            return False
-    return True

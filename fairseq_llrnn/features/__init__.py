@@ -9,6 +9,8 @@ languages/        packages that know the words of languages
 guessing.py       features of words that none of these knows, from their spelling
 lemmas.py         lemmas of words, listed or guessed (lemma_rules.py: by their endings)
 word_forms.py     forms of lemmas, with their features
+form_analyses.py  analyses of forms, completed by rules
+agreement.py      which forms of several words agree
 named_places.py   places that options name: lexicon:FILE, lemmas:CODE
 more_forms.py     forms that a text lacks, for a dictionary
 spelling.py       shapes and suffixes

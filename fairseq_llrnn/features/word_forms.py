@@ -7,7 +7,8 @@
     hunspell:FILE.dic  the lemmas that have a form in the text, with all forms that the rules of FILE.aff give
     apertium:MODE      Apertium's analyses of the text's words, by an installed mode or an *.automorf.bin
 
-Lemmas and forms may be phrases. A form has the union of the features of its analyses under the lemma.
+Lemmas and forms may be phrases. A form may have several analyses under its lemma, each with features; its features are
+their union.
 """
 
 from __future__ import annotations
@@ -35,18 +36,26 @@ Row = tuple[str, str, Iterable[str]]  # lemma, form, features
 
 
 class WordForms:
-    """lemma -> its forms with their features, in the order in which they came."""
+    """lemma -> its forms with their analyses, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._forms: dict[str, dict[str, dict[str, float]]] = {}
+        self._forms: dict[str, dict[str, list[tuple[str, ...]]]] = {}
+        self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal analyses are one object
 
     def add(self, lemma: str, form: str, features: Iterable[str] = ()) -> None:
-        """Unite the features with those that the form has under this lemma."""
-        self._forms.setdefault(lemma, {}).setdefault(form, {}).update(dict.fromkeys(features, 1.0))
+        """Take in a form, and an analysis of it, unless it has no feature."""
+        analyses, names = self._forms.setdefault(lemma, {}).setdefault(form, []), tuple(dict.fromkeys(features))
+        if names and names not in analyses:
+            analyses.append(self._shared.setdefault(names, names))
 
     def of(self, lemma: str) -> Mapping[str, Mapping[str, float]]:
-        """The forms of a lemma; none for one that is not known."""
-        return self._forms.get(lemma, {})
+        """The forms of a lemma, each with the features of all its analyses; none for one that is not known."""
+        known = self._forms.get(lemma, {})
+        return {form: {name: 1.0 for one in some for name in one} for form, some in known.items()}
+
+    def analyses(self, lemma: str, form: str) -> Sequence[tuple[str, ...]]:
+        """The features of each analysis of a form; none where nothing is known."""
+        return self._forms.get(lemma, {}).get(form, ())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._forms)

@@ -11,7 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
+from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, pieces_of
 from fairseq_llrnn.prior.prior import Prior
 
@@ -51,3 +53,9 @@ def word_features(prior: Prior, words: Collection[str]) -> dict[str, Mapping[str
                 continue
         found[symbol] = features
     return found
+
+
+def phrase_forms(prior: Prior, forms: WordForms) -> PhraseForms:
+    """What finds the forms of phrases, from those of words and what the prior knows of these."""
+    shares = target_shares(prior)
+    return PhraseForms(forms, shares, lambda: word_features(prior, shares))

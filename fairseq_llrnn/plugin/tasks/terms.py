@@ -17,7 +17,7 @@ from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.term_words import source_words, target_shares, word_features
+from fairseq_llrnn.prior.term_words import phrase_forms, source_words, target_shares, word_features
 
 MUST, MAY = "must", "may"
 TERM_FORMS, SOURCE_FORMS = "--term-forms", "--source-forms"
@@ -121,7 +121,8 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
     def read() -> Terms:
         lemmas = _source_lemmas(prior, cfg.source_forms, source_prior)
         forms = word_forms(prior, cfg.term_forms, entries)
-        return Terms(table, forms, entries, must=must, source_lemmas=lemmas)
+        phrases = phrase_forms(prior, forms)
+        return Terms(table, forms, entries, must=must, source_lemmas=lemmas, phrases=phrases)
 
     return RunTerms(read, bool(entries))
 

@@ -1,0 +1,151 @@
+"""The forms of a phrase whose own forms nobody lists: those of its words, where they agree.
+
+Which words inflect is decided without a parser:
+
+    * An adposition, and all that follows it, stays as it is: *maison* de campagne, *hasičská stanice* v Praze.
+    * The head is the first noun; where nouns have neither case nor gender (English), the last one. Other nouns stay as
+      they are (*stanice* metra).
+    * A modifier inflects with the head, if it agrees with it as it was given, or was given as a lemma.
+    * A verb that comes first has all of its forms, and the words behind it stay as they are.
+    * Words without any of this (adverbs, particles, conjunctions) stay as they are; so does an unknown word behind the
+      head with all that follows it. Where one stands before the head, or nobody knows how forms agree, nothing is
+      known of the phrase.
+
+A word that is no lemma inflects as the lemmas that it is a form of: petite maison is petit and maison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fairseq_llrnn.features.agreement import ANY, LASTING, Analysis, agreeing, meet, values_of
+from fairseq_llrnn.features.form_analyses import MODIFIER, NOUN, VERB, FormAnalyses
+from fairseq_llrnn.features.word_forms import WordForms
+
+ADPOSITION, CONJUNCTION = "POS:ADP", "POS:CCONJ"
+CLOSED = frozenset((ADPOSITION, CONJUNCTION, "POS:SCONJ"))
+LEAST_WEIGHT = 1e-9  # of a word that no text has
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a phrase in a role."""
+
+    forms: Mapping[str, set[Analysis]]
+    features: Mapping[str, Mapping[str, float]]  # of the forms, whatever their analyses
+    given: set[Analysis]  # of the form that was given
+    is_lemma: bool
+
+
+class PhraseForms:
+    """Combines the forms of words."""
+
+    def __init__(
+        self,
+        forms: WordForms,
+        weights: Mapping[str, float] | None = None,
+        features: Callable[[], Mapping[str, Mapping[str, float]]] = dict,
+    ) -> None:
+        """
+        Args:
+            weights: of the prior's words, how frequent they are. features: what the prior knows of them.
+        """
+        self.forms, self.weights, self.analyses = forms, weights or {}, FormAnalyses(forms, features)
+
+    def of(self, words: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Forms of a phrase with their features, the given one first, then the frequent ones; none if nobody knows."""
+        inflected = self._inflected(words)
+        if not inflected:
+            return {}
+        choices = [
+            {form: [values_of(one) for one in some] for form, some in inflected[i].forms.items()}
+            if i in inflected
+            else {word: [ANY]}
+            for i, word in enumerate(words)
+        ]
+        weights = [{form: self._log_weight(form) for form in some} for some in choices]
+        found: dict[str, dict[str, float]] = {}
+        for choice in [tuple(words), *agreeing(choices, weights)]:
+            some = (inflected[i].features.get(form, {}) for i, form in enumerate(choice) if i in inflected)
+            found.setdefault(" ".join(choice), {name: 1.0 for features in some for name in features})
+        return found
+
+    def _inflected(self, words: Sequence[str]) -> dict[int, Word]:
+        """The words that inflect, by their place; none where nobody knows how."""
+        end = next((i for i, word in enumerate(words) if self._is_adposition(word)), len(words))
+        nouns = {i: found for i in range(end) if (found := self._word(words[i], NOUN)) is not None}
+        modifiers = {i: found for i in range(end) if (found := self._word(words[i], MODIFIER)) is not None}
+        if end and 0 not in nouns and 0 not in modifiers and (verb := self._verb(words[0])) is not None:
+            return {0: verb}
+        head = next((i for i in nouns if i not in modifiers), next(iter(nouns), None))
+        if head is not None and not _have_case_or_gender(nouns[head].forms.values()):
+            head = max(nouns)
+        known = nouns.keys() | modifiers.keys()
+        unknown = [i for i in range(end) if i not in known and not self._parts_of_speech(words[i])]
+        if unknown and (head is None or unknown[0] < head):
+            return {}
+        end = min([end, *unknown])
+        inflected = {} if head is None else {head: nouns[head]}
+        for i, word in modifiers.items():
+            if i < end and i != head and (word.is_lemma or head is None or _agree(word.given, nouns[head].given)):
+                inflected[i] = word
+        return inflected
+
+    def _log_weight(self, form: str) -> float:
+        return math.log(max(self.weights.get(form, 0.0), LEAST_WEIGHT))
+
+    def _parts_of_speech(self, word: str) -> set[str]:
+        listed = (name for form in self.forms.analyses(word, word) for name in form)
+        return {name for name in (*listed, *self.analyses.features.get(word, ())) if name.startswith("POS:")}
+
+    def _is_adposition(self, word: str) -> bool:
+        parts = self._parts_of_speech(word)
+        return ADPOSITION in parts and CONJUNCTION not in parts
+
+    def _word(self, word: str, role: str) -> Word | None:
+        """A word in a role; None where it cannot have it, or nobody knows its analyses."""
+        forms: dict[str, set[Analysis]] = {}
+        features: dict[str, Mapping[str, float]] = {}
+        given: set[Analysis] = set()
+        is_lemma = False
+        if self._parts_of_speech(word) & CLOSED:
+            return None
+        for lemma in dict.fromkeys([word, *self.analyses.lemmas_of.get(word, ())]):
+            if role not in (self.analyses.roles(lemma) or (NOUN, MODIFIER)):
+                continue
+            own = self.analyses.of(lemma, word, role)
+            if lemma != word and not own:
+                continue
+            known = {form: self._lasting(own, self.analyses.of(lemma, form, role)) for form in self.forms.of(lemma)}
+            known = {form: some for form, some in known.items() if some}
+            is_lemma |= lemma == word and len(known) > 1
+            for form, some in known.items():
+                forms.setdefault(form, set()).update(some)
+                features.setdefault(form, self.forms.of(lemma)[form])
+            given |= own
+            if is_lemma:
+                break  # what is a lemma is not a form of another one
+        return Word(forms, features, given, is_lemma) if any(one for some in forms.values() for one in some) else None
+
+    def _verb(self, word: str) -> Word | None:
+        lemmas = [word] if self.forms.of(word) else self.analyses.lemmas_of.get(word, [])
+        of = {form: features for lemma in lemmas for form, features in self.forms.of(lemma).items()}
+        if len(of) < 2 or not any(VERB in self.analyses.roles(lemma) for lemma in lemmas):
+            return None
+        return Word({form: {frozenset()} for form in of}, of, set(), True)
+
+    @staticmethod
+    def _lasting(given: set[Analysis], some: set[Analysis]) -> set[Analysis]:
+        """The analyses that have the degree and polarity of the given form, where it has some."""
+        wanted = {values_of(one, LASTING) for one in given} or {values_of((), LASTING)}
+        return {one for one in some if any(meet(values_of(one, LASTING), want) is not None for want in wanted)}
+
+
+def _have_case_or_gender(forms: Iterable[set[Analysis]]) -> bool:
+    return any(name.startswith(("Case:", "Gender:")) for some in forms for one in some for name in one)
+
+
+def _agree(one: set[Analysis], other: set[Analysis]) -> bool:
+    return any(meet(values_of(a), values_of(b)) is not None for a in one for b in other)

@@ -1,0 +1,177 @@
+"""Forms of phrases: which words inflect, what agrees, and what nobody knows."""
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from fairseq_llrnn.evidence.term_phrases import PhraseForms
+from fairseq_llrnn.features.word_forms import WordForms
+
+FRENCH = """
+maison maison NOUN Gender=Fem|Number=Sing
+maisons maison NOUN Gender=Fem|Number=Plur
+campagne campagne NOUN Gender=Fem|Number=Sing
+campagnes campagne NOUN Gender=Fem|Number=Plur
+chat chat NOUN Gender=Masc|Number=Sing
+chats chat NOUN Gender=Masc|Number=Plur
+petit petit ADJ Gender=Masc|Number=Sing
+petits petit ADJ Gender=Masc|Number=Plur
+petite petit ADJ Gender=Fem|Number=Sing
+petites petit ADJ Gender=Fem|Number=Plur
+fermé fermer VERB Gender=Masc|Number=Sing|VerbForm=Part
+fermée fermer VERB Gender=Fem|Number=Sing|VerbForm=Part
+fermées fermer VERB Gender=Fem|Number=Plur|VerbForm=Part
+ferme fermer VERB Number=Sing|Person=3
+prendre prendre VERB _
+prend prendre VERB Number=Sing
+place place NOUN Gender=Fem|Number=Sing
+places place NOUN Gender=Fem|Number=Plur
+de de ADP _
+très très ADV _
+et et CCONJ _
+"""
+CZECH = """
+bílý bílý ADJ Case=Nom|Number=Sing|Gender=Masc|Degree=Pos
+bílý bílý ADJ Case=Acc|Number=Sing|Gender=Masc|Animacy=Inan|Degree=Pos
+bílého bílý ADJ Case=Gen|Number=Sing|Gender=Masc|Degree=Pos
+bílého bílý ADJ Case=Acc|Number=Sing|Gender=Masc|Animacy=Anim|Degree=Pos
+bílé bílý ADJ Case=Acc|Number=Plur|Gender=Masc|Degree=Pos
+bílé bílý ADJ Case=Nom|Number=Sing|Gender=Neut|Degree=Pos
+bělejší bílý ADJ Case=Nom|Number=Sing|Gender=Masc|Degree=Cmp
+pes pes NOUN Case=Nom|Number=Sing|Gender=Masc|Animacy=Anim
+psa pes NOUN Case=Gen|Number=Sing|Gender=Masc|Animacy=Anim
+psa pes NOUN Case=Acc|Number=Sing|Gender=Masc|Animacy=Anim
+psy pes NOUN Case=Acc|Number=Plur|Gender=Masc|Animacy=Anim
+stanice stanice NOUN Case=Nom|Number=Sing|Gender=Fem
+stanici stanice NOUN Case=Acc|Number=Sing|Gender=Fem
+metro metro NOUN Case=Nom|Number=Sing|Gender=Neut
+metra metro NOUN Case=Gen|Number=Sing|Gender=Neut
+v v ADP _
+"""
+ENGLISH = """
+fire fire NOUN Number=Sing
+fires fire NOUN Number=Plur
+truck truck NOUN Number=Sing
+trucks truck NOUN Number=Plur
+"""
+
+
+def lexicon(text: str) -> WordForms:
+    found = WordForms()
+    for row in text.split("\n"):
+        if row:
+            form, lemma, upos, feats = row.split()
+            some = [] if feats == "_" else [one.replace("=", ":") for one in feats.split("|")]
+            found.add(lemma, form, [f"POS:{upos}", *some])
+    return found
+
+
+def forms_of(phrase: str, known: WordForms) -> list[str]:
+    return list(PhraseForms(known).of(phrase.split()))
+
+
+@pytest.mark.parametrize(
+    ("phrase", "wanted"),
+    [
+        ("petite maison", {"petite maison", "petites maisons"}),  # no lemma, as dictionaries cite it
+        ("petit maison", {"petit maison", "petite maison", "petites maisons"}),  # lemmas
+        ("petit chat", {"petit chat", "petits chats"}),
+        ("maison fermée", {"maison fermée", "maisons fermées"}),
+        ("maison de campagne", {"maison de campagne", "maisons de campagne"}),
+        ("maison de petits chats", {"maison de petits chats", "maisons de petits chats"}),
+        ("très petite maison", {"très petite maison", "très petites maisons"}),
+        ("petit et petit chat", {"petit et petit chat", "petits et petits chats"}),
+        ("chat maison", {"chat maison", "chats maison"}),  # another noun stays
+        ("maison Xyz", {"maison Xyz", "maisons Xyz"}),
+        ("prendre place", {"prendre place", "prend place"}),
+        ("xyz maison", set()),  # nobody knows whether it agrees
+        ("de campagne", set()),
+        ("très très", set()),
+    ],
+)
+def test_words_of_french_phrases(phrase: str, wanted: set[str]) -> None:
+    assert set(forms_of(phrase, lexicon(FRENCH))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("phrase", "wanted"),
+    [
+        ("bílý pes", {"bílý pes", "bílého psa", "bílé psy"}),  # neither `bílé psa` nor the comparative
+        ("stanice metra", {"stanice metra", "stanici metra"}),
+        ("stanice v metru", {"stanice v metru", "stanici v metru"}),
+    ],
+)
+def test_words_of_czech_phrases(phrase: str, wanted: set[str]) -> None:
+    assert set(forms_of(phrase, lexicon(CZECH))) == wanted
+
+
+def test_without_case_and_gender_the_last_noun_is_the_head() -> None:
+    assert set(forms_of("fire truck", lexicon(ENGLISH))) == {"fire truck", "fire trucks"}
+
+
+@pytest.mark.parametrize("text", [FRENCH, CZECH, ENGLISH])
+def test_the_order_of_a_source_does_not_matter_and_the_given_phrase_comes_first(text: str) -> None:
+    rows = [row for row in text.split("\n") if row]
+    forwards, backwards = lexicon("\n".join(rows)), lexicon("\n".join(rows[::-1]))
+    for phrase in ("petite maison", "maison de campagne", "bílý pes", "stanice metra", "fire truck", "prendre place"):
+        found = forms_of(phrase, forwards)
+        assert found == forms_of(phrase, backwards) and found[:1] in ([phrase], [])
+
+
+def test_frequent_forms_come_first() -> None:
+    weights = {"bílé": 0.5, "psy": 0.5, "bílého": 0.01, "psa": 0.01}
+    found = list(PhraseForms(lexicon(CZECH), weights).of(["bílý", "pes"]))
+    assert found == ["bílý pes", "bílé psy", "bílého psa"]
+
+
+def test_forms_have_the_features_of_their_words() -> None:
+    found = PhraseForms(lexicon(FRENCH)).of(["petite", "maison"])
+    assert found["petites maisons"] == dict.fromkeys(("POS:ADJ", "POS:NOUN", "Gender:Fem", "Number:Plur"), 1.0)
+
+
+def without_features(text: str) -> tuple[WordForms, Mapping[str, Mapping[str, float]]]:
+    """A source of lemmas alone, and what a prior knows of words: the union of their analyses."""
+    known, forms, united = lexicon(text), WordForms(), dict[str, dict[str, float]]()
+    for lemma in known:
+        for form, features in known.of(lemma).items():
+            forms.add(lemma, form)
+            united.setdefault(form, {}).update(features)
+    return forms, united
+
+
+def test_where_a_source_has_no_features_those_of_the_prior_count() -> None:
+    forms, features = without_features(FRENCH)
+    assert set(PhraseForms(forms, {}, lambda: features).of(["petite", "maison"])) == {
+        "petite maison",
+        "petites maisons",
+    }
+    assert not PhraseForms(forms).of(["petite", "maison"])  # nobody knows: never the product
+
+
+STEMS = ["mlad", "star", "zelen", "dlouh", "krátk", "tich", "bos"]
+ENDINGS = {"ý": ["Case=Nom"], "ého": ["Case=Gen", "Case=Acc|Animacy=Anim"], "ém": ["Case=Loc"]}
+
+
+def adjectives(stems: Iterable[str]) -> str:
+    """Forms of adjectives, each with one analysis: a text shows no more."""
+    rows = []
+    for i, stem in enumerate(stems):
+        for ending, analyses in ENDINGS.items():
+            chosen = analyses[i % len(analyses)]
+            rows.append(f"{stem}{ending} {stem}ý ADJ {chosen}|Number=Sing|Gender=Masc")
+    return "\n".join(rows)
+
+
+def test_rules_complete_what_a_text_does_not_show() -> None:
+    """`mladého` was seen as a genitive, `psa` as an accusative; other adjectives say that both are one form."""
+    dog = "\npes pes NOUN Case=Nom|Number=Sing|Gender=Masc|Animacy=Anim\npsa pes NOUN Case=Acc|Number=Sing|Gender=Masc"
+    assert set(forms_of("mladý pes", lexicon(adjectives(STEMS) + dog))) == {"mladý pes", "mladého psa"}
+    assert set(forms_of("mladý pes", lexicon(adjectives(STEMS[:1]) + dog))) == {"mladý pes"}
+
+
+def test_a_form_without_analyses_gets_those_of_its_rule() -> None:
+    known = lexicon(adjectives(STEMS) + "\npes pes NOUN Case=Nom|Number=Sing\npsu pes NOUN Case=Loc|Number=Sing")
+    for ending in ENDINGS:
+        known.add("nový", f"nov{ending}")
+    features = {"nový": {"POS:ADJ": 1.0, "Case:Nom": 1.0}, "novém": {"POS:ADJ": 0.5, "Case:Ins": 0.5, "Case:Nom": 0.5}}
+    assert set(PhraseForms(known, {}, lambda: features).of(["nový", "pes"])) == {"nový pes", "novém psu"}
