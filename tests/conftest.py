@@ -44,7 +44,7 @@ FAIRSEQ = ("plugin", "scripts")
 FIRST = ("test_guides.py", "examples", "plugin", "scripts", "cli", "torture")
 
 if importlib.util.find_spec("fairseq") is None:  # the tests of what does without it remain
-    collect_ignore = [*FAIRSEQ, *EXAMPLES, "cli", "torture/test_kills.py"]
+    collect_ignore = [*FAIRSEQ, *EXAMPLES, "cli", "torture/test_kills.py", "test_quick_commands.py"]
 
 
 def top(item: pytest.Item) -> str:
