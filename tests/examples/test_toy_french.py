@@ -12,11 +12,10 @@ from pathlib import Path
 
 import conllu
 import pytest
+from agreement_errors import agreement_errors
 
 from fairseq_llrnn.errors import DataError, OptionError
 from toy_french import Corpus, make_corpus, summary, write_corpus
-from toy_french.closed import OF, THIRD_PRONOUNS, before
-from toy_french.words import AGREEMENT_CELLS, Word, adjective, noun, verb
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "make_corpus.py"
@@ -137,54 +136,6 @@ def test_lexicon_holds_every_gold_analysis(folder: Path, trees: dict[str, list[c
 # -- grammar ----------------------------------------------------------------------------------------
 
 
-def clash(left: conllu.Token, right: conllu.Token, names: tuple[str, ...] = ("Gender", "Number")) -> bool:
-    a, b = left["feats"] or {}, right["feats"] or {}
-    return any(name in a and name in b and a[name] != b[name] for name in names)
-
-
-def agreement_errors(tree: conllu.TokenList) -> tuple[int, list[str]]:
-    """How many agreements were looked at, and which are wrong."""
-    by_id = {token["id"]: token for token in tree}
-    checked, wrong = 0, []
-
-    def check(left: conllu.Token, right: conllu.Token, *names: str) -> None:
-        nonlocal checked
-        checked += 1
-        if clash(left, right, names or ("Gender", "Number")):
-            wrong.append(f"{left['form']} / {right['form']} in: {tree.metadata['text']}")
-
-    for token in tree:
-        head = by_id.get(token["head"])
-        children = [child for child in tree if child["head"] == token["id"]]
-        if token["deprel"] in ("det", "amod"):
-            assert head is not None
-            check(token, head)
-        auxiliaries = [child for child in children if child["deprel"] in ("aux:tense", "aux:pass", "cop")]
-        subjects = [child for child in children if child["deprel"].startswith("nsubj")]
-        if not subjects:
-            continue
-        (subject,) = subjects
-        if subject["lemma"] == "qui":
-            assert head is not None
-            subject = head
-        finite = auxiliaries[0] if auxiliaries else token
-        assert finite["feats"]["VerbForm"] == "Fin"
-        assert finite["feats"]["Person"] == (subject["feats"] or {}).get("Person", "3")
-        check(finite, subject, "Number")
-        if token["upos"] == "NOUN" or not auxiliaries:
-            continue
-        if auxiliaries[0]["lemma"] == "être":
-            check(token, subject)
-            if token["upos"] == "VERB":
-                assert {"Gender", "Number"} <= token["feats"].keys()
-        elif any(child["lemma"] == "que" and child["deprel"] == "obj" for child in children):
-            assert head is not None and {"Gender", "Number"} <= head["feats"].keys()
-            check(token, head)
-        else:
-            assert (token["feats"]["Gender"], token["feats"]["Number"]) == ("Masc", "Sing")
-    return checked, wrong
-
-
 def test_every_agreement_agrees(trees: dict[str, list[conllu.TokenList]]) -> None:
     results = [agreement_errors(tree) for split in SPLITS for tree in trees[split]]
     assert [error for _, errors in results for error in errors] == []
@@ -210,37 +161,6 @@ def test_a_vowel_elides_and_nothing_needs_contraction(folder: Path) -> None:
         assert not re.search(rf" (l'|d'|qu'|j'|n'|cet) [^{vowels}]", padded), line
         assert not re.search(" (de|à) (le|les|des) ", padded), line
         assert "  " not in line
-
-
-def test_paradigms() -> None:
-    fermer, finir = verb("fermer"), verb("finir")
-    assert fermer.forms["Pres", "3", "Plur"].form == "ferment"
-    assert fermer.forms["Imp", "1", "Sing"].form == "fermais"
-    assert fermer.forms["Fut", "2", "Plur"].form == "fermerez"
-    assert [fermer.forms[cell].form for cell in AGREEMENT_CELLS] == ["fermée", "fermées", "fermé", "fermés"]
-    assert finir.forms["Pres", "3", "Plur"].form == "finissent"
-    assert finir.forms["Fem", "Plur"].form == "finies"
-    assert noun("cheval", "Masc").forms["Masc", "Plur"].form == "chevaux"
-    assert noun("bateau", "Masc").forms["Masc", "Plur"].form == "bateaux"
-    for lemma, forms in {
-        "vert": "verte vertes vert verts",
-        "ancien": "ancienne anciennes ancien anciens",
-        "actif": "active actives actif actifs",
-        "royal": "royale royales royal royaux",
-        "cruel": "cruelle cruelles cruel cruels",
-        "curieux": "curieuse curieuses curieux curieux",
-        "rouge": "rouge rouges rouge rouges",
-    }.items():
-        assert [adjective(lemma).forms[cell].form for cell in AGREEMENT_CELLS] == forms.split()
-    assert adjective("rouge").forms["Fem", "Plur"].feats == "Number=Plur"
-    assert adjective("curieux").forms["Masc", "Plur"].feats == "Gender=Masc"
-    assert THIRD_PRONOUNS["Fem", "Plur"].form == "elles"
-
-
-def test_before_a_vowel() -> None:
-    assert before(OF, "arles").form == "d'"
-    assert before(OF, "37").form == "de"
-    assert before(Word("que", "que", "SCONJ"), "elle") == Word("qu'", "que", "SCONJ")
 
 
 # -- what is withheld, and the probes ---------------------------------------------------------------
