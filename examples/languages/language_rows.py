@@ -95,10 +95,8 @@ def _to_the_end(row: Row) -> Row:
 
 
 def _mixed(row: Row) -> Row:
-    """Of a row that is trained to its end; `prior` is then that of the n-grams."""
-    name = f"{row.name}-long"
-    what = f"{row.what}, to the end, n-grams mixed in"
-    return replace(_to_the_end(row), name=f"{name}-mixed", what=what, network=name)
+    """Of a row that is trained; its `prior` is then that of the n-grams."""
+    return replace(row, name=f"{row.name}-mixed", what=f"{row.what}, n-grams mixed in", network=row.name)
 
 
 def _tuning() -> list[Row]:
@@ -123,7 +121,9 @@ ROWS = {
         SPELLER_TRIGRAMS,
         *map(_to_the_end, (*map(_pieces, (1000, 2000, 4000)), CHARACTERS, UNK)),
         *map(_to_the_end, (SPELLING, TRIGRAMS, SPELLER, SPELLER_TRIGRAMS)),
-        *map(_mixed, (_pieces(1000), _pieces(2000), UNK, SPELLER, replace(SPELLER_TRIGRAMS, prior=NEURAL))),
+        *map(_mixed, (_pieces(1000), _pieces(2000), UNK, SPELLING)),
+        *map(_mixed, map(_to_the_end, (_pieces(1000), _pieces(2000), UNK, SPELLING, SPELLER))),
+        _mixed(replace(_to_the_end(SPELLER_TRIGRAMS), prior=NEURAL)),
         Row("morphemes", "e", "ours: spelling, morphemes", "open", 12_000, (*OPEN, *MORPHEMES)),
         Row(
             *("input-characters", "f", "ours: spelling, words read by their characters, too", "open", 8_000, OPEN),
