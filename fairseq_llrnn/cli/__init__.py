@@ -2,5 +2,5 @@
 
 A sub-command is a module with `NAME`, `HELP`, `add_arguments(parser)` and `run(args) -> int`, and a line in
 `main.COMMANDS`; one of an extra lies in its folder `commands`, and needs no line. What takes long to import (torch,
-fairseq) it imports inside `run` (`llrnn prior` inside `add_arguments`, too): help stays instant.
+fairseq) it imports inside `run`: help stays instant.
 """

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from fairseq_llrnn import defaults
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList
@@ -24,7 +25,7 @@ from fairseq_llrnn.ngrams.reweighing import mixed, normalised, tempered
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.ngrams.to_automaton import Converted, ngrams_to_automaton
 
-DEFAULT_FOLDS = 5
+DEFAULT_FOLDS = defaults.FOLDS
 TEMPERATURES = 0.01, 100.0
 
 

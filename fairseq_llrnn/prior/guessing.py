@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fairseq_llrnn import defaults
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.guessing import Guesser
 from fairseq_llrnn.features.lexicon import Lexicon
 
-MODES = ("auto", "on", "off")
+MODES = defaults.GUESSING
 RARE = 10  # words that are more frequent say little of unseen ones (Brants 2000)
 TESTED = 5000  # words at most that the accuracy is of
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fairseq_llrnn import defaults
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.features import unknown_word_features
@@ -32,7 +33,7 @@ from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
-FLOOR = 5  # words that occur at most so often are rare
+FLOOR = defaults.OPEN_FLOOR  # words that occur at most so often are rare
 OPEN = "Open"  # the group of features that name a class
 LEAST_PART = 0.05  # of a class's words that have a feature, for the class to have it
 

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fairseq_llrnn import defaults
 from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import OptionError, check_least
@@ -33,8 +34,8 @@ from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.prior import Prior
 
 Paths = str | Path | Sequence[str | Path]
-MORFESSOR = "morfessor"
-UNITS = ("word", "lemma")
+MORFESSOR = defaults.MORFESSOR
+UNITS = defaults.UNITS
 
 
 def as_paths(given: Paths) -> list[str]:
@@ -74,14 +75,14 @@ class TranslationOptions:
     """Lexical translations: t(target word | source word), aligned in a parallel text."""
 
     text: ParallelText
-    weight: float = 0.5  # λ, or where it starts if it is learned
+    weight: float = defaults.LEXICAL_WEIGHT  # λ, or where it starts if it is learned
     learned: bool = False
-    top: int = 10  # translations of a source word
+    top: int = defaults.LEXICAL_TOP  # translations of a source word
     aligner: str = "auto"  # "eflomal", "ibm1" or "auto": eflomal where it is installed
     units: str = UNITS[0]  # what is aligned and counted of the target: words, or their lemmas
     hunspell: Paths = ()  # dictionaries whose forms have lemmas, for those of the target
     source_lemmas: tuple[str, ...] = ()  # where those of source words come from, which rare ones fall back on
-    form_power: float = 0.5  # of lemmas: how much counts of forms count for their shares, from 0 to 1
+    form_power: float = defaults.FORM_POWER  # of lemmas: how much counts of forms count for their shares, from 0 to 1
 
     def check(self) -> None:
         """Raise OptionError where a number is out of range, or the aligner is not there."""

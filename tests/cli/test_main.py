@@ -68,7 +68,7 @@ def test_every_argument_is_in_a_group_with_a_title(name: str, capsys: Streams) -
 WITHOUT_TORCH = """
 import contextlib, io, sys
 from fairseq_llrnn.cli import main
-for arguments in ([], *([*name.split(), "--help"] for name in main.all_commands() if name != "prior")):
+for arguments in ([], *([*name.split(), "--help"] for name in main.all_commands())):
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         main.main(arguments)
     assert not {"torch", "scipy", "fairseq"} & set(sys.modules), arguments
@@ -76,7 +76,7 @@ for arguments in ([], *([*name.split(), "--help"] for name in main.all_commands(
 
 
 def test_help_comes_at_once() -> None:
-    """torch takes more than a second to import. That of `llrnn prior` needs it: the defaults of its options do."""
+    """torch takes more than a second to import."""
     done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -3,16 +3,15 @@
 import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from fairseq_llrnn import defaults
 from fairseq_llrnn.cli.prior import model as prior_model
 from fairseq_llrnn.cli.prior.numbers import number_or_learned
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS
-from fairseq_llrnn.prior.expression import Atom, atoms
-from fairseq_llrnn.prior.leaves import STATIC, is_order, kind_of, read_background
-from fairseq_llrnn.prior.options import BackgroundOptions
-from fairseq_llrnn.prior.parts import cache
-from fairseq_llrnn.prior.parts.automaton import FLOOR, ON_ZERO
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.options import BackgroundOptions
 
 NEEDS = {  # which backgrounds an option says something of, and how errors call them
     "ngram_text": (("ngram:N",), "--background ngram:N, whose n-grams are estimated here"),
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--folds", type=int, metavar="K",
         help="of ngram:N: training sees each sentence with n-grams that were estimated without its fold, one of K; 0 "
-        f"where the network is trained on another text (default: {DEFAULT_FOLDS})",
+        f"where the network is trained on another text (default: {defaults.FOLDS})",
     )  # fmt: skip
     group.add_argument(
         "--ngram-prune", type=int, nargs="+", metavar="C",
@@ -62,10 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "that come once, longer ones that come up to three times (default: none)",
     )  # fmt: skip
     group.add_argument(
-        "--on-zero", choices=ON_ZERO,
+        "--on-zero", choices=defaults.ON_ZERO,
         help="what to do with training sentences to which an automaton gives probability zero: an error, looked for in "
         "--count-text and again when training starts; skip them; or floor, which gives what it forbids "
-        f"{FLOOR:g} of the unigram, so that nothing is impossible (default: {ON_ZERO[0]})",
+        f"{defaults.AUTOMATON_FLOOR:g} of the unigram, so that nothing is impossible (default: {defaults.ON_ZERO[0]})",
     )  # fmt: skip
     group.add_argument(
         "--copy-source-words", action="store_true", default=None,
@@ -79,21 +78,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cache-weight", type=number_or_learned, metavar="W",
         help="of cache:N: share of the last N words, between 0 and 1, where the unigram has the rest; or `learned`, "
-        f"with the decay (default: {cache.WEIGHT})",
+        f"with the decay (default: {defaults.CACHE_WEIGHT})",
     )  # fmt: skip
     group.add_argument(
         "--cache-decay", type=float, metavar="D",
         help="of cache:N: what a word counts beside the one that came after it, above 0 and up to 1 (default: "
-        f"{cache.DECAY:g}; where it is learned, it begins at {cache.LEARNED_DECAY})",
+        f"{defaults.CACHE_DECAY:g}; where it is learned, it begins at {defaults.LEARNED_CACHE_DECAY})",
     )  # fmt: skip
 
 
-def background_options(args: argparse.Namespace) -> BackgroundOptions:
+def background_options(args: argparse.Namespace) -> "BackgroundOptions":
     """How the backgrounds of --background are made.
 
     Raises:
         OptionError: a background that is none, options that need others, or exclude each other.
     """
+    from fairseq_llrnn.prior.expression import Atom, atoms
+    from fairseq_llrnn.prior.leaves import STATIC, is_order, kind_of, read_background
+    from fairseq_llrnn.prior.options import BackgroundOptions
+
     expression = read_background(args.background or "unigram")
     written = [atom.text for atom in atoms(expression)]
     named = {"ngram:N" if is_order(text) else kind_of(text)[0] for text in written}
@@ -130,7 +133,7 @@ def background_options(args: argparse.Namespace) -> BackgroundOptions:
         "unknown_symbols": args.unknown_symbols,
         "copy_source_words": args.copy_source_words,
         "cache_weight": None if learned else args.cache_weight,
-        "cache_decay": cache.LEARNED_DECAY if learned and args.cache_decay is None else args.cache_decay,
+        "cache_decay": defaults.LEARNED_CACHE_DECAY if learned and args.cache_decay is None else args.cache_decay,
         "cache_learned": learned or None,
         "open_model": prior_model.opener(args) if "model" in named else None,
     }

@@ -16,7 +16,7 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from fairseq_llrnn.cli.prior import options  # whose defaults are those of what builds priors, with torch
+    from fairseq_llrnn.cli.prior import options
 
     options.add_arguments(parser)
 

@@ -1,23 +1,27 @@
 """What `llrnn prior` asks and says about words without analyses (prior/guessing.py)."""
 
 import argparse
+from typing import TYPE_CHECKING
 
+from fairseq_llrnn import defaults
 from fairseq_llrnn.features.guessing import WHOLE
-from fairseq_llrnn.prior.guessing import MODES, Completed
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.guessing import Completed
 
 GROUPS_SHOWN = 8
 
 
 def add_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--guess", choices=MODES,
+        "--guess", choices=defaults.GUESSING,
         help="guess the features of words that treebanks, lexicons and analysers lack, from the endings of the words "
         "that they have, and as often in training as in use; auto: where they cover the words of the counted text "
-        f"better than the dictionary's others (default: {MODES[0]})",
+        f"better than the dictionary's others (default: {defaults.GUESSING[0]})",
     )  # fmt: skip
 
 
-def lines(completed: Completed) -> list[str]:
+def lines(completed: "Completed") -> list[str]:
     """What the lexicon covers, what was guessed, and how often that is right; nothing where there is no lexicon."""
     coverage = completed.coverage
     if not len(completed.lexicon):
@@ -51,7 +55,7 @@ def _lowest(entry: tuple[str, float]) -> tuple[bool, float, str]:
     return entry[0] != "POS", entry[1], entry[0]
 
 
-def warning(completed: Completed) -> str | None:
+def warning(completed: "Completed") -> str | None:
     """Where the lexicon covers unseen words worse, and nothing is guessed."""
     if completed.guessed.any() or not completed.coverage.differs:
         return None

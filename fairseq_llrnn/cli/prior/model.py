@@ -3,13 +3,16 @@
 import argparse
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.prior.model_files import SharedWords
-from fairseq_llrnn.prior.options import OpenModel
-from fairseq_llrnn.prior.parts import ModelPart
-from fairseq_llrnn.prior.prior import Prior
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.model_files import SharedWords
+    from fairseq_llrnn.prior.options import OpenModel
+    from fairseq_llrnn.prior.parts import ModelPart
+    from fairseq_llrnn.prior.prior import Prior
 
 FEW = 0.5  # of the words known to the model: below, it is probably one of another kind of text
 
@@ -29,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def opener(args: argparse.Namespace) -> OpenModel:
+def opener(args: argparse.Namespace) -> "OpenModel":
     """What reads the models that --background names.
 
     Raises:
@@ -44,17 +47,18 @@ def opener(args: argparse.Namespace) -> OpenModel:
     need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.models.frozen_lm import build_general_model, find_model_files
+    from fairseq_llrnn.prior.parts import ModelPart
 
     places = Places(args.background_data, args.background_prior, prefix="background-")
 
-    def open_model(checkpoint: str, prior: Prior) -> tuple[ModelPart, Mapping[str, int]]:
+    def open_model(checkpoint: str, prior: "Prior") -> "tuple[ModelPart, Mapping[str, int]]":
         files = find_model_files(checkpoint, places, weight, temperature)
         return ModelPart(files), _notes(build_general_model(files, prior.symbols, prior.allowed).shared)
 
     return open_model
 
 
-def _notes(shared: SharedWords) -> dict[str, int]:
+def _notes(shared: "SharedWords") -> dict[str, int]:
     """What a user should know about the words of a model; a warning on stderr."""
     ordinary = shared.known + shared.lacking
     if shared.known < FEW * ordinary:

@@ -1,13 +1,16 @@
 """The options of `llrnn prior` about words outside the dictionary: an open vocabulary."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.prior.alone import refuse_alone
+from fairseq_llrnn.defaults import OPEN_FLOOR
 from fairseq_llrnn.errors import check_least
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
 from fairseq_llrnn.open_vocabulary.vocabulary import KINDS, NEURAL
-from fairseq_llrnn.prior.open_vocabulary import FLOOR
-from fairseq_llrnn.prior.options import OpenOptions
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.options import OpenOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--open-floor", type=int, metavar="N",
-        help=f"words that occur at most N times are rare, and in part trained as unknown ones (default: {FLOOR})",
+        help=f"words that occur at most N times are rare, and in part trained as unknown ones (default: {OPEN_FLOOR})",
     )  # fmt: skip
     group.add_argument(
         "--open-types", type=int, metavar="N",
@@ -29,13 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def open_options(args: argparse.Namespace) -> OpenOptions | None:
+def open_options(args: argparse.Namespace) -> "OpenOptions | None":
     """None where no open vocabulary is asked for. Raises OptionError for numbers and options that make no sense."""
     if args.open_vocabulary is None:
         refuse_alone(args, ("open_floor", "open_types"), "--open-vocabulary")
         return None
     check_least("--open-floor", args.open_floor, 1)
     check_least("--open-types", args.open_types, 1)
-    floor = FLOOR if args.open_floor is None else args.open_floor
+    floor = OPEN_FLOOR if args.open_floor is None else args.open_floor
     types = LEAST_TYPES if args.open_types is None else args.open_types
+    from fairseq_llrnn.prior.options import OpenOptions
+
     return OpenOptions(floor, types, args.open_vocabulary == NEURAL)

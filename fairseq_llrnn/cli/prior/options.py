@@ -2,7 +2,7 @@
 
 import argparse
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from fairseq_llrnn.cli.prior import background as prior_background
 from fairseq_llrnn.cli.prior import guessing as prior_guessing
@@ -19,7 +19,9 @@ from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.files.processes import MOST_BY_DEFAULT
 from fairseq_llrnn.ngrams.unigram import SMOOTHINGS
-from fairseq_llrnn.prior.options import PriorOptions
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.options import PriorOptions
 
 OF_A_SOFTMAX = ("softmax", "dict", "out", "workers", "labels")
 
@@ -137,6 +139,8 @@ def _top_words(text: str) -> TopWords:
 def _chosen_top_words(args: argparse.Namespace) -> TopWords:
     if args.top_words is not None:
         return cast(TopWords, args.top_words)
+    from fairseq_llrnn.prior.options import PriorOptions
+
     return "all" if args.labels else PriorOptions.top_words
 
 
@@ -152,8 +156,10 @@ def _identity_floor(args: argparse.Namespace) -> int:
     return int(args.identity_floor)
 
 
-def options(args: argparse.Namespace) -> PriorOptions:
+def options(args: argparse.Namespace) -> "PriorOptions":
     """What the command line says. Raises OptionError, DataError: it is wrong, or does not go together."""
+    from fairseq_llrnn.prior.options import PriorOptions
+
     check_least("--workers", args.workers, 1, "processes")
     words = load_dictionary(args.dict)
     opened = prior_open.open_options(args)

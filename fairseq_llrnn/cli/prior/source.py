@@ -5,9 +5,11 @@ import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairseq_llrnn import defaults
 from fairseq_llrnn.alignment.aligners import ALIGNERS
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.alignment.parallel_text import ParallelText
@@ -17,7 +19,9 @@ from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, FORMED, KINDS
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.prior.options import UNITS, EvidenceOptions, TranslationOptions
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.options import EvidenceOptions, TranslationOptions
 
 # options that say how translations are estimated
 ESTIMATE = (
@@ -38,14 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lexical.add_argument(
         "--lexical-weight", type=number_or_learned, metavar="W",
         help="share of the translations, from 0 to below 1, or `learned` (a parameter of the model; default: "
-        f"{TranslationOptions.weight})",
+        f"{defaults.LEXICAL_WEIGHT})",
     )  # fmt: skip
     lexical.add_argument(
         "--lexical-top", type=int, metavar="K",
-        help=f"translations of a source word that are kept (default: {TranslationOptions.top})",
+        help=f"translations of a source word that are kept (default: {defaults.LEXICAL_TOP})",
     )  # fmt: skip
     lexical.add_argument(
-        "--lexical-units", choices=UNITS,
+        "--lexical-units", choices=defaults.UNITS,
         help="what the bitext is aligned and counted by: words of the target, or their lemmas, so that also forms are "
         "reached that no bitext shows, and the network chooses among the forms by their features; lemmas are those of "
         "--conllu, --lexicon, --unimorph, --hunspell and --language, and guessed for words that these lack (default: "
@@ -54,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lexical.add_argument(
         "--lexical-form-power", type=float, metavar="P",
         help="of --lexical-units lemma: the share of a form of its lemma is as its count to this power; 0: all forms "
-        f"alike, 1: as frequent as they are (default: {TranslationOptions.form_power:g})",
+        f"alike, 1: as frequent as they are (default: {defaults.FORM_POWER:g})",
     )  # fmt: skip
     lexical.add_argument(
         "--hunspell", nargs="+", default=[], metavar="FILE",
@@ -102,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def translation_options(args: argparse.Namespace, words: WordList) -> TranslationOptions | None:
+def translation_options(args: argparse.Namespace, words: WordList) -> "TranslationOptions | None":
     """None where no translations are asked for."""
     if args.lexical_translation is None:
         refuse_alone(args, ESTIMATE, "--lexical-translation")
@@ -120,6 +124,8 @@ def translation_options(args: argparse.Namespace, words: WordList) -> Translatio
         "hunspell": tuple(args.hunspell) or None,
         "source_lemmas": tuple(args.lexical_source_lemmas) or None,
     }
+    from fairseq_llrnn.prior.options import TranslationOptions
+
     options = TranslationOptions(_NOTHING, **{name: value for name, value in given.items() if value is not None})
     options.check()  # before anything is read
     return replace(options, text=_read_bitext(args, words))
@@ -132,7 +138,7 @@ def _read_bitext(args: argparse.Namespace, words: WordList) -> ParallelText:
     return bitext.read_bitext(args.lexical_translation, args.dict, words)
 
 
-def evidence_options(args: argparse.Namespace) -> EvidenceOptions | None:
+def evidence_options(args: argparse.Namespace) -> "EvidenceOptions | None":
     """None where no evidence is asked for.
 
     Raises:
@@ -147,6 +153,8 @@ def evidence_options(args: argparse.Namespace) -> EvidenceOptions | None:
     if not chosen and args.evidence_map is None:
         raise OptionError(f"--evidence {args.evidence!r}: expected some of {', '.join(KINDS)}, found none; name one")
     weight = DEFAULT_WEIGHT if args.evidence_weight is None else args.evidence_weight
+    from fairseq_llrnn.prior.options import EvidenceOptions
+
     return EvidenceOptions(tuple(chosen), args.evidence_map, weight, _factors(args.unsupported))
 
 

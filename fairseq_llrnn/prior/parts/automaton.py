@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from fairseq_llrnn import defaults
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
 
 MADE_FROM = ("ngram", "automaton")
-ON_ZERO = ("error", "skip", "floor")  # what becomes of training sentences to which it gives probability zero
+ON_ZERO = defaults.ON_ZERO  # what becomes of training sentences to which it gives probability zero
 SAID_OF_ZERO = {"error": "an error", "skip": "left out of training", "floor": "given a little weight"}
-FLOOR = 1e-6  # of b₀, what --on-zero floor gives to words that an automaton forbids
+FLOOR = defaults.AUTOMATON_FLOOR  # of b₀, what --on-zero floor gives to words that an automaton forbids
 INTEGERS = ("starts", "offsets", "tokens", "nexts", "fail", "root_next")
 NUMBERS = ("log_weights", "back_off")
 

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from fairseq_llrnn import defaults
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.cache import Cache, check_cache
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.named_backgrounds import Given, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
-WEIGHT, DECAY = 0.9, 1.0  # nearly all of it is what came before: a mixture says how much that counts
-LEARNED_DECAY = 0.99  # where a learned decay begins
+WEIGHT = defaults.CACHE_WEIGHT  # nearly all of it is what came before: a mixture says how much that counts
+DECAY = defaults.CACHE_DECAY
+LEARNED_DECAY = defaults.LEARNED_CACHE_DECAY  # where a learned decay begins
 EXAMPLE = "cache:500"
 
 if TYPE_CHECKING:

@@ -1,0 +1,14 @@
+"""What priors are made with where nothing is said. `llrnn prior --help` shows it, so importing it imports nothing.
+
+What each means is told where it is used.
+"""
+
+FOLDS = 5  # ngrams/background.py
+AUTOMATON_FLOOR = 1e-6  # prior/parts/automaton.py
+ON_ZERO = ("error", "skip", "floor")
+CACHE_WEIGHT, CACHE_DECAY, LEARNED_CACHE_DECAY = 0.9, 1.0, 0.99  # prior/parts/cache.py
+OPEN_FLOOR = 5  # prior/open_vocabulary.py
+GUESSING = ("auto", "on", "off")  # prior/guessing.py
+MORFESSOR = "morfessor"  # prior/options.py
+UNITS = ("word", "lemma")
+LEXICAL_WEIGHT, LEXICAL_TOP, FORM_POWER = 0.5, 10, 0.5
