@@ -13,6 +13,7 @@
     terms_file.py       files of terms: a phrase of the source, a lemma of the target
     terms_tbx.py        those in TBX
     terms.py            which phrases of a sentence ask for which term, and the forms of terms
+    run_terms.py        the terms of a run, and whether they matched
     term_phrases.py     the forms of phrases, from those of their words
     term_table.py       groups of forms by number, and what a source token may carry
     term_marks.py       source ids that carry terms

@@ -12,8 +12,7 @@ the lemma alone, with a warning.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -29,7 +28,20 @@ from fairseq_llrnn.features.word_forms import WordForms
 logger = logging.getLogger(__name__)
 
 ARROW = " => "
-CELL = f"`term`, or `source phrase{ARROW}term`"
+BAR = "|"
+CELL = f"`term`, or `source phrase{ARROW}term`, and behind it, if you like, its part of speech: `term {BAR} NOUN`"
+
+
+LEAST_GUESS = 0.5  # value of a part of speech that is guessed
+MOST_WARNINGS = 1000  # of a run, for targets of single sentences
+UNKNOWN = "have no known forms and are taken as they are"
+OTHER_KIND = "have forms, but none of the part of speech of their row, so that all are taken"
+CUT = f"have more than {MOST_FORMS} forms, of which some are left out"
+ADVICE = {
+    UNKNOWN: "give forms with --term-forms, or in the fourth column of a file",
+    OTHER_KIND: "fix the part of speech, or leave it out",
+    CUT: "give the forms that may be needed in the fourth column of a file",
+}
 
 
 class Terms:
@@ -54,30 +66,27 @@ class Terms:
         self.phrases = PhraseForms(forms) if phrases is None else phrases
         self._lemmas = source_lemmas or {}
         self._is_lower = is_lower(table.source.known_index)
-        self._unknown: list[str] = []  # lemmas without forms
-        self._other_kind: list[str] = []  # … with forms, but none of the part of speech
-        self._cut: list[str] = []  # … with more forms than a group has room for
+        self.matched = 0  # phrases of the entries, found in sentences
+        self._noted: dict[str, list[str]] = {remark: [] for remark in ADVICE}
+        self._warned: set[tuple[str, str]] | None = None  # of terms of single sentences; None while entries are read
         self._of_first: dict[str, list[tuple[TermEntry, int]]] = {}
         for entry in entries:
             self._add(entry)
         table.terms.required |= must
-        for lemmas, what, advice in (
-            (
-                self._unknown, "have no known forms and are taken as they are",
-                "give forms with --term-forms, or in the fourth column",
-            ),
-            (
-                self._other_kind, "have forms, but none of the part of speech of their row, so that all are taken",
-                "fix the third column, or leave it empty",
-            ),
-            (
-                self._cut, f"have more than {MOST_FORMS} forms, of which some are left out",
-                "give the forms that may be needed in the fourth column",
-            ),
-        ):  # fmt: skip
-            if lemmas:
-                some = ", ".join(lemmas[:5]) + (", …" if len(lemmas) > 5 else "")
-                logger.warning(f"terms: {len(lemmas):,} of {len(entries):,} targets {what} ({some}); {advice}")
+        for remark, targets in self._noted.items():
+            if targets:
+                some = ", ".join(targets[:5]) + (", …" if len(targets) > 5 else "")
+                many = f"{len(targets):,} of {len(entries):,} targets"
+                logger.warning(f"terms: {many} {remark} ({some}); {ADVICE[remark]}")
+        self._noted, self._warned = {}, set()
+
+    def _note(self, remark: str, target: str) -> None:
+        """Of an entry, for the one warning of all; of a single sentence at once, and each target once."""
+        if self._warned is None:
+            self._noted[remark].append(target)
+        elif (remark, target) not in self._warned and len(self._warned) < MOST_WARNINGS:
+            self._warned.add((remark, target))
+            logger.warning(f"terms: the target {target!r} of a single sentence: such {remark}; {ADVICE[remark]}")
 
     def _add(self, entry: TermEntry) -> None:
         self._refuse_pieces(entry)
@@ -109,18 +118,24 @@ class Terms:
             found = self.phrases.of(words)
         if entry.upos is not None:
             wanted = f"POS:{entry.upos}"
-            of_kind = {form: f for form, f in found.items() if wanted in f}
+            of_kind = {form: f for form, f in found.items() if wanted in self._parts_of_speech(form, f)}
             if found and not of_kind:
-                self._other_kind.append(f"{entry.target} {entry.upos}")
+                self._note(OTHER_KIND, f"{entry.target} {entry.upos}")
             found = of_kind or found
         if not found:
-            self._unknown.append(entry.target)
+            self._note(UNKNOWN, entry.target)
             return {entry.target: {}}
         if len(found) > MOST_FORMS:
-            self._cut.append(entry.target)
+            self._note(CUT, entry.target)
         index = self.table.target.known_index  # words of the dictionary go first where there is no room for all
         in_order = sorted(found.items(), key=lambda one: self.table.written(one[0]) not in index)
         return {entry.target: found.get(entry.target, {}), **dict(in_order)}
+
+    def _parts_of_speech(self, form: str, features: Mapping[str, float]) -> set[str]:
+        """Those that its source says; of one that says none, those that the prior knows, or guesses."""
+        said = {name for name in features if name.startswith("POS:")}
+        known = self.phrases.analyses.features.get(form, {}) if not said else {}
+        return said or {name for name, value in known.items() if value >= LEAST_GUESS}
 
     # ---- sentences --------------------------------------------------------------------------------------------------
 
@@ -159,6 +174,13 @@ class Terms:
             for source, entry in own.items()
         }
         found = self._matches(keys, single.values())
+        groups = self.table.terms.groups
+        of_file = [groups[group].lemma for _, _, group in found if group not in {g for _, g in single.values()}]
+        self.matched += len(of_file)
+        for group in tuple(anywhere):  # what the file asks for is asked for
+            if groups[group].lemma in of_file:
+                of_file.remove(groups[group].lemma)
+                anywhere.remove(group)
         missing = [entry for entry, group in single.values() if group not in {g for _, _, g in found}]
         if missing:
             raise DataError(
@@ -187,7 +209,9 @@ class Terms:
         where = f"the column {cell.strip()!r}"
         if arrow and not source.strip():
             raise DataError(f"{where}: the source side is empty; expected {CELL}")
-        entry = check_entry(TermEntry(tuple(source.split()), " ".join(target.split()), where=where))
+        target, bar, upos = target.partition(f" {BAR} ")
+        kind = upos.strip().upper() if bar else None
+        entry = check_entry(TermEntry(tuple(source.split()), " ".join(target.split()), kind, where=where))
         self._refuse_pieces(entry)
         return entry
 
@@ -223,15 +247,3 @@ class Terms:
                 if end <= len(keys) and all(key & self._phrase_keys(word) for key, word in rest):
                     found.setdefault((place, end), group)
         return found
-
-
-class RunTerms:
-    """The terms of a run, read when a sentence first needs them."""
-
-    def __init__(self, read: Callable[[], Terms], for_all: bool) -> None:
-        """for_all: whether there are terms for all sentences, and not only those that sentences bring along."""
-        self._read, self._for_all = cache(read), for_all
-
-    def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
-        """As of `Terms`."""
-        return self._read().marked(tokens, cells) if self._for_all or cells else list(tokens)

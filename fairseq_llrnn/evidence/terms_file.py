@@ -8,6 +8,7 @@ read by terms_tbx.py.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,7 @@ def read_terms(path: Path | str) -> list[TermEntry]:
             )
         source, target, upos, forms = [*cells, "", ""][:4]
         entry = TermEntry(
-            tuple(source.split()), " ".join(target.split()), upos or None,
+            tuple(source.split()), " ".join(target.split()), upos.upper() or None,
             tuple(" ".join(form.split()) for form in forms.split("|") if form.strip()), where,
         )  # fmt: skip
         if not entry.source:
@@ -102,6 +103,11 @@ def check_entry(entry: TermEntry) -> TermEntry:
                 f"{shown(' '.join(phrase))}; a term is no sentence: shorten it"
             )
         refuse_specials(phrase, entry.where)
+        if any(unicodedata.category(letter) == "Cc" for word in phrase for letter in word):
+            raise DataError(
+                f"{entry.where}: expected printable characters, found a control character in {' '.join(phrase)!r}; "
+                "remove it"
+            )
     return entry
 
 

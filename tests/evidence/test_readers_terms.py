@@ -29,6 +29,10 @@ def test_a_repeated_row_counts_once(tmp_path: Path) -> None:
     assert len(read(tmp_path, "dog\tpes\ndog\tpes\tNOUN\n")) == 1
 
 
+def test_a_part_of_speech_may_be_written_in_any_case(tmp_path: Path) -> None:
+    assert [one.upos for one in read(tmp_path, "dog\tpes\tnoun\n")] == ["NOUN"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -37,6 +41,8 @@ def test_a_repeated_row_counts_once(tmp_path: Path) -> None:
         ("dog\tpes\n\tkočka\n", "line 2: the source side is empty"),
         ("dog\t\n", "line 1: the target side is empty"),
         ("dog\t \tNOUN\n", "line 1: the target side is empty"),
+        ("dog\tp\x00es\n", "line 1: expected printable characters, found a control character in 'p\\x00es'; remove it"),
+        ("dog\tpes\t\tp\x1bsa\n", "line 1: expected printable characters, found a control character"),
         ("dog\t</s>\n", "'</s>' is a special symbol"),
         ("<unk> dog\tpes\n", "'<unk>' is a special symbol"),
         ("dog\tpes\t\tpes|<pad>\n", "'<pad>' is a special symbol"),

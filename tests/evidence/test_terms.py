@@ -15,9 +15,11 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.background import EvidenceBackground, EvidenceMixture
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.evidence.run_terms import RunTerms
 from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import marks_of, plain
+from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_slots import asked_terms
 from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.evidence.terms_file import TermEntry
@@ -181,6 +183,50 @@ def test_terms_stay_with_their_sentence_in_any_order() -> None:
     wanted = asked(table, source)
     for order in itertools.permutations(range(4)):
         assert asked(table, source[list(order)]) == [wanted[i] for i in order]
+
+
+def test_what_the_file_asks_for_is_not_asked_for_again() -> None:
+    table, terms = make()
+    lines = ["dog 12 </s>", "dog dog </s>", "12 </s>", "dog 12 </s>"]
+    source = batch(table, terms, lines, {0: ["chien"], 1: ["chien"], 2: ["chien"], 3: ["chien", "chien"]})
+    assert [[(lemma, most) for lemma, most, _ in row] for row in asked(table, source)] == [
+        [("chien", 1)], [("chien", 2)], [("chien", 1)], [("chien", 2)],
+    ]  # fmt: skip
+
+
+def test_a_target_of_a_sentence_that_nobody_knows_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    table, terms = make()
+    with caplog.at_level(logging.WARNING):
+        for cells in (["toutou"], ["toutou"], ["12 => minou"]):
+            terms.marked(tokens_of(table, "12 </s>"), cells)
+    assert [record.getMessage().split(":")[1] for record in caplog.records] == [
+        " the target 'toutou' of a single sentence", " the target 'minou' of a single sentence",
+    ]  # fmt: skip
+    assert "have no known forms and are taken as they are; give forms with --term-forms" in caplog.text
+
+
+def test_a_part_of_speech_may_stand_behind_a_term_and_is_that_of_the_prior_where_forms_have_none() -> None:
+    known = WordForms()
+    for form in ("porte", "portes", "portons"):
+        known.add("porte", form)
+    features = {"porte": {"POS:NOUN": 0.5, "POS:VERB": 0.5}, "portes": {"POS:NOUN": 1.0}, "portons": {"POS:VERB": 1.0}}
+    table = evidence_table(replace(TERM_PRIOR))
+    terms = Terms(table, known, phrases=PhraseForms(known, {}, lambda: features))
+    source = torch.tensor([terms.marked(tokens_of(table, "dog </s>"), [cell]) for cell in ("dog => porte | noun",)])
+    [[term]] = asked_terms(table.terms, source.numpy())
+    assert [table.target.symbols[word] for word in term.group.words] == ["porte", "portes"]
+
+
+@pytest.mark.parametrize(("line", "warned"), [("12 </s>", True), ("dog 12 </s>", False)])
+def test_a_file_that_matches_nothing_is_named_at_the_end(
+    line: str, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    table, terms = make()
+    run = RunTerms(lambda: terms, 3)
+    run.marked(tokens_of(table, line))
+    with caplog.at_level(logging.WARNING):
+        del run
+    assert ("terms: 0 of 3 rows matched in 1 sentences; phrases have to be written as the" in caplog.text) == warned
 
 
 # ---- forms ----------------------------------------------------------------------------------------------------------

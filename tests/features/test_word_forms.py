@@ -112,6 +112,7 @@ def test_an_unknown_place_or_language_is_refused(named: str, message: str) -> No
         ("pes\tpsa\n", "expected at least 3 columns (lemma, form, features) separated by tabs, found 2"),
         ("pes\t\tN\n", "column 2 (form) is empty"),
         ("\n", "expected rows with lemma, form, features, found none"),
+        ("psa\tpes\tNOUN\tCase=Acc\n", "found the part of speech NOUN; a file of form, lemma, UPOS and FEATS is a"),
     ],
 )
 def test_unimorph_rows_of_another_shape_are_refused(text: str, said: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from evidence_world import EvidenceWorld
 from shell import Result, Shell
-from term_world import BAD, FORMS, SOURCES, TermWorld, said, written
+from term_world import BAD, BAD_LINES, FORMS, SOURCES, TermWorld, said, written
 from tiny_world import EVERY_SENTENCE
 
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
@@ -129,6 +129,13 @@ def test_what_is_wrong_is_said_in_a_line(name: str, shell: Shell, taught: TermWo
     text, options, message = BAD[name]
     (tmp_path / "terms.tsv").write_text(text, encoding="utf-8")
     found = interactive(shell, taught, SOURCES[:1], "--terms", tmp_path / "terms.tsv", *options, code=1)
+    assert message in found.err and "Traceback" not in found.err
+
+
+@pytest.mark.parametrize("name", BAD_LINES)
+def test_what_is_wrong_with_a_line_is_said_with_its_number(name: str, shell: Shell, taught: TermWorld) -> None:
+    text, message = BAD_LINES[name]
+    found = interactive(shell, taught, text.splitlines(), code=1)
     assert message in found.err and "Traceback" not in found.err
 
 

@@ -53,7 +53,20 @@ BAD = {
     "an unknown language": (TERMS, ["--term-forms", "lemmas:klingon"], "expected a language that some package knows"),
     "no share": (TERMS, ["--invented-terms", 1], "--invented-terms 1.0: expected a share from 0 to below 1"),
     "another strength": (TERMS, ["--term-strength", "maybe"], "--term-strength maybe: expected must or may"),
+    "both ways": (TERMS, ["--evidence-once", "--evidence-freely"], "expected it without --evidence-freely, found both"),
     "too long": (
-        TERMS + "el\tgrand\ntneiv\tvache\n", ["--max-len-a", 0, "--max-len-b", 2], "the shortest one has 3",
+        TERMS + "el\tgrand\ntneiv\tvache\n", ["--max-len-a", 0, "--max-len-b", 2],
+        "the shortest one has 3 (3 of them forms of its terms); raise --max-len-b",
     ),
+}  # fmt: skip
+
+BAD_LINES = {
+    "a phrase that is not there": (
+        "el tahc\nel tahc\tehcav => vache\n",
+        "sentence 2 of the input: the column 'ehcav => vache': expected the phrase",
+    ),
+    "no sentence": (
+        "el tahc\n\tchat\n", "sentence 2 of the input: expected a sentence before its terms, found a tab first: 'chat'",
+    ),
+    "no part of speech": ("el tahc\tchat | NOWN\n", "expected a part of speech, one of ADJ, ADP"),
 }  # fmt: skip

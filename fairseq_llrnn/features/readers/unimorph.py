@@ -13,6 +13,7 @@ from fairseq_llrnn.features.readers.unimorph_tags import OWN_GROUP, tags_feature
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
 COLUMNS = ("lemma", "form", "features")
+OF_LEXICONS = ("NOUN", "VERB", "PRON", "CCONJ", "SCONJ", "SYM")  # parts of speech that are no tags of UniMorph
 MISSING = ("-", "–", "—")  # where a paradigm has no form
 
 PHRASES = "UniMorph forms of several words, left out"
@@ -62,6 +63,12 @@ def iter_unimorph_rows(path: Path | str) -> Iterator[tuple[str, str, str]]:
                     f"{place(path, number)}: column {column} ({COLUMNS[column - 1]}) is empty; fill it, or remove the "
                     "row"
                 )
+        if tags in OF_LEXICONS:
+            raise DataError(
+                f"{place(path, number)}: expected UniMorph features such as N;NOM;SG in column 3, found the part of "
+                f"speech {tags}; a file of form, lemma, UPOS and FEATS is a lexicon: give it as one (--lexicon, "
+                "lexicon:FILE)"
+            )
         rows += 1
         if form not in MISSING or tags.upper().startswith("PUNCT"):
             yield lemma, form, tags

@@ -13,9 +13,9 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from fairseq_llrnn.evidence.run_terms import RunTerms
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
-from fairseq_llrnn.evidence.terms import RunTerms
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 

@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset
 
+from fairseq_llrnn.evidence.run_terms import RunTerms
 from fairseq_llrnn.evidence.term_marks import marked, plain
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
-from fairseq_llrnn.evidence.terms import RunTerms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs

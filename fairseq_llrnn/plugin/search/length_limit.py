@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.counted_slots import CountedSlots
 
 NO_LENGTH = 1 << 30  # more than any limit of length
 
@@ -40,12 +41,20 @@ def refuse_unreachable(
     advice = (
         "the background allows none of any length there; fix its grammar or automaton, or the beginning"
         if shortest >= NO_LENGTH
-        else f"the shortest one has {shortest:,}; raise --max-len-b"
+        else f"the shortest one has {shortest:,}{_of_terms(background, state, row)}; raise --max-len-b"
     )
     raise DataError(
         f"{_place(sample, row)}: expected a complete string of at most {longest - 1:,} words{begun} that the "
         f"background allows, found none: {advice}"
     )
+
+
+def _of_terms(background: Background, state: Tensor, row: int) -> str:
+    """How many words terms require of a sentence."""
+    if not isinstance(background, CountedSlots):
+        return ""
+    required = int(background.source.missing(background.contexts_of(state))[row])
+    return f" ({required:,} of them forms of its terms)" if required else ""
 
 
 def refuse_nothing_found(found: list[list[dict[str, Tensor]]], sample: dict[str, Any], longest: int) -> None:

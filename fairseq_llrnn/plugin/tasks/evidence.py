@@ -51,6 +51,11 @@ class EvidenceConfig(FairseqDataclass):
 def check_evidence_options(cfg: Any) -> None:
     """Raise OptionError for values that do not exist."""
     check_least("--max-slots", cfg.max_slots, 1)
+    if cfg.evidence_once and cfg.evidence_freely:
+        raise OptionError(
+            "--evidence-once: expected it without --evidence-freely, found both; one says to know what was said, the "
+            "other not to: leave one of them out"
+        )
     for name in ("evidence_dropout", "invented_evidence"):
         if not 0.0 <= getattr(cfg, name) < 1.0:
             raise OptionError(

@@ -7,7 +7,8 @@ from typing import Any, Optional  # fairseq reads Optional[X] from its dataclass
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evidence.terms import RunTerms, Terms
+from fairseq_llrnn.evidence.run_terms import RunTerms
+from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.evidence.terms_file import TermEntry, read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.casing import is_lower
@@ -15,6 +16,7 @@ from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.languages.lemmas import GROUP
 from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
+from fairseq_llrnn.plugin.compat.interactive_lines import refuse_terms_alone
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.term_words import phrase_forms, source_words, target_shares, word_features
@@ -114,6 +116,7 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
     Raises:
         DataError: of the file.
     """
+    refuse_terms_alone()
     table, must = evidence_table(prior), cfg.term_strength == MUST
     table.terms.required |= must
     entries = () if cfg.terms is None else _read(cfg.terms, (cfg.source_lang, cfg.target_lang))
@@ -124,7 +127,7 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
         phrases = phrase_forms(prior, forms)
         return Terms(table, forms, entries, must=must, source_lemmas=lemmas, phrases=phrases)
 
-    return RunTerms(read, bool(entries))
+    return RunTerms(read, len(entries))
 
 
 def _read(path: str, languages: Sequence[str]) -> list[TermEntry]:

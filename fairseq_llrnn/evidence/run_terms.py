@@ -1,0 +1,48 @@
+"""The terms of a run: read when a sentence first needs them, and at the end a word on a file that matched nothing."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from fairseq_llrnn.evidence.terms import Terms
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Use:
+    """What has been asked of the terms."""
+
+    rows: int  # of the file
+    sentences: int = 0
+    matched: int = 0
+
+
+class RunTerms:
+    """The terms of a run."""
+
+    def __init__(self, read: Callable[[], Terms], rows: int) -> None:
+        """rows: how many terms there are for all sentences, and not only for those that bring some along."""
+        self._read, self._use = cache(read), Use(rows)
+        weakref.finalize(self, _say_what_matched, self._use)  # at the end of a process, too
+
+    def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
+        """As of `Terms`."""
+        if not self._use.rows and not cells:
+            return list(tokens)
+        terms = self._read()
+        made = terms.marked(tokens, cells)
+        self._use.sentences, self._use.matched = self._use.sentences + 1, terms.matched
+        return made
+
+
+def _say_what_matched(use: Use) -> None:
+    if use.rows and use.sentences and not use.matched:
+        logger.warning(
+            f"terms: 0 of {use.rows:,} rows matched in {use.sentences:,} sentences; phrases have to be written as the "
+            "sources are: in tokens, lower-cased or not (--source-forms lets them match by lemmas)"
+        )
