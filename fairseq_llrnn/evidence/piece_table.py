@@ -13,7 +13,7 @@ a slot beside it, which adds nothing, and keeps a thousandth of its weight (evid
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -99,11 +99,10 @@ class PieceTable(EvidenceTable):
         """One behind the dictionary, even if a single piece spells the form: other words begin or end with it, too."""
         return self.target.open(self.written(string))
 
-    def _beside(self, form: str) -> tuple[int, int] | None:
-        piece = self.target.known_index.get(self.written(form))
-        if piece is None:
-            return None
-        return piece, self._row_with(self._output.features.row(int(self._output.class_of[piece])))
+    def _beside(self, forms: Sequence[str]) -> list[tuple[int, int]]:
+        """Pieces that are whole forms: other words begin or end with them."""
+        pieces = (self.target.known_index.get(self.written(form)) for form in forms)
+        return [(piece, self._row_of(piece)) for piece in pieces if piece is not None]
 
     def written(self, string: str) -> str:
         return " ".join(map(self.convention.whole, string.split()))

@@ -10,7 +10,7 @@ the next free id when it is first met, the same in the whole process; what stand
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,9 +161,16 @@ class EvidenceTable:
         """The id of a form of a term as one token."""
         return self.target.index(self.written(string))
 
-    def _beside(self, form: str) -> tuple[int, int] | None:
-        """The piece that spells a form and is another token, with its row; None over words."""
-        return None
+    def _beside(self, forms: Sequence[str]) -> list[tuple[int, int]]:
+        """The tokens that would spell forms beside their own, with their rows: the words that differ among phrases."""
+        phrases = [form.split() for form in forms if len(form.split()) > 1]
+        places = [{*words} for words in zip(*phrases, strict=True)] if len({len(one) for one in phrases}) == 1 else []
+        inflected = sorted(word for words in places if len(words) > 1 for word in words)
+        known = [index for word in inflected if (index := self.target.known_index.get(word)) is not None]
+        return [(index, self._row_of(index)) for index in dict.fromkeys(known)]
+
+    def _row_of(self, index: int) -> int:
+        return self._row_with(self._output.features.row(int(self._output.class_of[index])))
 
     def written(self, string: str) -> str:
         """How a target word, or a phrase, is written as one token."""

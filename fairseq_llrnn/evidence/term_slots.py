@@ -40,7 +40,7 @@ class SentenceSlot:
     log_part: float  # of the weight ε, as a logarithm
     times: int = 0  # how many words of the source offer it, as evidence
     groups: tuple[int, ...] = field(default=())  # of the sentence's terms; evidence has none
-    is_beside: bool = False  # a piece that spells a form whose token is another
+    is_beside: bool = False  # a piece or word that spells a form, or a part of one, whose token is another
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Groups:
     member: Tensor  # (B, J, G) bool
     most: Tensor  # (B, G); 0 where there is no group
     must: Tensor  # (B, G) bool
-    beside: Tensor  # (B, J) bool, which slots are pieces that spell a form whose token is another
+    beside: Tensor  # (B, J) bool, which slots spell forms whose tokens are others
 
     def widened(self, slots: int) -> Groups:
         """The same for more slots, those that come last of no group."""
@@ -97,7 +97,7 @@ def sentence_slots(
         slots.append(
             SentenceSlot(word, rows[word], word >= known, False, tuple(places), math.log(weight), 0, tuple(groups))
         )
-    beside = {word: row for one in asked for word, row in one.group.beside if word not in at}
+    beside = {word: row for one in asked for word, row in one.group.beside if word not in at and word not in forms}
     return slots + [SentenceSlot(w, row, False, False, (), -math.inf, is_beside=True) for w, row in beside.items()]
 
 

@@ -23,7 +23,7 @@ class TermGroup:
     words: tuple[int, ...]  # target ids, different ones
     rows: tuple[int, ...]  # of EvidenceTable.rows
     must: bool
-    beside: tuple[tuple[int, int], ...] = ()  # pieces that spell a form and are another token, with their rows
+    beside: tuple[tuple[int, int], ...] = ()  # other tokens that spell forms, with their rows
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class TermTable:
         self,
         index: Callable[[str], int],
         row: Callable[[str, Mapping[str, float]], int],
-        beside: Callable[[str], tuple[int, int] | None],
+        beside: Callable[[Sequence[str]], Sequence[tuple[int, int]]],
     ) -> None:
         """
         Args:
             index: the target id of a string. row: that of the features of one, what is known of it beside them.
-            beside: the piece that spells a string and is another token, with its row; None for most.
+            beside: of the forms of a group, the tokens that would spell them beside their own, with their rows.
         """
         self.groups: list[TermGroup] = []
         self.required = False  # whether there is a group that must be said
@@ -63,7 +63,7 @@ class TermTable:
             kept = list(forms.items())[:MOST_FORMS]
             words = tuple(self._index(form) for form, _ in kept)
             rows = tuple(self._row(*one) for one in kept)
-            beside = tuple(one for one in (self._beside(form) for form, _ in kept) if one is not None)
+            beside = tuple(self._beside([form for form, _ in kept]))
             self.groups.append(TermGroup(lemma, words, rows, must, beside))
             self._group_of[key] = len(self.groups) - 1
             self.required |= must

@@ -128,7 +128,7 @@ class FormAnalyses:
         total, counted = self._totals[key], self._rules.get(key, Counter())
         if total < least:
             return set()
-        return {one for one, count in counted.items() if count >= max(LEAST_COUNT, share * total)}
+        return {one for one, count in counted.items() if one and count >= max(LEAST_COUNT, share * total)}
 
     @cached_property
     def _totals(self) -> Counter[Hashable]:
@@ -153,7 +153,7 @@ class FormAnalyses:
 
 
 RELEVANT = frozenset((*AGREEING, *LASTING, "POS", "VerbForm"))
-_ALL: Analysis = frozenset(("",))  # counts forms, whatever their analyses
+_ALL: Analysis = frozenset()  # counts forms, whatever their analyses
 
 
 @cache

@@ -287,6 +287,30 @@ def bound(must: bool = True, kind: str = "static") -> tuple[EvidenceTable, Count
     return table, made, source
 
 
+def of_phrases(kind: str) -> tuple[EvidenceTable, CountedSlots]:
+    """Sentences with a phrase of two forms; the second one asks for one of its words, too."""
+    row = entry("dog", "grand chien", "grand chien", "grands chiens")
+    table, terms = make(row, entry("Ann", "chien", "chien"))
+    made = EvidenceBackground(base(kind), table, UNK, UNK).given(batch(table, terms, ["dog 12 </s>", "dog Ann </s>"]))
+    assert isinstance(made, CountedSlots)
+    return table, made
+
+
+@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
+def test_words_that_would_spell_a_phrase_once_more_are_unlikely(kind: str) -> None:
+    table, made = of_phrases(kind)
+    strings = ["chien", "chiens", "grand chien", "grands chiens", "12", "</s>", "deux"]
+    ids = torch.tensor([table.target.index(string) for string in strings])
+    history = ids[torch.randint(len(ids), (2, 4), generator=torch.Generator().manual_seed(3))]
+    history[:, 0] = EOS
+    check_context_classes(made, history)
+    plain_one = made.base
+    state, below = made.start(2), plain_one.start(2)
+    token = torch.full((2,), table.target.index("chien"))
+    kept = (made.log_weights(state) - plain_one.log_weights(below))[:, int(token[0])]
+    assert kept.tolist() == pytest.approx([math.log(1e-3), 0.0], abs=1e-4)  # the second sentence requires the word
+
+
 @pytest.mark.parametrize("must", [True, False])
 @pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
 def test_the_laws_of_context_classes_hold(kind: str, must: bool) -> None:

@@ -14,10 +14,12 @@ from fairseq_llrnn.files.text_lines import shown
 
 
 def refuse_terms_alone() -> None:
-    """From now on this process' fairseq-interactive refuses lines that have terms and no sentence."""
-    module = sys.modules.get("fairseq_cli.interactive")
-    if module is not None:
-        vars(module)["buffered_read"] = _buffered_lines
+    """From now on the fairseq-interactive that is calling refuses lines that have terms and no sentence."""
+    frame = sys._getframe().f_back
+    while frame is not None:
+        if {"buffered_read", "make_batches"} <= frame.f_globals.keys():
+            frame.f_globals["buffered_read"] = _buffered_lines
+        frame = frame.f_back
 
 
 def _buffered_lines(input: str, buffer_size: int) -> Iterator[list[str]]:  # named as fairseq calls them

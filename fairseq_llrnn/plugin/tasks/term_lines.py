@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from fairseq.data import Dictionary
 from torch import Tensor
@@ -27,7 +26,7 @@ class TermLines:
     def _encoded(self, line: str, encode_fn: Callable[[str], str]) -> Tensor:
         self.lines_read += 1
         try:
-            made: Any = self.source_dictionary.encode_line(encode_fn(line), add_if_not_exist=False)
+            made: Tensor = self.source_dictionary.encode_line(encode_fn(line), add_if_not_exist=False)
         except DataError as error:
             raise DataError(f"sentence {self.lines_read} of the input: {error}") from None
-        return made.long()  # type: ignore[no-any-return]
+        return made.long()
