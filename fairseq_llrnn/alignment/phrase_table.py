@@ -23,6 +23,7 @@ from fairseq_llrnn.files.numbers import LARGEST_SCORE
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
 BAR = "|||"
+FACTOR = "|"  # between the factors of a word, to Moses
 LEAST_FIELDS = 3  # source, target, scores
 LINK = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
 

@@ -55,13 +55,13 @@ def test_fewer_links_make_more_phrases(llrnn: Llrnn, translation: TranslationWor
 
 def test_what_cannot_be_used_is_said(llrnn: Llrnn, tmp_path: Path) -> None:
     source, target, out = (tmp_path / name for name in ("a", "b", "table"))
-    source.write_text("x y\n\nx |||\nx\n", encoding="utf-8")
+    source.write_text("x y\n\nx a|b\nx\n", encoding="utf-8")
     target.write_text("1 2\n3\n1 4\n1\n", encoding="utf-8")
     done = llrnn("phrases", "extract", "--bitext", source, target, "--aligner", "ibm1", "--out", out)
     assert (done.code, done.out) == (0, "3 phrase pairs of 2 sentence pairs, 3 links\n")
     assert done.err == (
         "note: 1 sentence pair not used: a side without words, or with too many\n"
-        "note: 1 sentence pair not used: a word with |||\n"
+        "note: 1 sentence pair not used: a word with |, which Moses takes for factors\n"
     )
     assert out.read_text(encoding="utf-8") == (
         "x y ||| 1 2 ||| 1 1 1 1 ||| 0-0 1-1 ||| 1 1 1\nx ||| 1 ||| 1 1 1 1 ||| 0-0 ||| 2 2 2\n"

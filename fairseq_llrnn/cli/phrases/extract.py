@@ -10,7 +10,7 @@ from fairseq_llrnn.alignment.bitext import Bitext
 from fairseq_llrnn.alignment.bitext_files import read_text_bitext
 from fairseq_llrnn.alignment.phrase_extraction import LONGEST_PHRASE, count_phrases
 from fairseq_llrnn.alignment.phrase_scores import phrase_pairs
-from fairseq_llrnn.alignment.phrase_table import BAR, write_phrase_table
+from fairseq_llrnn.alignment.phrase_table import FACTOR, write_phrase_table
 from fairseq_llrnn.alignment.word_links import METHODS, both_links, symmetrised
 from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.tables import many, note
@@ -71,10 +71,13 @@ def _usable(bitext: Bitext, words: tuple[tuple[str, ...], tuple[str, ...]]) -> B
     alignable = is_alignable(bitext)
     clean = np.ones(len(alignable), dtype=bool)
     for side, of_side in zip((bitext.source, bitext.target), words, strict=True):
-        has_bar = np.array([BAR in word for word in of_side], dtype=bool)
+        has_bar = np.array([FACTOR in word for word in of_side], dtype=bool)
         of_sentence = np.repeat(np.arange(len(side)), side.lengths)
         clean[of_sentence[has_bar[side.tokens]]] = False
-    dropped = (~alignable, "a side without words, or with too many"), (alignable & ~clean, f"a word with {BAR}")
+    dropped = (
+        (~alignable, "a side without words, or with too many"),
+        (alignable & ~clean, f"a word with {FACTOR}, which Moses takes for factors"),
+    )
     for left, why in dropped:
         if left.any():
             note(f"{many(int(left.sum()), 'sentence pair')} not used: {why}")
