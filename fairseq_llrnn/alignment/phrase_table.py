@@ -135,9 +135,14 @@ def writing(path: Path) -> Iterator[TextIO]:
 
 def write_phrase_table(path: Path, pairs: Iterable[PhrasePair]) -> int:
     """Write a table; returns how many pairs it has. Raises OSError."""
-    many = 0
     with writing(path) as file:
-        for pair in pairs:
-            file.write(pair.line() + "\n")
-            many += 1
+        return write_phrase_pairs(file, pairs)
+
+
+def write_phrase_pairs(file: TextIO, pairs: Iterable[PhrasePair]) -> int:
+    """Write the lines of a table; returns how many pairs it has. Raises OSError."""
+    many = 0
+    for pair in pairs:
+        file.write(pair.line() + "\n")
+        many += 1
     return many

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fairseq_llrnn.cli.places import check_place, text_output
+from fairseq_llrnn.cli.places import STDOUT, beside, check_text_place, text_output
 from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.cli.word_files import add_lower, add_word_files
 from fairseq_llrnn.errors import DataError, OptionError, check_least
@@ -50,14 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the alphabet; default: all)",
     )  # fmt: skip
     result.add_argument(
-        "--out", required=True, metavar="FILE", help="where it goes; fairseq-preprocess reads it as --tgtdict"
-    )
+        "--out", required=True, metavar="FILE",
+        help="where it goes (`-`: stdout); fairseq-preprocess reads it as --tgtdict",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     check_least("--most", args.most, 0, "forms")
     check_casing(args.lower, args.keep_case)
-    check_place(args.out, f"--out {args.out}")
+    check_text_place(args.out)
     code = None if args.language is None else language_code(args.language)
     sources = _sources(args, code)
     shown, _ = count_words(args.text)
@@ -79,8 +80,9 @@ def run(args: argparse.Namespace) -> int:
         ("… listed with their lemmas", listed),
         ("… with a lemma by their ending", len(forms) - listed),
     ):
-        print(f"{name:<30}  {count:>10,}")
-    print(f"dictionary written to {args.out}")
+        print(f"{name:<30}  {count:>10,}", file=beside(args.out))
+    if args.out != STDOUT:
+        print(f"dictionary written to {args.out}")
     if found.unheard:
         note(f"{found.unheard:,} listed forms are left out: no list of frequencies has them")
     return 0

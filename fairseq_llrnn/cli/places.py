@@ -10,6 +10,8 @@ from typing import TextIO
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
 
+STDOUT = "-"
+
 
 def check_place(path: str, said: str) -> None:
     """Raise OptionError unless `path` can be a new file, or one to replace. `said`: how the user named it."""
@@ -17,6 +19,17 @@ def check_place(path: str, said: str) -> None:
         raise OptionError(f"{said}: expected a place in a folder, but there is no such folder; make it first")
     if os.path.exists(path) and not os.path.isfile(path):
         raise OptionError(f"{said}: expected a file to write or replace, found a folder or device; give another")
+
+
+def check_text_place(path: str | None) -> None:
+    """`check_place` of an --out that text goes to: None and `-` are stdout."""
+    if path is not None and path != STDOUT:
+        check_place(path, f"--out {path}")
+
+
+def beside(path: str | None) -> TextIO:
+    """Where what is said beside the text goes: not to stdout where the text does."""
+    return sys.stderr if path in (None, STDOUT) else sys.stdout
 
 
 @contextmanager
@@ -32,8 +45,8 @@ def writing_to(place: str) -> Iterator[None]:
 
 @contextmanager
 def text_output(path: str | None) -> Iterator[TextIO]:
-    """A text file that takes its name when it is whole, with errors as above; None: stdout."""
-    if path is None:
+    """A text file that takes its name when it is whole, with errors as above; None and `-`: stdout."""
+    if path is None or path == STDOUT:
         yield sys.stdout
         return
     with writing_to(path), whole_file(Path(path)) as file:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from fairseq_llrnn.cli.places import check_place, text_output
+from fairseq_llrnn.cli.places import check_text_place, text_output
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.readers import in_one_word, iter_conllu_sentences, surface_words
@@ -30,13 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lower-case the words, by the rules of a language: tr or az (İ becomes i, I becomes ı), lt; all others "
         "need no LANG (default: the words keep their case, for `llrnn prior --keep-case`)",
     )  # fmt: skip
-    result.add_argument("--out", metavar="FILE", help="where the text goes (default: stdout)")
+    result.add_argument("--out", metavar="FILE", help="where the text goes (default, or `-`: stdout)")
 
 
 def run(args: argparse.Namespace) -> int:
     language_of(args.lower)
-    if args.out is not None:
-        check_place(args.out, f"--out {args.out}")
+    check_text_place(args.out)
     sentences, words = 0, 0
     with text_output(args.out) as file:
         for line in _lines(args.conllu, args.words, args.lower):

@@ -43,6 +43,17 @@ def test_words_and_forms(llrnn: Llrnn, given: list[object], tmp_path: Path) -> N
     assert [line.split()[-1] for line in done.out.splitlines()] == ["4", "4", "4", "0", str(tmp_path / "dict.fr.txt")]
 
 
+def test_a_dictionary_on_stdout(
+    llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = llrnn(*given).out
+    done = llrnn(*given[:-1], "-")
+    assert (done.code, done.out) == (0, (tmp_path / "dict.fr.txt").read_text(encoding="utf-8"))
+    assert done.err.splitlines() == said.splitlines()[:-1]
+    assert not (tmp_path / "-").exists()
+
+
 def test_options(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
     assert llrnn(*given, "--most", 1).code == 0
     assert list(words(tmp_path))[4:] == ["chats"]

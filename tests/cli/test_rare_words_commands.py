@@ -82,6 +82,11 @@ def test_train_translate_and_restore(
     restored = tmp_path / "restored"
     done = llrnn("rare-words", "restore", "--data", out, "--source", translation.place / "test.src", "--out", restored)
     assert (done.code, done.out) == (0, "")
+    monkeypatch.chdir(tmp_path)
+    typed(monkeypatch, "".join(f"{line}\n" for line in found))
+    given = ["--data", out, "--source", translation.place / "test.src", "--out", "-"]
+    assert llrnn("rare-words", "restore", *given).out.splitlines() == lines_of(restored)
+    assert not (tmp_path / "-").exists()
     kept = {word[::-1] for word in lines_of(out / "source-words.txt")}
     rare = [word for line in lines_of(restored) for word in line.split() if word not in kept | {"<unk>"}]
     assert rare and not any(ANNOTATION.fullmatch(word) for word in rare)

@@ -74,6 +74,8 @@ def test_several_files_and_a_place(llrnn: Llrnn, french: Path, turkish: Path, tm
     assert (done.code, done.out) == (0, "")
     lines = (tmp_path / "text.txt").read_text(encoding="utf-8").splitlines()
     assert lines == ["Isparta İstanbul şehri", "Il va à le marché de les 20_000", "Oui"]
+    done = llrnn("text", "--conllu", turkish, french, "--out", "-")
+    assert done.out.splitlines() == lines
 
 
 @pytest.mark.parametrize(

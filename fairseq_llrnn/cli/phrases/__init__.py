@@ -1,1 +1,16 @@
 """`llrnn phrases`: phrase tables in the format of Moses, extracted from a bitext and scored by translation models."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from fairseq_llrnn.alignment.phrase_table import PhrasePair, write_phrase_pairs, write_phrase_table
+from fairseq_llrnn.cli.places import STDOUT, writing_to
+
+
+def write_to(out: str, pairs: Iterable[PhrasePair]) -> int:
+    """Write a table to --out, where `-` is stdout; returns how many pairs it has. Raises DataError."""
+    if out == STDOUT:
+        return write_phrase_pairs(sys.stdout, pairs)
+    with writing_to(out):
+        return write_phrase_table(Path(out), pairs)

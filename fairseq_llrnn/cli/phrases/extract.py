@@ -1,7 +1,6 @@
 """`llrnn phrases extract`: the phrase table of a bitext."""
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 
@@ -10,9 +9,10 @@ from fairseq_llrnn.alignment.bitext import Bitext
 from fairseq_llrnn.alignment.bitext_files import read_text_bitext
 from fairseq_llrnn.alignment.phrase_extraction import LONGEST_PHRASE, count_phrases
 from fairseq_llrnn.alignment.phrase_scores import phrase_pairs
-from fairseq_llrnn.alignment.phrase_table import FACTOR, write_phrase_table
+from fairseq_llrnn.alignment.phrase_table import FACTOR
 from fairseq_llrnn.alignment.word_links import METHODS, both_links, symmetrised
-from fairseq_llrnn.cli.places import check_place, writing_to
+from fairseq_llrnn.cli.phrases import write_to
+from fairseq_llrnn.cli.places import beside, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
 
@@ -43,15 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     result = parser.add_argument_group("the table")
     result.add_argument(
         "--out", required=True, metavar="FILE",
-        help="where it goes; packed if the name ends in .gz. A line is `source ||| target ||| φ(s|t) lex(s|t) φ(t|s) "
-        "lex(t|s) ||| links ||| counts of target, source, both`, in the order of bytes",
+        help="where it goes (`-`: stdout); packed if the name ends in .gz. A line is `source ||| target ||| φ(s|t) "
+        "lex(s|t) φ(t|s) lex(t|s) ||| links ||| counts of target, source, both`, in the order of bytes",
     )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     if not 1 <= args.max_length <= LONGEST_PHRASE:
         raise OptionError(f"--max-length {args.max_length}: expected a number from 1 to {LONGEST_PHRASE}")
-    check_place(args.out, f"--out {args.out}")
+    check_text_place(args.out)
     aligner = choose_aligner(args.aligner)
     read = read_text_bitext(*args.bitext)
     words = read.source_words, read.target_words
@@ -59,10 +59,9 @@ def run(args: argparse.Namespace) -> int:
     forward, backward = both_links(bitext, len(words[0]), len(words[1]), aligner)
     links = symmetrised(forward, backward, bitext, args.symmetrisation)
     found = count_phrases(bitext, links, args.max_length)
-    with writing_to(args.out):
-        pairs = write_phrase_table(Path(args.out), phrase_pairs(found, bitext, links, *words, args.max_length))
+    pairs = write_to(args.out, phrase_pairs(found, bitext, links, *words, args.max_length))
     sentences = many(len(bitext.source), "sentence pair")
-    print(f"{many(pairs, 'phrase pair')} of {sentences}, {many(len(links.source), 'link')}")
+    print(f"{many(pairs, 'phrase pair')} of {sentences}, {many(len(links.source), 'link')}", file=beside(args.out))
     return 0
 
 

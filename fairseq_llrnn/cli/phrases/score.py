@@ -6,14 +6,14 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from fairseq_llrnn.alignment.phrase_table import PhrasePair, read_phrase_table, write_phrase_table
+from fairseq_llrnn.alignment.phrase_table import PhrasePair, read_phrase_table
 from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
-from fairseq_llrnn.cli.places import check_place, writing_to
+from fairseq_llrnn.cli.phrases import write_to
+from fairseq_llrnn.cli.places import STDOUT, beside, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError, check_least
@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     given.add_argument(
         "--out", required=True, metavar="FILE",
-        help="where the table goes with one score more, p(target </s> | source </s>); packed if the name ends in .gz",
+        help="where the table goes (`-`: stdout) with one score more, p(target </s> | source </s>); packed if the name "
+        "ends in .gz",
     )  # fmt: skip
     model = parser.add_argument_group("the model, ours or fairseq's")
     model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of a translation model")
@@ -47,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_least("--max-tokens", args.max_tokens, 1)
-    check_place(args.out, f"--out {args.out}")
-    if os.path.realpath(args.table) == os.path.realpath(args.out):
+    check_text_place(args.out)
+    if args.out != STDOUT and os.path.realpath(args.table) == os.path.realpath(args.out):
         raise OptionError(f"--out {args.out}: expected another file than the table, which would be lost")
     refuse_special(args.table, may_be_pipe=False)  # it is read twice
     number = sum(1 for _ in read_phrase_table(args.table))  # so that what is wrong shows before anything is computed
@@ -61,10 +62,10 @@ def run(args: argparse.Namespace) -> int:
     if scorer.languages is None:
         raise DataError(f"--path {args.path}: expected a translation model, found a language model; give another one")
     bar = tqdm(total=number, desc="scoring phrases", unit=" pairs", leave=False, disable=None)
-    with bar, writing_to(args.out):
-        written = write_phrase_table(Path(args.out), _scored(read_phrase_table(args.table), scorer, bar))
+    with bar:
+        written = write_to(args.out, _scored(read_phrase_table(args.table), scorer, bar))
     _note(scorer)
-    print(f"{many(written, 'phrase pair')} scored")
+    print(f"{many(written, 'phrase pair')} scored", file=beside(args.out))
     return 0
 
 

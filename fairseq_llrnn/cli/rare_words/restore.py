@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from fairseq_llrnn.alignment.rare_words import restored
-from fairseq_llrnn.cli.places import check_place, text_output
+from fairseq_llrnn.cli.places import check_text_place, text_output
 from fairseq_llrnn.cli.rare_words import SOURCE_WORDS, TRANSLATIONS
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import many, note
@@ -29,12 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what was translated, a sentence a line, as it was before it was annotated",
     )  # fmt: skip
     result = parser.add_argument_group("the result")
-    result.add_argument("--out", metavar="FILE", help="where the translations go (default: stdout)")
+    result.add_argument("--out", metavar="FILE", help="where the translations go (default, or `-`: stdout)")
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.out is not None:
-        check_place(args.out, f"--out {args.out}")
+    check_text_place(args.out)
     folder = Path(args.data)
     if not (folder / SOURCE_WORDS).is_file():
         raise OptionError(
