@@ -5,6 +5,7 @@ Every path is relative to the folder OUT:
     text/{train,valid,test}.{en,fr}      the first pairs of Multi30k, tokens, lower-cased
     data/                                of fairseq-preprocess, with the priors softmax/ and ours/ in it
     rows/NAME/                           checkpoint_last.pt, facts.json, test.out, test.fr, log
+    phrases/                             table.gz, pairs.{en,fr}, data/, ROW/, scored-…gz, …
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ TRAINING = (
     "--required-batch-size-multiple 1 --num-workers 0 --cpu --seed 1 --disable-validation --save-interval 1000 "
     "--no-epoch-checkpoints --log-format simple --log-interval 100"
 )
-SEARCH = "--gen-subset test --beam 5 --lenpen 1 --max-len-b 40"
+SEARCH = "--beam 5 --nbest 5 --lenpen 1 --max-len-b 40"
 SIZES = "--encoder-embed-dim 128 --decoder-embed-dim 128 --decoder-hidden-size 128"
 
 
@@ -71,6 +72,8 @@ NETWORKS = {
         0.003, {"softmax": 880, "ours": 1050},
     ),
 }  # fmt: skip
+PHRASES = {"encoder-decoder-softmax": 1000, "encoder-decoder-ours": 1200}  # rows that learn phrase pairs: updates
+LONGEST = 4  # words of a phrase
 ROWS = [f"{network}-{output}" for network in NETWORKS for output in PRIORS]
 
 
@@ -82,13 +85,19 @@ def find(name: str) -> tuple[Network, str]:
     return NETWORKS[network], output
 
 
-def task(output: str) -> list[str]:
+def task(output: str, data: str = "data") -> list[str]:
     """What every command of fairseq is told."""
-    return ["data", "--user-dir", USER_DIR, "--task", "llrnn_translation", "--prior", f"data/{output}"]
+    return [data, "--user-dir", USER_DIR, "--task", "llrnn_translation", "--prior", f"data/{output}"]
 
 
-def train(name: str, folder: str, updates: int) -> Sequence[str]:
+def train(name: str, folder: str, updates: int, data: str = "data") -> Sequence[str]:
     """What fairseq-train is told."""
     network, output = find(name)
     limits = ["--max-update", str(updates), "--total-num-update", str(updates), "--lr", str(network.lr)]
-    return [*task(output), *network.options.split(), *TRAINING.split(), *limits, "--save-dir", folder]
+    return [*task(output, data), *network.options.split(), *TRAINING.split(), *limits, "--save-dir", folder]
+
+
+def searching(name: str, folder: str) -> Sequence[str]:
+    """What fairseq-validate and fairseq-generate are told."""
+    common = [*task(find(name)[1]), "--path", f"{folder}/checkpoint_last.pt", "--max-tokens", "4000", "--cpu"]
+    return [*common, "--required-batch-size-multiple", "1", "--num-workers", "0"]

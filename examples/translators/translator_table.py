@@ -25,13 +25,6 @@ def bleu(lines: Sequence[str], reference: Sequence[str]) -> float:
     return float(BLEU(tokenize="none", force=True).corpus_score(list(lines), [list(reference)]).score)
 
 
-def rescored_lines(rescored: Path, first: Path) -> Iterator[str]:
-    """BLEU of what was rescored, beside that of the list's first hypotheses."""
-    reference = lines_of(Path("text/test.fr"))
-    for what, path in (("first hypotheses", first), ("rescored", rescored)):
-        yield f"{what}: {bleu(lines_of(path), reference):.1f} BLEU"
-
-
 def table(rows: Path, text: Path) -> Iterator[str]:
     """Both tables, in Markdown; a row that is not there is left out."""
     source, reference = lines_of(text / "test.en"), lines_of(text / "test.fr")

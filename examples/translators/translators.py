@@ -3,7 +3,8 @@
 
     translators.py prepare --data PATH-TO-multi30k-en-fr --out OUT   texts, data, priors: half a minute
     translators.py row rctm-softmax --out OUT                        train, perplexity, translate: two or three minutes
-    translators.py rescore rctm-ours --of rnnsearch-softmax --out OUT    its 10-best lists
+    translators.py rescore rctm-ours --of rnnsearch-softmax --out OUT    its 5-best lists; --tune: tuned on valid
+    translators.py phrases --of rnnsearch-ours --out OUT                 … with a phrase table, and scores of Cho et al.
     translators.py table --out OUT                                   of all rows that are there
 
 What is done is skipped; a training that was stopped begins again. Rows are in translator_rows.py; docs/results has what
@@ -24,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import translator_rows as rows
 from example_parts.command_line import exit_status
 from example_parts.processes import alone, run
-from translator_table import lines_of, rescored_lines, table
+from translator_rescoring import rescore, rescore_with_phrases
+from translator_table import lines_of, table
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
@@ -76,8 +78,7 @@ def make_row(name: str, updates: int | None) -> None:
             facts["train_seconds"] = run("fairseq-train", rows.train(name, str(place), facts["updates"]), log)
             _keep(facts_file, facts)
             print(f"{name}: {facts['updates']} updates in {facts['train_seconds']:.0f} s", flush=True)
-        common = [*rows.task(output), "--path", str(place / "checkpoint_last.pt"), "--max-tokens", "4000", "--cpu"]
-        common += ["--required-batch-size-multiple", "1", "--num-workers", "0"]
+        common = rows.searching(name, str(place))
         for subset in ("valid", "test"):
             if f"{subset}_ppl" not in facts:
                 part = place / f"{subset}.validated"
@@ -88,7 +89,7 @@ def make_row(name: str, updates: int | None) -> None:
         if not (place / "test.fr").exists():
             found = place / "test.out"
             found.unlink(missing_ok=True)
-            searching = [*common, *rows.SEARCH.split(), "--nbest", "5"]
+            searching = [*common, "--gen-subset", "test", *rows.SEARCH.split()]
             facts["translate_seconds"] = run("fairseq-generate", searching, log, stdout=found)
             _keep(facts_file, facts)
             _write_best(found, place / "test.fr", len(lines_of(Path("text/test.fr"))))
@@ -118,22 +119,6 @@ def _write_best(found: Path, place: Path, count: int) -> None:
         file.writelines(f"{best[number]}\n" for number in range(count))
 
 
-def rescore(name: str, of: str) -> None:
-    """`llrnn rescore` of a row's 5-best lists, with the weights 1 and 1."""
-    _, output = rows.find(name)
-    rows.find(of)
-    found = Path("rows", of, "test.out")
-    for needed in (found, Path("rows", name, "checkpoint_last.pt")):
-        if not needed.exists():
-            raise OptionError(f"{needed}: expected a file of `row`, found none; make that row first")
-    out = Path("rows", name, f"rescored-{of}.fr")
-    if not out.exists():
-        options = ["--path", f"rows/{name}/checkpoint_last.pt", "--source", "text/test.en", "--nbest", str(found)]
-        options += ["--reference", "text/test.fr", "--out", str(out)]
-        run("llrnn", ["rescore", *options], Path("rows", name, f"rescored-{of}.log"))
-    print("\n".join(rescored_lines(out, Path("rows", of, "test.fr"))))
-
-
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The first neural translators, with two outputs each.")
     stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
@@ -141,6 +126,7 @@ def parsed() -> argparse.Namespace:
         ("prepare", "texts, data, priors"),
         ("row", "train a row of the table, and measure it"),
         ("rescore", "a row's 5-best lists with the model of another row"),
+        ("phrases", "a row's 5-best lists with a phrase table, and phrases scored by an encoder-decoder"),
         ("table", "of all rows that are there"),
     ):
         made = stages.add_parser(stage, help=what, description=what)
@@ -152,10 +138,12 @@ def parsed() -> argparse.Namespace:
             )
         if stage in ("row", "rescore"):
             made.add_argument("name", metavar="ROW", help=", ".join(rows.ROWS))
-        if stage == "row":
+        if stage in ("row", "phrases"):
             made.add_argument("--max-update", type=int, metavar="N", help="updates (default: the row's)")
-        if stage == "rescore":
+        if stage in ("rescore", "phrases"):
             made.add_argument("--of", required=True, metavar="ROW", help="whose lists")
+        if stage == "rescore":
+            made.add_argument("--tune", action="store_true", help="tune the weights on valid (default: 1 and 1)")
     return parser.parse_args()
 
 
@@ -171,7 +159,9 @@ def main() -> int:
     if args.stage == "row":
         make_row(args.name, args.max_update)
     elif args.stage == "rescore":
-        rescore(args.name, args.of)
+        print("\n".join(rescore(args.name, args.of, args.tune)))
+    elif args.stage == "phrases":
+        print("\n".join(rescore_with_phrases(args.of, args.max_update)))
     else:
         print("\n".join(table(Path("rows"), Path("text"))))
     return 0

@@ -1,4 +1,4 @@
-"""The table of the first translators, on files of the form of Multi30k: rows, rescoring, mistakes."""
+"""The table of the first translators, on files of the form of Multi30k: rows, rescoring, phrases, mistakes."""
 
 import gzip
 from collections.abc import Mapping
@@ -33,12 +33,24 @@ def say(place: Path, variables: Mapping[str, str], stage: str, *options: object,
     return result.out + result.err
 
 
-def test_rows_rescoring_and_the_table(quick_commands: dict[str, str], prepared: Path) -> None:
+def check_phrases(variables: Mapping[str, str], place: Path) -> None:
+    said = say(place, variables, "phrases", "--of", "rnnsearch-softmax", "--max-update", 3)
+    assert "encoder-decoder-softmax on phrase pairs: 3 updates" in said
+    assert "phrase pairs that the lists can use, scored by encoder-decoder-ours in" in said
+    without, table, *scored = said[said.index("no phrases:") :].split(":\nscore ")[1:]
+    assert "\ndev " in without
+    assert "phrases1" not in without
+    assert "phrases4" in table and "phrases5" not in table
+    assert len(scored) == 2 and all("phrases5" in part and "\ntest " in part for part in scored)
+
+
+def test_rows_rescoring_phrases_and_the_table(quick_commands: dict[str, str], prepared: Path) -> None:
     for row in ("rnnsearch-softmax", "rctm2-ours"):
         assert "test perplexity" in say(prepared, quick_commands, "row", row, "--max-update", 3)
     assert "updates" not in say(prepared, quick_commands, "row", "rctm2-ours")  # done
     said = say(prepared, quick_commands, "rescore", "rctm2-ours", "--of", "rnnsearch-softmax")
-    assert "first hypotheses: " in said and "rescored: " in said
+    assert "\nmodel        1.0000" in said and "\ntest " in said
+    check_phrases(quick_commands, prepared)
     table = say(prepared, quick_commands, "table").splitlines()
     first = [line for line in table if line.startswith("| RCTM II")]
     assert len(first) == 2 and "| ours | 3 |" in first[0]
