@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Rare words in translation: annotated unknown words (Luong et al. 2015) beside a lexical background and slots. The same
-# network in all rows; docs/results/rare-words.md has the results. Two rows spell unknown words by a network (Luong & Manning
-# 2016), from a state shared with words, or by a way of its own.
+# network in all rows; docs/results/rare-words.md has the results. Two rows are hybrid (Luong & Manning 2016): a network reads
+# source words by their characters, and one spells unknown words, from a state shared with words, or by a way of its own.
 #
 #   bash examples/translation/rare_words.sh MULTI30K [WORK-DIRECTORY]
 #
@@ -48,7 +48,7 @@ preprocess words "$work/text" --testpref "$work/text/test"
 limited=(--nwordssrc $((kept + 4)) --nwordstgt $((kept + 4)) --padding-factor 1)
 preprocess unk "$work/text" --testpref "$work/text/test" "${limited[@]}"
 preprocess slots "$work/text" --testpref "$work/text/test" "${limited[@]}" --dataset-impl raw # which keeps rare words
-preprocess hybrid "$work/text" --testpref "$work/text/test" --dataset-impl raw
+preprocess hybrid "$work/text" --testpref "$work/text/test" "${limited[@]}" --dataset-impl raw
 for scheme in copyable positional positional-all; do preprocess $scheme "$work/$scheme"; done
 
 say "2/3 priors"
@@ -65,18 +65,18 @@ awk -F '\t' 'NR == FNR { kept[$1]; next } !($1 in kept)' "$work/positional/sourc
     --out "$work/data/slots/prior"
 [ -e "$work/data/words/prior" ] || llrnn prior --dict "$work/data/words/dict.fr.txt" "${features[@]}" --top-words "$kept" \
     --lexical-translation "$work/data/words" --evidence numbers,names,copies --out "$work/data/words/prior"
-[ -e "$work/data/hybrid/prior" ] || llrnn prior --dict "$work/data/hybrid/dict.fr.txt" "${features[@]}" --top-words "$kept" \
+[ -e "$work/data/hybrid/prior" ] || llrnn prior --dict "$work/data/hybrid/dict.fr.txt" "${features[@]}" --top-words all \
     --open-vocabulary neural --out "$work/data/hybrid/prior"
 
 say "3/3 training and translation"
 TIMEFORMAT='%U seconds of processor time'
 row() { # row NAME UPDATES
-    local name=$1 data=$work/data/${1%-*} place=$work/models/$1 impl=mmap beam=5 options own=() text=$work/text/test.en
+    local name=$1 data=$work/data/${1%-*} place=$work/models/$1 impl=mmap options own=() text=$work/text/test.en
     [ ! -e "$work/$name.fr" ] || return 0
     mkdir -p "$place"
     case $name in
     slots) impl=raw ;;
-    hybrid-*) impl=raw beam=2 own=(--speller-hidden-size 64 --speller-start "${name#*-}") ;;
+    hybrid-*) impl=raw own=(--source-characters cnn --speller-hidden-size 64 --speller-start "${name#*-}") ;;
     positional-all) data=$work/data/positional-all ;;
     esac
     options=("$data" --user-dir fairseq_llrnn --task llrnn_translation --prior "$data/prior" --cpu)
@@ -87,7 +87,7 @@ row() { # row NAME UPDATES
         inverse_sqrt --warmup-updates 100 --clip-norm 1 --max-tokens 1500 --max-update "$2" --seed "${SEED:-1}" \
         --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple --log-interval 50
     perplexity "$name" "$place/train.log"
-    options+=(--path "$place/checkpoint_best.pt" --beam "$beam" --max-len-b 80 --required-batch-size-multiple 1)
+    options+=(--path "$place/checkpoint_best.pt" --beam 5 --max-len-b 80 --required-batch-size-multiple 1)
     case $name in
     unk)
         time run "$place/test.log" fairseq-generate "${options[@]}" --gen-subset test --print-alignment soft --max-tokens 3000
@@ -106,7 +106,7 @@ row() { # row NAME UPDATES
         ;;
     esac
 }
-for pair in ${ROWS:-unk=600 copyable=600 positional=600 positional-all=540 slots=420 words=540 hybrid-shared=250 hybrid-separate=250}; do
+for pair in ${ROWS:-unk=600 copyable=600 positional=600 positional-all=540 slots=420 words=540 hybrid-shared=330 hybrid-separate=330}; do
     row "${pair%=*}" "${pair#*=}"
 done
 
