@@ -1,6 +1,6 @@
 """How well terms are said: required lemmas that inflect against forced lemmas, on a test set whose terms are made here.
 
-    terms.py make OUT --prior DIR --source test.en --reference test.cs --forms lemmas:cs
+    terms.py make OUT --prior DIR --source test.en --reference test.cs --forms lemmas:cs [--words 2]
     terms.py measure OUT --prior DIR --forms lemmas:cs --reference test.cs [--treebank FILE …] NAME=HYPOTHESES …
     terms.py evidence --prior DIR --source test.en [--reference test.cs] NAME=HYPOTHESES …
 
@@ -8,6 +8,8 @@
 OUT/constraints.in (`source<TAB>lemma`, for fairseq's --constraints) and OUT/plain.in. A term of the test is a content
 word of the source whose best translation t(x | s) in the reference is a form of a lemma of which at least three forms
 are known; both stand once in their sentences. At most two terms a sentence are taken, those with the largest t.
+With `--words 2` a term is two neighbours of the source that are translated by an adjective and a noun behind it, as the
+prior knows them; its target is cited with the noun's lemma, and what counts are phrases of neighbours.
 `measure` reads what fairseq-interactive printed. A term counts as said if any of its forms is there, as right if the
 reference's form is, and as right alone if no other of its forms is there beside that.
 `evidence` counts how often the numbers, names and unknown words of the source are missing in what was printed, and how
@@ -21,6 +23,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +31,14 @@ import sacrebleu
 
 from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.evaluation.agreement import Roles, count_errors, read_roles
+from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.readers.conllu import iter_conllu_words
 from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.term_words import phrase_forms
 
 LEAST_FORMS = 3
 LEAST_PROBABILITY = 0.2
@@ -41,6 +46,11 @@ MOST_FREQUENT = 0.01
 MOST = 2  # terms of a sentence
 
 Term = dict[str, str]  # phrase, lemma, form (of the reference)
+
+
+def two_words(line: str) -> list[str]:
+    """All neighbours of a text."""
+    return [" ".join(pair) for pair in pairwise(line.split())]
 
 
 class TermFinder:
@@ -54,6 +64,9 @@ class TermFinder:
         self.source = {word: i for i, word in enumerate(prior.source_symbols)}
         self.weight_of = dict(zip(prior.symbols, np.exp(prior.log_weights).tolist(), strict=True))
         self.lemma_of = {form: lemma for lemma in forms for form in forms.of(lemma)}
+        self.target = {word: i for i, word in enumerate(prior.symbols)}
+        self.unit_of = np.arange(len(prior.symbols)) if part.forms is None else part.forms.head_of
+        self.phrases = phrase_forms(prior, forms)
 
     def find(self, source: Sequence[str], reference: Sequence[str]) -> list[Term]:
         """The terms of a pair, in the order of the source."""
@@ -62,8 +75,47 @@ class TermFinder:
             term = self._term(word, reference) if source.count(word) == 1 and word.isalpha() else None
             if term is not None:
                 found.append((-term[0], place, term[1]))
-        kept = sorted(sorted(found, key=lambda one: one[:2])[:MOST], key=lambda one: one[1])
-        return [term for _, _, term in kept]
+        return self._best(found)
+
+    def find_two_words(self, source: Sequence[str], reference: Sequence[str]) -> list[Term]:
+        """The terms of two words of a pair, in the order of the source; they share none."""
+        found = []
+        for place, words in enumerate(pairwise(source)):
+            if two_words(" ".join(source)).count(" ".join(words)) != 1 or not all(map(str.isalpha, words)):
+                continue
+            for target in pairwise(reference):
+                least = min(map(self._probability, words, target))
+                citation = self._citation(*target) if least >= LEAST_PROBABILITY else None
+                if citation is not None:
+                    term = {"phrase": " ".join(words), "lemma": citation, "form": " ".join(target)}
+                    found.append((-least, place, term))
+        return self._best(found)
+
+    @staticmethod
+    def _best(found: list[tuple[float, int, Term]]) -> list[Term]:
+        kept: list[tuple[float, int, Term]] = []
+        for one in sorted(found, key=lambda one: one[:2]):
+            width = len(one[2]["phrase"].split())
+            if len(kept) < MOST and all(abs(one[1] - other) >= width for _, other, _ in kept):
+                kept.append(one)
+        return [term for _, _, term in sorted(kept, key=lambda one: one[1])]
+
+    def _probability(self, source: str, target: str) -> float:
+        """t(target | source), of their lemmas where the table has these."""
+        if source not in self.source or target not in self.target:
+            return 0.0
+        return dict(self.table.row(self.source[source])).get(int(self.unit_of[self.target[target]]), 0.0)
+
+    def _citation(self, adjective: str, noun: str) -> str | None:
+        """An adjective and a noun as dictionaries cite them; None for other words, and where forms are too few."""
+        features, lemma = self.phrases.analyses.features, self.lemma_of.get(noun)
+        if {"POS:CCONJ", "POS:ADP"} & features.get(noun, {}).keys():
+            return None
+        if "POS:ADJ" not in features.get(adjective, ()) or "POS:NOUN" not in features.get(noun, ()) or lemma is None:
+            return None
+        known = list(self.phrases.of([self.lemma_of.get(adjective, adjective), lemma]))
+        cited = next((form for form in known[1:] if form.endswith(f" {lemma}")), next(iter(known), None))
+        return cited if cited is not None and len(self.phrases.of(cited.split())) >= LEAST_FORMS else None
 
     def _term(self, word: str, reference: Sequence[str]) -> tuple[float, Term] | None:
         """t(form | word) of the best translation in the reference, and the term; None where there is none."""
@@ -92,7 +144,8 @@ def make(args: argparse.Namespace) -> None:
     prior, out = Prior.load(args.prior), Path(args.out)
     finder = TermFinder(prior, forms_of(prior, args.forms))
     sources, references = (Path(p).read_text(encoding="utf-8").splitlines() for p in (args.source, args.reference))
-    terms = [finder.find(s.split(), r.split()) for s, r in zip(sources, references, strict=True)]
+    find = finder.find if args.words == 1 else finder.find_two_words
+    terms = [find(s.split(), r.split()) for s, r in zip(sources, references, strict=True)]
     out.mkdir(parents=True, exist_ok=True)
     (out / "terms.json").write_text(json.dumps(terms, ensure_ascii=False), encoding="utf-8")
     pairs = list(zip(sources, terms, strict=True))
@@ -101,7 +154,7 @@ def make(args: argparse.Namespace) -> None:
     for name, lines in (("terms.in", ours), ("constraints.in", forced), ("plain.in", sources)):
         (out / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     every = [term for own in terms for term in own]
-    known = sum(term["lemma"] in prior.symbols for term in every)
+    known = sum(all(word in prior.symbols for word in term["lemma"].split()) for term in every)
     as_lemma = sum(term["lemma"] == term["form"] for term in every)
     print(
         f"{len(every)} terms of {sum(map(bool, terms))} of {len(sources)} sentences; of {known} the dictionary has the "
@@ -128,13 +181,17 @@ def roles_of(treebanks: Sequence[str], lexicon: Path) -> dict[str, Roles]:
     return read_roles(str(lexicon))
 
 
-def counted(hypotheses: Sequence[Sequence[str]], terms: Sequence[Sequence[Term]], forms: WordForms) -> list[float]:
+def counted(
+    hypotheses: Sequence[Sequence[str]], terms: Sequence[Sequence[Term]], forms: WordForms, phrases: PhraseForms
+) -> list[float]:
     """The shares of terms that are said, right, and right alone."""
     said = right = alone = 0
     for words, own in zip(hypotheses, terms, strict=True):
         for term in own:
-            known = {term["lemma"], *forms.of(term["lemma"])}
-            found = [word for word in words if word in known]
+            cited = term["lemma"].split()
+            known = {term["lemma"], *(forms.of(term["lemma"]) if len(cited) == 1 else phrases.of(cited))}
+            texts = words if len(cited) == 1 else two_words(" ".join(words))
+            found = [text for text in texts if text in known | {term["form"]}]
             said += bool(found)
             right += term["form"] in found
             alone += found == [term["form"]]
@@ -145,12 +202,13 @@ def measure(args: argparse.Namespace) -> None:
     prior, out = Prior.load(args.prior), Path(args.out)
     forms, terms = forms_of(prior, args.forms), json.loads((out / "terms.json").read_text(encoding="utf-8"))
     references = Path(args.reference).read_text(encoding="utf-8").splitlines()
+    phrases = phrase_forms(prior, forms)
     roles = roles_of(args.treebank, out / "lexicon.tsv") if args.treebank else None
     print(f"{'':24} {'said':>7} {'right':>7} {'right alone':>11} {'BLEU':>6} {'disagreements per 1,000 words':>30}")
     systems = (named.partition("=") for named in args.of)
     given = {"reference": [r.split() for r in references]} | {name: read_hypotheses(path) for name, _, path in systems}
     for name, hypotheses in given.items():
-        said, right, alone = counted(hypotheses, terms, forms)
+        said, right, alone = counted(hypotheses, terms, forms, phrases)
         bleu = bleu_of(hypotheses, args.reference)
         wrong = "" if roles is None else f"{count_errors(hypotheses, roles).per_thousand:.1f}"
         print(f"{name:24} {said:>7.1%} {right:>7.1%} {alone:>11.1%} {bleu:>6.2f} {wrong:>30}")
@@ -206,6 +264,8 @@ def main() -> None:
         command.add_argument("--reference", required=name != "evidence")
         if name != "measure":
             command.add_argument("--source", required=True)
+        if name == "make":
+            command.add_argument("--words", type=int, choices=(1, 2), default=1, help="of a term (default: 1)")
         if name == "measure":
             command.add_argument("--treebank", action="append", help="whose lexicon says what agrees")
         if name != "make":
