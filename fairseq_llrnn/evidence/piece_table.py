@@ -99,8 +99,8 @@ class PieceTable(EvidenceTable):
         """One behind the dictionary, even if a single piece spells the form: other words begin or end with it, too."""
         return self.target.open(self.written(string))
 
-    def _beside(self, forms: Sequence[str]) -> list[tuple[int, int]]:
-        """Pieces that are whole forms: other words begin or end with them."""
+    def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
+        """Pieces that are whole forms, whether they must be said or not: other words begin or end with them."""
         pieces = (self.target.known_index.get(self.written(form)) for form in forms)
         return [(piece, self._row_of(piece)) for piece in pieces if piece is not None]
 

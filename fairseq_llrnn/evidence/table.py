@@ -24,6 +24,8 @@ from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.features.signatures import Signatures
 
 MAX_SLOTS = 16  # of a sentence
+# words that a sentence needs beside a phrase that has them, too
+FUNCTION_WORDS = frozenset(f"POS:{tag}" for tag in ("ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "SCONJ"))
 
 
 @dataclass(frozen=True)
@@ -161,13 +163,21 @@ class EvidenceTable:
         """The id of a form of a term as one token."""
         return self.target.index(self.written(string))
 
-    def _beside(self, forms: Sequence[str]) -> list[tuple[int, int]]:
-        """The tokens that would spell forms beside their own, with their rows: the words that differ among phrases."""
+    def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
+        """The tokens that would spell forms beside their own, with their rows: the words that differ among phrases.
+
+        None where a phrase need not be said; and no articles or the like, which the rest of the sentence needs.
+        """
+        if not must:
+            return []
         phrases = [form.split() for form in forms if len(form.split()) > 1]
         places = [{*words} for words in zip(*phrases, strict=True)] if len({len(one) for one in phrases}) == 1 else []
         inflected = sorted(word for words in places if len(words) > 1 for word in words)
         known = [index for word in inflected if (index := self.target.known_index.get(word)) is not None]
-        return [(index, self._row_of(index)) for index in dict.fromkeys(known)]
+        return [(index, self._row_of(index)) for index in dict.fromkeys(known) if not self._is_function_word(index)]
+
+    def _is_function_word(self, index: int) -> bool:
+        return not FUNCTION_WORDS.isdisjoint(self._output.features.row(int(self._output.class_of[index])))
 
     def _row_of(self, index: int) -> int:
         return self._row_with(self._output.features.row(int(self._output.class_of[index])))

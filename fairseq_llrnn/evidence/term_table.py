@@ -42,12 +42,13 @@ class TermTable:
         self,
         index: Callable[[str], int],
         row: Callable[[str, Mapping[str, float]], int],
-        beside: Callable[[Sequence[str]], Sequence[tuple[int, int]]],
+        beside: Callable[[Sequence[str], bool], Sequence[tuple[int, int]]],
     ) -> None:
         """
         Args:
             index: the target id of a string. row: that of the features of one, what is known of it beside them.
-            beside: of the forms of a group, the tokens that would spell them beside their own, with their rows.
+            beside: of the forms of a group, and whether it must be said, the tokens that would spell them beside their
+                own, with their rows.
         """
         self.groups: list[TermGroup] = []
         self.required = False  # whether there is a group that must be said
@@ -63,7 +64,7 @@ class TermTable:
             kept = list(forms.items())[:MOST_FORMS]
             words = tuple(self._index(form) for form, _ in kept)
             rows = tuple(self._row(*one) for one in kept)
-            beside = tuple(self._beside([form for form, _ in kept]))
+            beside = tuple(self._beside([form for form, _ in kept], must))
             self.groups.append(TermGroup(lemma, words, rows, must, beside))
             self._group_of[key] = len(self.groups) - 1
             self.required |= must

@@ -311,6 +311,17 @@ def test_words_that_would_spell_a_phrase_once_more_are_unlikely(kind: str) -> No
     assert kept.tolist() == pytest.approx([math.log(1e-3), 0.0], abs=1e-4)  # the second sentence requires the word
 
 
+def test_only_words_of_required_phrases_are_unlikely_and_no_articles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A phrase that may be said forbids nothing, and the rest of a sentence needs its function words."""
+    monkeypatch.setattr("fairseq_llrnn.evidence.table.FUNCTION_WORDS", frozenset({"POS:Num"}))
+    row = entry("dog", "12 chien", "12 chien", "99 chien", "deux chat")
+    for must, kept in ((True, ["chat", "chien", "deux"]), (False, [])):
+        table, terms = make(row, must=must)
+        batch(table, terms, ["dog </s>"])
+        (group,) = table.terms.groups
+        assert sorted(table.target.symbols[word] for word, _ in group.beside) == kept
+
+
 @pytest.mark.parametrize("must", [True, False])
 @pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
 def test_the_laws_of_context_classes_hold(kind: str, must: bool) -> None:
