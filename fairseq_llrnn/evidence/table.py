@@ -129,10 +129,9 @@ class EvidenceTable:
         """The number of the slot's feature row, a new one if no slot had it before."""
         target = self.target.known_index.get(self.written(string))
         if target is None or unknown:
-            features = self._unknown_features(string)
+            features = dict(self._unknown_features(string))
         else:
-            features = self._output.features.row(int(self._output.class_of[target]))
-        features = dict(features)
+            features = self._output.features_of(target)
         features[FEATURES[evidence.kind]] = 1.0
         if unknown:
             features[UNKNOWN] = 1.0
@@ -148,7 +147,7 @@ class EvidenceTable:
             if target is None:
                 features |= self._unknown_features(word)
             else:
-                features |= self._output.features.row(int(self._output.class_of[target]))
+                features |= self._output.features_of(target)
         return self._row_with({**more, **features})
 
     def _row_with(self, features: Mapping[str, float]) -> int:
@@ -177,10 +176,10 @@ class EvidenceTable:
         return [(index, self._row_of(index)) for index in dict.fromkeys(known) if not self._is_function_word(index)]
 
     def _is_function_word(self, index: int) -> bool:
-        return not FUNCTION_WORDS.isdisjoint(self._output.features.row(int(self._output.class_of[index])))
+        return not FUNCTION_WORDS.isdisjoint(self._output.features_of(index))
 
     def _row_of(self, index: int) -> int:
-        return self._row_with(self._output.features.row(int(self._output.class_of[index])))
+        return self._row_with(self._output.features_of(index))
 
     def written(self, string: str) -> str:
         """How a target word, or a phrase, is written as one token."""

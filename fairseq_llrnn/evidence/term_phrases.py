@@ -53,9 +53,16 @@ class PhraseForms:
             weights: of the prior's words, how frequent they are. features: what the prior knows of them.
         """
         self.forms, self.weights, self.analyses = forms, weights or {}, FormAnalyses(forms, features)
+        self._found: dict[tuple[str, ...], dict[str, dict[str, float]]] = {}
 
-    def of(self, words: Sequence[str]) -> dict[str, dict[str, float]]:
+    def of(self, words: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
         """Forms of a phrase with their features, the given one first, then the frequent ones; none if nobody knows."""
+        key = tuple(words)
+        if key not in self._found:  # lines of an interactive search name the same phrases again and again
+            self._found[key] = self._combined(key)
+        return self._found[key]
+
+    def _combined(self, words: Sequence[str]) -> dict[str, dict[str, float]]:
         inflected = self._inflected(words)
         if not inflected:
             return {}

@@ -32,6 +32,10 @@ class Signatures:
     def num_classes(self) -> int:
         return self.features.num_rows
 
+    def features_of(self, word: int) -> dict[str, float]:
+        """φ(x) by name."""
+        return self.features.row(int(self.class_of[word]))
+
     def members(self, signature: int) -> np.ndarray:
         """Indices of the words of a class, rising."""
         return np.flatnonzero(self.class_of == signature)

@@ -119,7 +119,7 @@ def _shares(counts: Mapping[str, int], rare: list[str], index: Mapping[str, int]
 def _features(word: str, prior: Prior, place: int | None, lexicon: Lexicon) -> dict[str, float]:
     """What is known of a word, its identity left out, in the features of φ."""
     if place is not None:
-        row = prior.output.features.row(int(prior.output.class_of[place]))
+        row = prior.output.features_of(place)
         return {name: value for name, value in row.items() if feature_group(name) not in (TOP_FORM, NOT_TOP)}
     known = prior.output.features.index
     told = {name: value for name, value in lexicon.features(word).items() if name in known and value != 0.0}

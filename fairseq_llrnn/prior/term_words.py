@@ -46,7 +46,7 @@ def word_features(prior: Prior, words: Collection[str]) -> dict[str, Mapping[str
     for index, symbol in enumerate(prior.symbols):
         if symbol in SPECIALS or (pieces is not None and pieces.is_marked(symbol) != pieces.mark_begins):
             continue
-        features = {k: v for side in sides for k, v in side.features.row(int(side.class_of[index])).items()}
+        features = {k: v for side in sides for k, v in side.features_of(index).items()}
         if pieces is not None:
             symbol, features = pieces.bare(symbol), {k: v for k, v in features.items() if v >= MOSTLY}
             if symbol not in words:

@@ -1,6 +1,7 @@
 """Evidence that knows what was said, through fairseq's commands: searches with and without candidates, which know it
 unless --evidence-freely is given; training, resuming and scoring with --evidence-once."""
 
+import argparse
 import json
 import math
 import re
@@ -12,6 +13,9 @@ import pytest
 from evidence_world import UNKNOWN, EvidenceWorld
 from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.tasks.evidence import check_evidence_options
 
 SOURCES = ["quark Karim Zoé quark sdrol 4711", "el tahc Ann tiov 12 Zoé", "enu emmop tneit neib", ""]
 SEARCHES = [["--beam", 5], ["--beam", 3, "--diverse-beam-groups", 3], ["--sampling", "--beam", 4, "--nbest", 4]]
@@ -41,6 +45,14 @@ def once(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPat
         "--max-epoch", 2,
     )  # fmt: skip
     return place / "checkpoint_last.pt"
+
+
+def test_to_know_what_was_said_and_not_to_know_it_exclude_each_other() -> None:
+    both = argparse.Namespace(max_slots=16, evidence_once=True, evidence_freely=True)
+    with pytest.raises(
+        OptionError, match=r"--evidence-once: expected it without --evidence-freely, found both; .*leave one"
+    ):
+        check_evidence_options(both)
 
 
 @pytest.mark.parametrize("options", SEARCHES)

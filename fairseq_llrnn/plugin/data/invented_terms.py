@@ -23,6 +23,7 @@ import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset
 
 from fairseq_llrnn.evidence.run_terms import RunTerms
+from fairseq_llrnn.evidence.table import FUNCTION_WORDS
 from fairseq_llrnn.evidence.term_marks import marked, plain
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
 from fairseq_llrnn.features.dictionary import SPECIALS
@@ -38,7 +39,7 @@ MOST = 3  # terms of a sentence
 LEAST_PROBABILITY = 0.05  # t(x | s) of a source word at which a term is looked for
 WITHOUT_PLACE = 0.1  # share of the terms whose place is not said
 MOST_FREQUENT = 0.01  # of all forms together, as a share: more frequent lemmas are function words
-CLOSED = {f"POS:{upos}" for upos in ("ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "PUNCT", "SCONJ", "SYM")}
+CLOSED = FUNCTION_WORDS | {"POS:PUNCT", "POS:SYM"}
 
 
 @dataclass(frozen=True)
