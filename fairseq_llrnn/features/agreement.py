@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from heapq import nlargest
+from heapq import nsmallest
 
 from fairseq_llrnn.features.lexicon import feature_group
 
 AGREEING = ("Case", "Number", "Gender", "Animacy", "Definite")
 LASTING = ("Degree", "Polarity")  # groups of which a form in a phrase keeps the value: no comparatives, no negations
-MOST_CHOICES = 20_000  # that are followed from word to word
+MOST_CHOICES = 512  # that are found
 
 Analysis = frozenset[str]
 Values = tuple[frozenset[str], ...]  # of each group of AGREEING the values that are possible; empty: any
@@ -46,7 +46,10 @@ def meet(one: Values, other: Values) -> Values | None:
 def agreeing(
     words: Sequence[Mapping[str, Collection[Values]]], weights: Sequence[Mapping[str, float]] | None = None
 ) -> list[tuple[str, ...]]:
-    """The choices of a form for each word that agree, those of the largest sum of weights first.
+    """The choices of a form for each word that agree: the MOST_CHOICES with the largest sums of weights, in order.
+
+    From word to word, the best beginnings of each set of values are kept. No other can begin one of the best choices:
+    whatever may follow it may follow those that are before it, too, and they stay before it (rounding of sums aside).
 
     Args:
         words: of each word its forms with what their analyses say; at least one each. weights: of the forms, 0 without.
@@ -65,12 +68,11 @@ def agreeing(
                 if both is not None:
                     more = {(*c, form): s + weight.get(form, 0.0) for c, s in choices.items() for form in own}
                     going.setdefault(both, {}).update(more)
-        reached = {values: _best(choices) for values, choices in going.items()}
+        reached = {values: dict(_best(choices)) for values, choices in going.items()}
     found = {choice: sum_ for choices in reached.values() for choice, sum_ in choices.items()}
-    return sorted(found, key=lambda choice: (-found[choice], choice))
+    return [choice for choice, _ in _best(found)]
 
 
-def _best(choices: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], float]:
-    if len(choices) <= MOST_CHOICES:
-        return choices
-    return dict(nlargest(MOST_CHOICES, choices.items(), key=lambda one: (one[1], one[0])))
+def _best(choices: Mapping[tuple[str, ...], float]) -> list[tuple[tuple[str, ...], float]]:
+    """Those of the largest sums, in order; of equal sums the first by the alphabet."""
+    return nsmallest(MOST_CHOICES, choices.items(), key=lambda one: (-one[1], one[0]))

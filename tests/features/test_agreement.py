@@ -64,6 +64,29 @@ def test_what_agrees_is_what_the_definition_says_in_any_order(seed: int) -> None
     assert fast(mixed) == found
 
 
+@pytest.mark.parametrize("most", [1, 3, 8])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_of_all_choices_are_found_in_order(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where few are kept from word to word; weights have few values, so that many sums are equal."""
+    rng = random.Random(seed)
+    phrase = drawn(rng)
+    weights = [{form: float(rng.randint(-2, 0)) for form in forms} for forms in phrase]
+    best = sorted(slow(phrase), key=lambda choice: (-sum(weights[i][form] for i, form in enumerate(choice)), choice))
+    monkeypatch.setattr(agreement, "MOST_CHOICES", most)
+    values = [{form: [values_of(one) for one in some] for form, some in forms.items()} for forms in phrase]
+    assert agreeing(values, weights) == best[:most]
+
+
+def test_a_phrase_of_many_words_has_the_forms_that_its_words_have_by_themselves() -> None:
+    """Words that agree with all: the best forms of the phrase are those of 16 words, one or two of them changed."""
+    words = [{f"{i}a": [values_of([])], f"{i}b": [values_of([])]} for i in range(16)]
+    weights = [{f"{i}a": 0.0, f"{i}b": -1.0 - i / 1024} for i in range(16)]
+    found = agreeing(words, weights)
+    changed = [[i for i, form in enumerate(choice) if form.endswith("b")] for choice in found[: 1 + 16 + 120]]
+    assert len(found) == agreement.MOST_CHOICES and changed[:17] == [[], *([i] for i in range(16))]
+    assert all(len(some) == 2 for some in changed[17:])
+
+
 def test_analyses_are_kept_apart() -> None:
     """The union of both analyses would agree in number and in gender."""
     singular, plural = frozenset({"Number:Sing", "Gender:Fem"}), frozenset({"Number:Plur", "Gender:Masc"})
