@@ -8,7 +8,7 @@ A feature's *group* is its name up to the first colon: `Gender:Fem` is of group 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,6 +98,13 @@ class FeatureTable:
         )
         offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
         return FeatureTable(self.names, offsets, self.indices[entries], self.values[entries])
+
+    def of_groups(self, groups: Collection[str]) -> FeatureTable:
+        """The rows with the features of some groups alone, which keep their numbers."""
+        wanted = np.array([feature_group(name) in groups for name in self.names], dtype=bool)
+        kept = wanted[self.indices]
+        before = np.concatenate([[0], np.cumsum(kept)])  # how many entries are kept before each
+        return FeatureTable(self.names, before[self.offsets], self.indices[kept], self.values[kept])
 
     def dense(self) -> np.ndarray:
         """The rows as a dense (rows, F) float32 matrix: for oracles and small tables only."""

@@ -41,7 +41,7 @@ class FormAnalyses:
     """Analyses by lemma, form and role."""
 
     def __init__(self, forms: WordForms, features: Callable[[], Mapping[str, Features]] = dict) -> None:
-        """features: those of the prior's words, asked for once, when a phrase needs them."""
+        """features: those of the prior's words, asked for once, when a phrase needs them; RELEVANT ones count."""
         self.forms, self._features = forms, features
         self._known: dict[tuple[str, str], list[Analysis]] = {}
 
@@ -55,13 +55,13 @@ class FormAnalyses:
         """The lemmas of each form."""
         found: dict[str, list[str]] = {}
         for lemma in self.forms:
-            for form in self.forms.of(lemma):
+            for form in self.forms.strings(lemma):
                 found.setdefault(form, []).append(lemma)
         return found
 
     def roles(self, lemma: str) -> set[str]:
         """What forms of a lemma may be; nothing where nobody knows a part of speech."""
-        every = [one for form in self.forms.of(lemma) for one in self._own(lemma, form)]
+        every = [one for form in self.forms.strings(lemma) for one in self._own(lemma, form)]
         counted = Counter(role for one in every if is_precise(one) for role in _roles(one))
         often = {role for role, count in counted.items() if count >= LEAST_SHARE_OF_ROLE * counted.total()}
         return often or {role for one in every for role in _roles(one)}
@@ -90,11 +90,11 @@ class FormAnalyses:
         if any(is_precise(one) and _agrees(one) for one in known):
             return known
         features = self.features.get(form, {})
-        certain = _relevant(name for name, value in features.items() if value >= CERTAIN)
-        unsure = {_group(name) for name in features} & MAIN
-        if is_precise(certain) and _agrees(certain) and unsure <= {_group(name) for name in certain}:
+        possible = _relevant(features)
+        certain = frozenset([name for name in possible if features[name] >= CERTAIN])
+        if is_precise(certain) and _agrees(certain) and _main(possible) <= _main(certain):
             return [certain]
-        return [one for one in (*known, _relevant(features)) if one]
+        return [one for one in (*known, possible) if one]
 
     def _lasting(self, form: str, own: Iterable[Analysis]) -> Values:
         """The degree and polarity of a form; of guessed ones, those that are likely."""
@@ -111,7 +111,7 @@ class FormAnalyses:
             return frozenset(of_lemma)
         counted = Counter(
             frozenset(name for name in one if _group(name) in GENDERS)
-            for form in self.forms.of(lemma)
+            for form in self.forms.strings(lemma)
             for one in self._own(lemma, form)
             if is_precise(one) and NOUN in _roles(one)
         )
@@ -140,7 +140,7 @@ class FormAnalyses:
         found: dict[Hashable, Counter[Analysis]] = defaultdict(Counter)
         for lemma in self.forms:
             gender = self._gender(lemma)
-            for form in self.forms.of(lemma):
+            for form in self.forms.strings(lemma):
                 own = [one for one in self._own(lemma, form) if is_precise(one) and _agrees(one)]
                 for role in (NOUN, MODIFIER):
                     said = {_bare(one) for one in own if role in _roles(one)}
@@ -161,16 +161,30 @@ def _group(name: str) -> str:
     return feature_group(name)
 
 
-def is_precise(analysis: Iterable[str]) -> bool:
+# There are few analyses and many forms: what is said of an analysis is remembered.
+@cache
+def is_precise(analysis: Analysis) -> bool:
     """Whether it has one value of a group at most, and is of one role."""
     groups = [_group(name) for name in analysis if _group(name) not in ("POS", "VerbForm")]
     return len(groups) == len(set(groups)) and len(_roles(analysis)) <= 1
 
 
+@cache
+def _is_relevant(name: str) -> bool:
+    return _group(name) in RELEVANT
+
+
 def _relevant(features: Iterable[str]) -> Analysis:
-    return frozenset(name for name in features if _group(name) in RELEVANT)
+    return frozenset(filter(_is_relevant, features))
 
 
+@cache
+def _main(analysis: Analysis) -> frozenset[str]:
+    """The main groups of which an analysis has values."""
+    return MAIN & {_group(name) for name in analysis}
+
+
+@cache
 def _bare(analysis: Analysis) -> Analysis:
     """Without its part of speech."""
     return frozenset(name for name in analysis if _group(name) in (*AGREEING, *LASTING))
@@ -178,19 +192,19 @@ def _bare(analysis: Analysis) -> Analysis:
 
 def _said_most(some: set[Analysis]) -> set[Analysis]:
     """Without those that lack a case, a number or a gender where another one has the same groups and more."""
-    groups = {one: {_group(name) for name in one} & MAIN for one in some}
-    return {one for one in some if not any(groups[one] < more for more in groups.values())}
+    return {one for one in some if not any(_main(one) < _main(more) for more in some)}
 
 
+@cache
 def _agrees(analysis: Analysis) -> bool:
     return any(_group(name) in AGREEING for name in analysis)
 
 
-def _roles(analysis: Iterable[str]) -> set[str]:
-    names = set(analysis)
-    found = {ROLES.get(name, "other") for name in names if _group(name) == "POS"}
+@cache
+def _roles(analysis: Analysis) -> frozenset[str]:
+    found = frozenset(ROLES.get(name, "other") for name in analysis if _group(name) == "POS")
     # a participle agrees as an adjective does
-    return found - {VERB} | {MODIFIER} if VERB in found and "VerbForm:Part" in names else found
+    return found - {VERB} | {MODIFIER} if VERB in found and "VerbForm:Part" in analysis else found
 
 
 def _change(lemma: str, form: str) -> tuple[str, str]:

@@ -53,6 +53,10 @@ class WordForms:
         known = self._forms.get(lemma, {})
         return {form: {name: 1.0 for one in some for name in one} for form, some in known.items()}
 
+    def strings(self, lemma: str) -> Iterable[str]:
+        """The forms of a lemma alone."""
+        return self._forms.get(lemma, {}).keys()
+
     def analyses(self, lemma: str, form: str) -> Sequence[tuple[str, ...]]:
         """The features of each analysis of a form; none where nothing is known."""
         return self._forms.get(lemma, {}).get(form, ())

@@ -13,6 +13,7 @@ import numpy as np
 
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.form_analyses import RELEVANT
 from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, pieces_of
 from fairseq_llrnn.prior.prior import Prior
@@ -35,18 +36,25 @@ def source_words(prior: Prior) -> Iterable[str]:
     return prior.source_symbols if part is None or part.known_words is None else sorted(part.known_words)
 
 
-def word_features(prior: Prior, words: Collection[str]) -> dict[str, Mapping[str, float]]:
+def word_features(
+    prior: Prior, words: Collection[str], groups: Collection[str] | None = None
+) -> dict[str, Mapping[str, float]]:
     """The features of the words of a prior: of those that the output predicts, and of those that are read.
 
     Args:
         words: over pieces, those of the training text; a piece that is none of them only begins or ends others.
+        groups: of features; None: all.
     """
-    pieces, sides = pieces_of(prior), (prior.output, prior.input)
+    pieces, sides = pieces_of(prior), [prior.output]
+    if prior.input is not prior.output:
+        sides.append(prior.input)
+    tables = [side.features if groups is None else side.features.of_groups(groups) for side in sides]
+    classes = zip(*(side.class_of.tolist() for side in sides), strict=True)
     found: dict[str, Mapping[str, float]] = {}
-    for index, symbol in enumerate(prior.symbols):
+    for symbol, of_symbol in zip(prior.symbols, classes, strict=True):
         if symbol in SPECIALS or (pieces is not None and pieces.is_marked(symbol) != pieces.mark_begins):
             continue
-        features = {k: v for side in sides for k, v in side.features_of(index).items()}
+        features = {k: v for table, row in zip(tables, of_symbol, strict=True) for k, v in table.row(row).items()}
         if pieces is not None:
             symbol, features = pieces.bare(symbol), {k: v for k, v in features.items() if v >= MOSTLY}
             if symbol not in words:
@@ -58,4 +66,4 @@ def word_features(prior: Prior, words: Collection[str]) -> dict[str, Mapping[str
 def phrase_forms(prior: Prior, forms: WordForms) -> PhraseForms:
     """What finds the forms of phrases, from those of words and what the prior knows of these."""
     shares = target_shares(prior)
-    return PhraseForms(forms, shares, lambda: word_features(prior, shares))
+    return PhraseForms(forms, shares, lambda: word_features(prior, shares, RELEVANT))

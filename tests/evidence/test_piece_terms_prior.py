@@ -60,6 +60,9 @@ def test_whole_pieces_have_the_features_of_their_words(prior: Prior) -> None:
     found = word_features(prior, words)
     style = CONVENTIONS[str(prior.settings["pieces"])]
     whole = {style.bare(p) for p in PIECES[style.name] if style.is_marked(p) == style.mark_begins}
+    assert word_features(prior, words, ["POS"]) == {
+        word: {name: value for name, value in row.items() if name.startswith("POS:")} for word, row in found.items()
+    }
     assert set(found) == whole & set(words) == {"a", "b", "ab"} < whole
     assert np.isfinite(list(target_shares(prior).values())).all()
 

@@ -24,6 +24,15 @@ def test_table_holds_the_rows(rows: list[dict[str, float]]) -> None:
         assert [float(x) for x in dense[r]] == pytest.approx([wanted.get(n, 0.0) for n in table.names])
 
 
+@given(ROWS, st.sets(st.sampled_from(["POS", "Gender", "Number"])))
+def test_a_table_of_some_groups(rows: list[dict[str, float]], groups: set[str]) -> None:
+    table = FeatureTable.from_rows(rows)
+    chosen = table.of_groups(groups)
+    assert chosen.names == table.names and chosen.num_rows == len(rows)
+    for r in range(len(rows)):
+        assert chosen.row(r) == {n: v for n, v in table.row(r).items() if n.partition(":")[0] in groups}
+
+
 @given(ROWS)
 def test_equal_rows_and_only_those_share_a_signature(rows: list[dict[str, float]]) -> None:
     table = FeatureTable.from_rows(rows)
