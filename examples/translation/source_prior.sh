@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Czech to English on a small part of Multi30k: what the encoder reads. Same target side, network and updates in all rows.
+# Czech to English on a small part of Multi30k: what the encoder reads. Same target side in all rows; the same network
+# and updates in the rows of an LSTM, and in those of a Transformer (tran-…).
 #
 #   bash examples/translation/source_prior.sh CS-FOLDER EN-FOLDER TREEBANKS [WORK-DIRECTORY]
 #
 # CS-FOLDER and EN-FOLDER hold {train,val,test2016}.tok.{cs,en}.gz, TREEBANKS the Czech *.conllu.gz. In the environment:
-# PAIRS=4000 training pairs, EPOCHS=8, SEEDS="1", ROWS="…" (default: all four).
+# PAIRS=4000 training pairs, EPOCHS=8 (a Transformer takes three times as many), SEEDS="1", and which of the rows:
+# ROWS="table-known source-suffixes source-treebanks table-every tran-table-known tran-source-suffixes".
 # Run it again and it goes on where it stopped.
 set -euo pipefail
 cs=$(realpath "$1") en=$(realpath "$2") treebanks=$(realpath "$3")
@@ -44,14 +46,23 @@ source=(--dict "$work/every/dict.cs.txt" --count-text "$work/text/train.cs" --su
 
 say "3/3 training and translation"
 row() { # row NAME SEED DATA OPTIONS…
-    local place=$work/$1-$2 name=$1 seed=$2 data=$work/$3
+    local place=$work/$1-$2 name=$1 seed=$2 data=$work/$3 epochs=${EPOCHS:-8} network
     shift 3
     [[ ! -e $place/test.log && " ${ROWS:-$name} " == *" $name "* ]] || return 0
+    case $name in
+    tran-*)
+        network=(--arch llrnn_transformer_multi30k --lr-scheduler inverse_sqrt --warmup-updates 200)
+        epochs=$((3 * epochs))
+        ;;
+    *)
+        network=(--arch llrnn_lstm_multi30k --encoder-embed-dim 128 --encoder-hidden-size 128
+            --decoder-embed-dim 128 --decoder-hidden-size 128)
+        ;;
+    esac
     mkdir -p "$place"
     run "$place/train.log" fairseq-train "$data" --save-dir "$place" --user-dir fairseq_llrnn --task llrnn_translation \
-        --source-lang cs --target-lang en --arch llrnn_lstm_multi30k --encoder-embed-dim 128 \
-        --encoder-hidden-size 128 --decoder-embed-dim 128 --decoder-hidden-size 128 --dropout 0.3 --criterion log_linear --bf16-products "$@" \
-        --optimizer adam --lr 0.003 --clip-norm 1 --max-tokens 1500 --max-epoch "${EPOCHS:-8}" --seed "$seed" --cpu \
+        --source-lang cs --target-lang en "${network[@]}" --dropout 0.3 --criterion log_linear --bf16-products "$@" \
+        --optimizer adam --lr 0.003 --clip-norm 1 --max-tokens 1500 --max-epoch "$epochs" --seed "$seed" --cpu \
         --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --no-last-checkpoints \
         --log-format simple --log-interval 1000
     run "$place/test.part" fairseq-generate "$data" --user-dir fairseq_llrnn --task llrnn_translation \
@@ -66,4 +77,6 @@ for seed in ${SEEDS:-1}; do
     row source-suffixes "$seed" every --source-prior "$work/every/suffixes"
     row source-treebanks "$seed" every --source-prior "$work/every/treebanks"
     row table-every "$seed" every
+    row tran-table-known "$seed" known
+    row tran-source-suffixes "$seed" every --source-prior "$work/every/suffixes"
 done
