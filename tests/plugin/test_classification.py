@@ -154,7 +154,9 @@ def test_all_labels_and_odd_texts(shell: Shell, trained: dict[str, Path]) -> Non
     assert long["labels"] == [] and long["problem"] == "more than 1023 words"
 
 
-@pytest.mark.parametrize("options", [["--source-prior", "PRIOR"], ["--source-characters", "cnn"]])
+@pytest.mark.parametrize(
+    "options", [["--source-prior", "PRIOR"], ["--source-characters", "cnn", "--character-filters", "1:3,3:5"]]
+)
 def test_texts_read_by_features_and_characters(
     shell: Shell, labels: LabelsWorld, options: list[str], tmp_path: Path
 ) -> None:

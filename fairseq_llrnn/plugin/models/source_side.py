@@ -1,6 +1,7 @@
 """What our encoders read with: a table with a row per word, features of a source prior, characters, or both."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,19 +11,21 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
-from fairseq_llrnn.networks.characters import CharacterOptions
+from fairseq_llrnn.networks.characters import CharacterNetwork, CharacterOptions
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
-from fairseq_llrnn.plugin.models.character_options import CNN, NONE
+from fairseq_llrnn.plugin.models.character_options import CNN, NONE, CharacterSizes, source_character_options
 
 SOURCE_CHARACTERS = {
     "help": "`cnn`: the encoder reads source words by their characters, also those that its dictionary lacks; beside "
-    "--source-prior, both are read, and added"
+    "--source-prior, both are read, and added; --character-embed-dim, --character-filters and --highway-layers are its "
+    "sizes, too"
 }
 
 
 @dataclass
-class SourceConfig(FairseqDataclass):
+class SourceConfig(CharacterSizes):
     """Options of models with an encoder."""
 
     source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
@@ -36,11 +39,39 @@ def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -
     Args:
         size: the width of its vectors.
     """
-    characters = None
-    if getattr(args, "source_characters", NONE) == CNN:  # older checkpoints lack the option
-        characters = CharacterEmbedding(task.source_words, CharacterOptions(size=size), task.source_dictionary.pad())
+    characters, options = None, source_character_options(args, size)
+    if options is not None:
+        both = getattr(args, "input_characters", NONE) == CNN
+        kind = SourceCharacters if both else CharacterEmbedding
+        characters = kind(task.source_words, options, task.source_dictionary.pad())
     prior = getattr(task, "source_prior", None)
     return characters if prior is None else SourceEmbedding(prior, size, characters)
+
+
+class SourceCharacters(CharacterEmbedding):
+    """Of models that read both sides by characters.
+
+    In older checkpoints, options of sizes hold for the input alone, and the source has the thesis' small network. Their
+    weights tell them apart: in ours both sides have the same sizes.
+    """
+
+    def __init__(self, words: OpenWords, options: CharacterOptions, padding_idx: int) -> None:
+        super().__init__(words, options, padding_idx)
+        self.older = CharacterOptions(size=options.size)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        start, now = f"{prefix}network.", self.network.embedding.weight
+        found = _shapes({name[len(start) :]: w for name, w in state_dict.items() if name.startswith(start)})
+        older = CharacterNetwork(self.spellings.num_symbols, self.older)
+        if found == _shapes(older.state_dict()) != _shapes(self.network.state_dict()):
+            self.network = older.to(now)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def _shapes(weights: Mapping[str, Any]) -> dict[str, list[int]]:
+    """Of a network over characters, whatever its alphabet."""
+    tensors = {name: list(weight.shape) for name, weight in weights.items() if isinstance(weight, Tensor)}
+    return {name: shape[1:] if name == "embedding.weight" else shape for name, shape in tensors.items()}
 
 
 def reads_characters(embedding: nn.Module) -> bool:

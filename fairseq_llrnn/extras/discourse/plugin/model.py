@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor
 
@@ -18,7 +18,7 @@ from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.head.fingerprint import in_hex
 from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
-from fairseq_llrnn.plugin.models.character_options import CNN, NONE
+from fairseq_llrnn.plugin.models.character_options import CNN, NONE, CharacterSizes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.source_side import readable, source_embedding
 
@@ -26,7 +26,7 @@ FINGERPRINT, CLASSIFIERS = "dictionary_fingerprint", "classifiers."
 
 
 @dataclass
-class DiscourseEncoderConfig(FairseqDataclass):
+class DiscourseEncoderConfig(CharacterSizes):
     """Options of the model."""
 
     encoder: ChoiceEnum(list(KINDS)) = field(  # type: ignore[valid-type]

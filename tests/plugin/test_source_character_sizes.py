@@ -1,0 +1,145 @@
+"""The sizes of the network that reads source words by characters: options, commands, and older checkpoints."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from shell import Shell
+from tiny_world import build, randomise, read_checkpoint
+from translation_world import TranslationWorld, assert_resumed_is_never_stopped
+
+from fairseq_llrnn.characters.embedding import CharacterEmbedding
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.networks.characters import LARGE, SMALL, CharacterNetwork, CharacterOptions, written
+from fairseq_llrnn.plugin.models.source_side import SourceCharacters
+
+SOURCE = ["--source-characters", "cnn"]
+INPUT = ["--input-characters", "cnn"]
+SIZES = ["--character-embed-dim", "4", "--character-filters", "1:3,3:5", "--highway-layers", "2"]
+PLACE = "encoder.network.embedding.network."  # of the weights, in llrnn_lstm
+
+
+def reader_of(model: Any) -> CharacterEmbedding:
+    """What the encoder reads with."""
+    read = model.encoder.embed_tokens if hasattr(model.encoder, "embed_tokens") else model.encoder.network.embedding
+    assert isinstance(read, CharacterEmbedding)
+    return read
+
+
+def sizes_of(network: CharacterNetwork) -> CharacterOptions:
+    filters = tuple((f.width, f.linear.out_features) for f in network.filters)
+    size = network.projection.out_features if isinstance(network.projection, torch.nn.Linear) else None
+    return CharacterOptions(network.embedding.embedding_dim, filters, len(network.layers), False, size)
+
+
+# ---- options --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_encoder_decoder", "llrnn_rctm", "llrnn_transformer"])
+def test_the_options_of_sizes_hold_for_the_source(translation: TranslationWorld, arch: str) -> None:
+    model = build([*translation.train_args(arch), *SOURCE, *SIZES]).model
+    read = reader_of(model)
+    assert sizes_of(read.network) == CharacterOptions(4, ((1, 3), (3, 5)), 2, False, read.embedding_dim)
+    assert model.decoder.head.characters is None
+
+
+@pytest.mark.parametrize(("filters", "layers"), [(SMALL, 1), (LARGE, 2)])
+def test_both_sides_have_the_sizes_of_the_thesis(
+    translation: TranslationWorld, filters: tuple[tuple[int, int], ...], layers: int
+) -> None:
+    given = ["--character-filters", written(filters), "--highway-layers", layers] if filters != SMALL else []
+    model = build([*translation.train_args(), *INPUT, *SOURCE, *given]).model
+    assert sizes_of(reader_of(model).network) == CharacterOptions(15, filters, layers, False, 12)
+    assert sizes_of(model.decoder.head.characters.network) == CharacterOptions(15, filters, layers)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (SIZES, "--character-embed-dim 4: expected --input-characters cnn or --source-characters cnn beside it, found"),
+        ([*SOURCE, "--character-mode", "add"], "--character-mode add: expected --input-characters cnn beside it"),
+        ([*SOURCE, "--character-filters", "3"], "--character-filters 3: expected widths and how many filters"),
+        ([*SOURCE, "--highway-layers", "11"], "--highway-layers 11: expected a number from 0 to 10, or mlp"),
+    ],
+)
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_what_makes_no_sense_is_refused(
+    translation: TranslationWorld, arch: str, options: list[str], said: str
+) -> None:
+    with pytest.raises(OptionError, match=re.escape(said)):
+        build([*translation.train_args(arch), *options])
+
+
+# ---- through the commands -------------------------------------------------------------------------------------------
+
+
+def test_a_model_is_trained_resumed_and_searched(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
+    checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, [*SOURCE, *SIZES])
+    common = [*translation.task_args(), "--path", checkpoint, "--beam", 2, "--max-len-b", 9, "--num-workers", 0]
+    shell.run("fairseq-generate", *common, "--gen-subset", "test", "--max-tokens", 400)
+    typed = shell.run("fairseq-interactive", *common, stdin="leneb el\nrutas el\n").out
+    scores = [line.split("\t")[1] for line in typed.splitlines() if line.startswith("H-")]
+    assert len(scores) == 2 and scores[0] != scores[1], "unknown words are read, and not alike"
+
+
+# ---- older checkpoints, in which the source has the small network whatever the sizes of the target -------------------
+
+
+@pytest.fixture(scope="module")
+def older(shell: Shell, translation: TranslationWorld) -> Path:
+    """Such a checkpoint: a new one with a small network at its source."""
+    place = translation.place / "small-source"
+    shell.run("fairseq-train", *translation.train_args(save_dir=place), *INPUT, *SOURCE, *SIZES, "--max-update", 2)
+    state = read_checkpoint(place / "checkpoint_last.pt")
+    symbols = len(state["model"][f"{PLACE}embedding.weight"])
+    small = CharacterNetwork(symbols, CharacterOptions(size=12))
+    randomise(small, 0.3)
+    state["model"] = {name: value for name, value in state["model"].items() if not name.startswith(PLACE)}
+    state["model"] |= {PLACE + name: value for name, value in small.state_dict().items()}
+    torch.save(state, place / "older.pt")
+    return place / "older.pt"
+
+
+def test_an_older_checkpoint_has_its_vectors(translation: TranslationWorld, older: Path) -> None:
+    setting = build([*translation.train_args(), *INPUT, *SOURCE, *SIZES])
+    read = reader_of(setting.model)
+    assert isinstance(read, SourceCharacters)
+    weights = read_checkpoint(older)["model"]
+    setting.model.load_state_dict(weights)
+    assert sizes_of(read.network) == CharacterOptions(size=12)
+    alone = CharacterEmbedding(
+        setting.task.source_words, CharacterOptions(size=12), setting.task.source_dictionary.pad()
+    )
+    start = PLACE.removesuffix("network.")
+    alone.load_state_dict({name[len(start) :]: w for name, w in weights.items() if name.startswith(start)})
+    tokens = torch.arange(len(setting.task.source_dictionary)).unsqueeze(0)
+    torch.testing.assert_close(read(tokens), alone(tokens))
+    setting.model.load_state_dict(setting.model.state_dict())  # what is saved now is loaded in the same way
+    assert sizes_of(setting.model.decoder.head.characters.network) == CharacterOptions(4, ((1, 3), (3, 5)), 2)
+
+
+def test_an_older_checkpoint_is_searched_and_resumed(
+    shell: Shell, translation: TranslationWorld, older: Path, tmp_path: Path
+) -> None:
+    common = [*translation.task_args(), "--max-len-b", 9, "--num-workers", 0]
+    assert "H-0\t" in shell.run("fairseq-interactive", *common, "--path", older, stdin="leneb el\n").out
+    options = [*INPUT, *SOURCE, *SIZES, "--restore-file", older, "--reset-optimizer", "--max-update", 4]
+    shell.run("fairseq-train", *translation.train_args(save_dir=tmp_path), *options)
+    before, after = (read_checkpoint(p)["model"] for p in (older, tmp_path / "checkpoint_last.pt"))
+    for name in (f"{PLACE}projection.weight", f"{PLACE}filters.0.linear.weight"):
+        assert before[name].shape == after[name].shape and not torch.equal(before[name], after[name]), "it is trained"
+    assert (
+        "H-0\t"
+        in shell.run("fairseq-interactive", *common, "--path", tmp_path / "checkpoint_last.pt", stdin="el\n").out
+    )
+
+
+def test_other_sizes_than_those_of_the_training_are_refused(
+    shell: Shell, translation: TranslationWorld, tmp_path: Path
+) -> None:
+    args = [*translation.train_args(save_dir=tmp_path), *SOURCE]
+    shell.run("fairseq-train", *args, "--max-update", 1)
+    done = shell.run("fairseq-train", *args, *SIZES, "--max-update", 2, code=1)
+    assert "the sizes with which the checkpoint was trained" in done.err and "Traceback" not in done.err
