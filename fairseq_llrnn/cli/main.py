@@ -7,13 +7,12 @@ are said on stderr); 130 interrupted; 141 the reader of our output went away.
 import argparse
 import difflib
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, extras
-from fairseq_llrnn.cli.output import drop_output, has_place, output_error
+from fairseq_llrnn.cli.output import drop_output, has_place, open_output, output_error
 from fairseq_llrnn.errors import LLRNNError, OptionError
 
 if TYPE_CHECKING:
@@ -134,8 +133,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
-    if sys.stdout is None:  # closed, as by `>&-`
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    open_output()
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:

@@ -1,7 +1,19 @@
-"""stdout that cannot take what is written to it: a full disk, or a reader that went away."""
+"""stdout: in UTF-8, and what happens where it cannot take what is written: a full disk, or a reader that went away."""
 
+import io
 import os
 import sys
+
+
+def open_output() -> None:
+    """Make stdout take UTF-8, whatever the terminal's own encoding is; nothing where it is closed, as by `>&-`.
+
+    Names of files that are no UTF-8 keep their bytes.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
 
 
 def output_error() -> OSError | None:

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import io
+import os
 import re
 import subprocess
 import sys
@@ -160,16 +161,26 @@ def test_interrupted(command: Install, capsys: Streams) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error(root: Path) -> None:
-    script = (
-        "import os, sys\n"
-        "read, write = os.pipe()\n"
-        "os.dup2(write, 1); os.close(write); os.close(read)  # stdout is a pipe that nobody reads\n"
-        "sys.argv = ['llrnn', 'user-dir']\n"
-        "from fairseq_llrnn.cli.main import main\n"
-        "sys.exit(main())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], cwd=root, stderr=subprocess.PIPE, text=True)
+    read, write = os.pipe()
+    os.close(read)
+    llrnn_itself = [sys.executable, "-m", "fairseq_llrnn.cli.main"]
+    done = subprocess.run([*llrnn_itself, "user-dir"], cwd=root, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
+def test_output_is_utf8_in_any_terminal(variables: dict[str, str], root: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("été\n", encoding="utf-8")
+    (tmp_path / "lexicon").write_text("étés\tété\tNOUN\t_\n", encoding="utf-8")
+    extract = "phrases extract --bitext text text --aligner ibm1 --out -"
+    dictionary = "dictionary --text text --lexicon lexicon --out l\udce9"  # a name that is no UTF-8
+    for given, said in (("--help", "SUB-COMMAND …"), (extract, "été ||| été"), (dictionary, "written to l\udce9")):
+        done = subprocess.run(
+            [sys.executable, "-m", "fairseq_llrnn.cli.main", *given.split()], capture_output=True, cwd=tmp_path,
+            env={**os.environ, **variables, "PYTHONPATH": str(root)},
+        )  # fmt: skip
+        assert done.returncode == 0 and said.encode("utf-8", "surrogateescape") in done.stdout, done.stderr
 
 
 def test_user_dir_is_the_package_and_comes_without_torch(root: Path) -> None:
