@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.places import check_place, writing_to
-from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.stdin import check_text, stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError, check_least
@@ -60,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     if args.prepare is not None:
         return _prepare(args.prepare, args.out)
+    if args.labels is not None:
+        check_text(args.labels)
     need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.labels import load_label_predictor

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fairseq_llrnn.cli.model_options import add_places
 from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.shards import shard
-from fairseq_llrnn.cli.stdin import STDIN, text_lines
+from fairseq_llrnn.cli.stdin import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError, check_least
@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         from fairseq_llrnn.evaluation.text_parts import merged, was_open
 
         return _print(args, merged(args.merge), was_open(args.merge[0]))
+    check_text(args.text)
     need_fairseq()
     from fairseq_llrnn.evaluation.text_case import CapitalWords
     from fairseq_llrnn.plugin.compat.loading import Places

@@ -1,27 +1,27 @@
-"""Text from stdin or from a file, whatever the terminal's own encoding is."""
+"""Text from stdin or from a file, read alike: as UTF-8, whatever the terminal's own encoding is."""
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
-from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.text_lines import iter_lines, numbered, opened
 
 STDIN = "-"
 
 
 def text_lines(path: str) -> Iterator[str]:
-    """The lines of a file, or of stdin where it is called `-`. Raises DataError."""
-    return stdin_lines() if path == STDIN else (f"{line}\n" for _, line in iter_lines(path))
+    """The lines of a file, or of stdin where it is called `-`, each with a newline. Raises DataError."""
+    lines = numbered(sys.stdin.buffer, "stdin") if path == STDIN else iter_lines(path)
+    return (f"{line}\n" for _, line in lines)
 
 
 def stdin_lines() -> Iterator[str]:
-    """The lines of stdin as UTF-8. Raises DataError for what is none, with line and byte."""
-    for number, raw in enumerate(sys.stdin.buffer, 1):
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"stdin, line {number}, byte {error.start + 1}: expected UTF-8, found the byte "
-                f"0x{raw[error.start]:02x}; convert the text to UTF-8"
-            ) from None
-        yield line
+    """The lines of stdin."""
+    return text_lines(STDIN)
+
+
+def check_text(path: str) -> None:
+    """Raise DataError where a text cannot be read: now, and not when a model was loaded. A pipe begins but once."""
+    if path != STDIN and not Path(path).is_fifo():
+        with opened(path):
+            pass

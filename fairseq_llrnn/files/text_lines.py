@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.reading import reading
@@ -36,10 +37,15 @@ def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
     longer than MAX_LINE_BYTES.
     """
     with opened(path) as (source, _):
-        number = 0
-        while raw := source.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            yield number, decoded(raw, path, number)
+        yield from numbered(source, path)
+
+
+def numbered(source: BinaryIO | io.BufferedReader | gzip.GzipFile, path: Path | str) -> Iterator[tuple[int, str]]:
+    """What `iter_lines` gives, of something that is open. path: how errors name it."""
+    number = 0
+    while raw := source.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        yield number, decoded(raw, path, number)
 
 
 @contextmanager
@@ -73,7 +79,7 @@ def decoded(raw: bytes, path: Path | str, number: int) -> str:
     except UnicodeDecodeError as error:
         raise DataError(
             f"{place(path, number)}, byte {error.start + 1}: expected UTF-8, found the byte "
-            f"0x{raw[error.start]:02x} ({error.reason}); convert the file to UTF-8"
+            f"0x{raw[error.start]:02x} ({error.reason}); convert the text to UTF-8"
         ) from error
     if number == 1:
         line = line.removeprefix(BYTE_ORDER_MARK)

@@ -32,6 +32,7 @@ def test_nothing_is_written_where_a_label_has_blanks(llrnn: Llrnn, tmp_path: Pat
         (("--path", "a", "--prepare", "b", "--out", "c"), "found both"),
         (("--prepare", "b"), "--prepare: it needs --out"),
         (("--path", "b", "--out", "c"), "--out: it needs --prepare"),
+        (("--path", "b", "--labels", "none.labels"), "none.labels: cannot be read"),  # before the model is
         (("--path", "b", "-k", 0), "-k 0: expected a number of at least 1"),
         (("--path", "b", "--max-tokens", 0), "--max-tokens 0"),
         (("--prepare", "b", "--out", "none/c"), "no such folder"),

@@ -242,7 +242,8 @@ def test_bytes_that_are_not_utf8(checkpoint: Path, quick_commands: dict[str, str
     )  # fmt: skip
     assert "\nchat " in done.out
     assert done.err == (
-        "llrnn: error: stdin, line 2, byte 4: expected UTF-8, found the byte 0xe9; convert the text to UTF-8\n"
+        "llrnn: error: stdin, line 2, byte 4: expected UTF-8, found the byte 0xe9 (invalid continuation byte); convert "
+        "the text to UTF-8\n"
     )
     command = f"llrnn explain --path {checkpoint} {bad}"
     done = run_script("bash", "-c", command, code=2, variables=quick_commands)

@@ -60,7 +60,7 @@ def test_a_count_text_that_is_not_utf8(build: Build, corpus: Corpus) -> None:
     path = corpus.write("latin.txt", "le\nété\n".encode("latin-1"))
     assert build("--count-text", path).error == (
         f"{path}, line 2, byte 1: expected UTF-8, found the byte 0xe9 (invalid continuation byte); "
-        "convert the file to UTF-8"
+        "convert the text to UTF-8"
     )
 
 

@@ -17,6 +17,7 @@ from small_corpus import Llrnn
             "--json: a shard prints no scores; say it with --merge, when all parts are there",
         ),
         (["--path", "p", "--shard", "1/2", "--out", "absent/o"], "--out absent/o: expected a place in a folder, but"),
+        (["--path", "p", "absent"], "absent: cannot be read: No such file or directory"),  # before the model is
         (["--path", "p", "--merge", "a"], "--path: the parts of --merge know it already; leave it out"),
         (["--merge", "absent"], "absent: cannot be read: No such file or directory; check the path and its rights"),
     ],

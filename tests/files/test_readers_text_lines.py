@@ -53,7 +53,7 @@ def test_a_pipe_can_be_read(tmp_path: Path, content: bytes) -> None:
 
 def test_bad_utf8_names_line_and_byte(tmp_path: Path) -> None:
     path = write(tmp_path / "latin1.txt", "bon\nl'été\n".encode("latin-1"))
-    message = r"latin1.txt, line 2, byte 3: expected UTF-8, found the byte 0xe9 .*; convert the file to UTF-8"
+    message = r"latin1.txt, line 2, byte 3: expected UTF-8, found the byte 0xe9 .*; convert the text to UTF-8"
     with pytest.raises(DataError, match=message):
         list(iter_lines(path))
 

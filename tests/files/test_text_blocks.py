@@ -59,7 +59,7 @@ def test_several_processes_give_what_one_gives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ("l'été".encode("latin-1"), r"text, line 61, byte 3: expected UTF-8, found the byte 0xe9 .*convert the file"),
+        ("l'été".encode("latin-1"), r"text, line 61, byte 3: expected UTF-8, found the byte 0xe9 .*convert the text"),
         (b"x" * (MAX_LINE_BYTES + 1), r"text, line 61: the line has more than 1,048,576 bytes; expected one short"),
     ],
 )

@@ -80,7 +80,8 @@ def test_vectors_by_features_and_characters(shell: Shell, texts: Texts, prior: P
     path = tmp_path / "checkpoint_last.pt"
     found = encode(shell, tmp_path / "one.npy", "--path", path, stdin="tac\ngod\ntac\n")
     assert np.allclose(found[0], found[2]) and not np.allclose(found[0], found[1])
-    named = encode(shell, tmp_path / "two.npy", "--path", path, "--source-prior", prior, stdin="tac\ngod\ntac\n")
+    given = ("--path", path, "--source-prior", prior, "-")
+    named = encode(shell, tmp_path / "two.npy", *given, stdin="\ufefftac\ngod\ntac\n")
     assert np.array_equal(found, named)
 
 
@@ -90,7 +91,7 @@ def test_what_encode_refuses(shell: Shell, texts: Texts, trained: Path, tmp_path
     torch.save({"args": RunsCode(tmp_path / "ran"), "model": {}}, hostile)
     for arguments, stdin, message in (
         (["--path", path], "one\n\ntwo\n", "stdin, line 2: expected a sentence, found an empty line"),
-        (["--path", path, tmp_path / "none"], "", "cannot be read: No such file or directory"),
+        (["--path", tmp_path / "none.pt", tmp_path / "none"], "", "cannot be read: No such file or directory"),
         (["--path", path, "--max-tokens", 0], "", "--max-tokens 0: expected a number of at least 1"),
         (["--path", path, "--data", tmp_path], "", "found no discourse.json in it"),
         (["--path", tmp_path / "none.pt"], "", "expected a checkpoint, found no such file"),

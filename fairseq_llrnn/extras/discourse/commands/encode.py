@@ -9,12 +9,11 @@ import numpy as np
 from tqdm import tqdm
 
 from fairseq_llrnn.cli.places import check_place, writing_to
-from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.stdin import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import check_least
 from fairseq_llrnn.files.atomic_write import whole_binary
-from fairseq_llrnn.files.text_lines import iter_lines
 
 NAME = "encode"
 HELP = "vectors of sentences, by a trained encoder"
@@ -27,7 +26,7 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; a sentence a line, words between blanks, as in the training text"
     given = parser.add_argument_group("the sentences")
-    given.add_argument("files", nargs="*", metavar="FILE", help="texts (.gz too; default: stdin)")
+    given.add_argument("files", nargs="*", metavar="FILE", help="texts (.gz too; default, or `-`: stdin)")
     model = parser.add_argument_group("the model")
     model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of --arch discourse_encoder")
     model.add_argument("--data", metavar="DIR", help="data folder (default: the one of its training)")
@@ -45,21 +44,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     check_least("--max-tokens", args.max_tokens, 1)
     check_place(args.out, f"--out {args.out}")
+    texts = args.files or [STDIN]
+    for text in texts:
+        check_text(text)
     need_fairseq()
     from fairseq_llrnn.extras.discourse.plugin.encoding import load_encoder
 
     encoder = load_encoder(args.path, args.data, args.source_prior, args.max_tokens)
-    texts = [(file, _lines(file)) for file in args.files] or [("stdin", stdin_lines())]
-    blocks = (block for name, lines in texts for block in encoder.blocks(lines, name))
+    blocks = (block for text in texts for block in encoder.blocks(text_lines(text), "stdin" if text == STDIN else text))
     bar = tqdm(unit=" sentences", leave=False, disable=None)
     with writing_to(args.out), whole_binary(Path(args.out)) as file, bar:
         number = write_rows(file, _counted(blocks, bar), encoder.size)
     print(f"{many(number, 'sentence')}, {encoder.size} numbers each, written to {args.out}")
     return 0
-
-
-def _lines(file: str) -> Iterator[str]:
-    return (line for _, line in iter_lines(file))
 
 
 def _counted(blocks: Iterable[np.ndarray], bar: tqdm) -> Iterator[np.ndarray]:
