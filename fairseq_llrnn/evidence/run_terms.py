@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 class Use:
     """What has been asked of the terms."""
 
+    file: str
     rows: int  # of the file
     sentences: int = 0
     matched: int = 0
@@ -25,9 +26,9 @@ class Use:
 class RunTerms:
     """The terms of a run."""
 
-    def __init__(self, read: Callable[[], Terms], rows: int) -> None:
-        """rows: how many terms there are for all sentences, and not only for those that bring some along."""
-        self._read, self._use = cache(read), Use(rows)
+    def __init__(self, read: Callable[[], Terms], file: str, rows: int) -> None:
+        """rows: how many terms a file has for all sentences; 0 where only single sentences bring some along."""
+        self._read, self._use = cache(read), Use(file, rows)
         weakref.finalize(self, _say_what_matched, self._use)  # at the end of a process, too
 
     def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
@@ -43,6 +44,7 @@ class RunTerms:
 def _say_what_matched(use: Use) -> None:
     if use.rows and use.sentences and not use.matched:
         logger.warning(
-            f"terms: 0 of {use.rows:,} rows matched in {use.sentences:,} sentences; phrases have to be written as the "
-            "sources are: in tokens, lower-cased or not (--source-forms lets them match by lemmas)"
+            f"--terms {use.file}: expected phrases that sentences have, found 0 of {use.rows:,} rows in "
+            f"{use.sentences:,} sentences; write them as the sources are: in tokens, lower-cased or not "
+            "(--source-forms lets them match by lemmas)"
         )

@@ -34,9 +34,9 @@ CELL = f"`term`, or `source phrase{ARROW}term`, and behind it, if you like, its 
 
 LEAST_GUESS = 0.5  # value of a part of speech that is guessed
 MOST_WARNINGS = 1000  # of a run, for targets of single sentences
-UNKNOWN = "have no known forms and are taken as they are"
-OTHER_KIND = "have forms, but none of the part of speech of their row, so that all are taken"
-CUT = f"have more than {MOST_FORMS} forms, of which some are left out"
+UNKNOWN = "expected known forms, found none: the term is taken as it is given"
+OTHER_KIND = "expected forms that are known to be of the part of speech that is given, found none: all forms are taken"
+CUT = f"expected at most {MOST_FORMS} forms, found more: some are left out"
 ADVICE = {
     UNKNOWN: "give forms with --term-forms, or in the fourth column of a file",
     OTHER_KIND: "fix the part of speech, or leave it out",
@@ -66,7 +66,8 @@ class Terms:
         self.phrases = PhraseForms(forms) if phrases is None else phrases
         self._lemmas = source_lemmas or {}
         self._is_lower = is_lower(table.source.known_index)
-        self.matched = 0  # phrases of the entries, found in sentences
+        self.matched = 0  # phrases of the entries, found in sentences; also where a sentence repeats the entry
+        self._entries = {(entry.source, entry.target) for entry in entries}
         self._noted: dict[str, list[str]] = {remark: [] for remark in ADVICE}
         self._warned: set[tuple[str, str]] | None = None  # of terms of single sentences; None while entries are read
         self._of_first: dict[str, list[tuple[TermEntry, int]]] = {}
@@ -77,7 +78,7 @@ class Terms:
             if targets:
                 some = ", ".join(targets[:5]) + (", …" if len(targets) > 5 else "")
                 many = f"{len(targets):,} of {len(entries):,} targets"
-                logger.warning(f"terms: {many} {remark} ({some}); {ADVICE[remark]}")
+                logger.warning(f"terms: {many} ({some}): {remark}; {ADVICE[remark]}")
         self._noted, self._warned = {}, set()
 
     def _note(self, remark: str, target: str) -> None:
@@ -86,7 +87,7 @@ class Terms:
             self._noted[remark].append(target)
         elif (remark, target) not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add((remark, target))
-            logger.warning(f"terms: the target {target!r} of a single sentence: such {remark}; {ADVICE[remark]}")
+            logger.warning(f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}")
 
     def _add(self, entry: TermEntry) -> None:
         self._refuse_pieces(entry)
@@ -114,14 +115,16 @@ class Terms:
             return {form: {} for form in entry.forms}
         found = self.forms.of(entry.target)
         words = entry.target.split()
-        if not found and len(words) > 1:
+        is_combined = not found and len(words) > 1
+        if is_combined:
             found = self.phrases.of(words)
         if entry.upos is not None:
             wanted = f"POS:{entry.upos}"
             of_kind = {form: f for form, f in found.items() if wanted in self._parts_of_speech(form, f)}
             if found and not of_kind:
                 self._note(OTHER_KIND, f"{entry.target} {entry.upos}")
-            found = of_kind or found
+            if of_kind and not is_combined:  # forms of a phrase are forms of the same words
+                found = of_kind
         if not found:
             self._note(UNKNOWN, entry.target)
             return {entry.target: {}}
@@ -132,10 +135,14 @@ class Terms:
         return {entry.target: found.get(entry.target, {}), **dict(in_order)}
 
     def _parts_of_speech(self, form: str, features: Mapping[str, float]) -> set[str]:
-        """Those that its source says; of one that says none, those that the prior knows, or guesses."""
+        """Those that its source says; of one that says none, those that the prior knows, or guesses.
+
+        Those of a phrase are the parts of speech of its words, whichever of them is the head.
+        """
         said = {name for name in features if name.startswith("POS:")}
-        known = self.phrases.analyses.features.get(form, {}) if not said else {}
-        return said or {name for name, value in known.items() if value >= LEAST_GUESS}
+        known = self.phrases.analyses.features if not said else {}
+        rows = (known.get(word, {}) for word in (form, *form.split()))
+        return said or {name for row in rows for name, value in row.items() if value >= LEAST_GUESS}
 
     # ---- sentences --------------------------------------------------------------------------------------------------
 
@@ -176,7 +183,8 @@ class Terms:
         found = self._matches(keys, single.values())
         groups = self.table.terms.groups
         of_file = [groups[group].lemma for _, _, group in found if group not in {g for _, g in single.values()}]
-        self.matched += len(of_file)
+        repeated = sum((source, entry.target) in self._entries for source, (entry, _) in single.items())
+        self.matched += len(of_file) + repeated
         for group in tuple(anywhere):  # what the file asks for is asked for
             if groups[group].lemma in of_file:
                 of_file.remove(groups[group].lemma)

@@ -110,7 +110,7 @@ def test_a_lemma_is_among_its_forms_however_many_there_are(caplog: pytest.LogCap
         Terms(table, known, [entry("dog", "chien")])
     [group] = table.terms.groups
     assert TARGET_WORDS.index("chien") in group.words and len(group.words) == 64
-    assert "1 of 1 targets have more than 64 forms, of which some are left out (chien)" in caplog.text
+    assert "1 of 1 targets (chien): expected at most 64 forms, found more: some are left out" in caplog.text
 
 
 def test_a_part_of_speech_that_no_form_has_is_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -118,9 +118,10 @@ def test_a_part_of_speech_that_no_form_has_is_named(caplog: pytest.LogCaptureFix
     known.add("porte", "porte", ["POS:NOUN"])
     with caplog.at_level(logging.WARNING):
         Terms(evidence_table(replace(TERM_PRIOR)), known, [entry("door", "porte", upos="VERB")])
-    assert "have forms, but none of the part of speech of their row, so that all are taken (porte VERB)" in (
-        caplog.text
-    )
+    assert (
+        "terms: 1 of 1 targets (porte VERB): expected forms that are known to be of the part of speech that is given, "
+        "found none: all forms are taken; fix the part of speech, or leave it out"
+    ) in caplog.text
 
 
 def test_case_counts_where_the_text_has_capitals() -> None:
@@ -199,10 +200,11 @@ def test_a_target_of_a_sentence_that_nobody_knows_is_named_once(caplog: pytest.L
     with caplog.at_level(logging.WARNING):
         for cells in (["toutou"], ["toutou"], ["12 => minou"]):
             terms.marked(tokens_of(table, "12 </s>"), cells)
-    assert [record.getMessage().split(":")[1] for record in caplog.records] == [
-        " the target 'toutou' of a single sentence", " the target 'minou' of a single sentence",
-    ]  # fmt: skip
-    assert "have no known forms and are taken as they are; give forms with --term-forms" in caplog.text
+    assert [record.getMessage() for record in caplog.records] == [
+        f"terms: the target {target!r} of a single sentence: expected known forms, found none: the term is taken as it "
+        "is given; give forms with --term-forms, or in the fourth column of a file"
+        for target in ("toutou", "minou")
+    ]
 
 
 def test_a_part_of_speech_may_stand_behind_a_term_and_is_that_of_the_prior_where_forms_have_none() -> None:
@@ -217,16 +219,46 @@ def test_a_part_of_speech_may_stand_behind_a_term_and_is_that_of_the_prior_where
     assert [table.target.symbols[word] for word in term.group.words] == ["porte", "portes"]
 
 
-@pytest.mark.parametrize(("line", "warned"), [("12 </s>", True), ("dog 12 </s>", False)])
+@pytest.mark.parametrize("kind", ["NOUN", "ADJ"])
+def test_a_phrase_is_of_the_parts_of_speech_of_its_words(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Of which the prior knows those of the lemmas alone: all forms of the phrase are taken."""
+    known = WordForms()
+    for lemma, singular in (("petite", "Gender:Fem"), ("maison", "Gender:Fem")):
+        for form, number in ((lemma, "Number:Sing"), (f"{lemma}s", "Number:Plur")):
+            known.add(lemma, form, [number, singular])
+    features = {"petite": {"POS:ADJ": 0.9}, "maison": {"POS:NOUN": 1.0}}
+    terms = Terms(make()[0], known, phrases=PhraseForms(known, {}, lambda: features))
+    with caplog.at_level(logging.WARNING):
+        assert forms(terms, entry("house", "petite maison", upos=kind)) == {"petite maison", "petites maisons"}
+    assert not caplog.text
+    with caplog.at_level(logging.WARNING):
+        assert len(forms(terms, entry("house", "petite maison", upos="VERB"))) == 2
+    assert "the target 'petite maison VERB' of a single sentence: expected forms that are known to be of" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("line", "cells", "warned"),
+    [
+        ("12 </s>", [], True),
+        ("dog 12 </s>", [], False),
+        ("dog 12 </s>", ["dog => chien"], False),  # which the file says, too
+        ("dog 12 </s>", ["dog => chat"], True),
+        ("12 </s>", ["chien"], True),
+    ],
+)
 def test_a_file_that_matches_nothing_is_named_at_the_end(
-    line: str, warned: bool, caplog: pytest.LogCaptureFixture
+    line: str, cells: list[str], warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     table, terms = make()
-    run = RunTerms(lambda: terms, 3)
-    run.marked(tokens_of(table, line))
+    run = RunTerms(lambda: terms, "terms.tsv", 3)
+    run.marked(tokens_of(table, line), cells)
     with caplog.at_level(logging.WARNING):
         del run
-    assert ("terms: 0 of 3 rows matched in 1 sentences; phrases have to be written as the" in caplog.text) == warned
+    message = (
+        "--terms terms.tsv: expected phrases that sentences have, found 0 of 3 rows in 1 sentences; write them as the "
+        "sources are: in tokens, lower-cased or not"
+    )
+    assert (message in caplog.text) == warned
 
 
 # ---- forms ----------------------------------------------------------------------------------------------------------
@@ -272,7 +304,7 @@ def test_a_phrase_whose_agreement_nobody_knows_is_taken_as_it_is(caplog: pytest.
     with caplog.at_level(logging.WARNING):
         _, terms = make(entry("big dog", "grand chien"))
     assert forms(terms, entry("big dog", "grand chien")) == {"grand chien"}
-    assert "1 of 1 targets have no known forms and are taken as they are (grand chien)" in caplog.text
+    assert "1 of 1 targets (grand chien): expected known forms, found none: the term is taken as it is" in caplog.text
 
 
 # ---- slots ----------------------------------------------------------------------------------------------------------

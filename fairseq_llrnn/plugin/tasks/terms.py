@@ -127,7 +127,7 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
         phrases = phrase_forms(prior, forms)
         return Terms(table, forms, entries, must=must, source_lemmas=lemmas, phrases=phrases)
 
-    return RunTerms(read, len(entries))
+    return RunTerms(read, cfg.terms or "", len(entries))
 
 
 def _read(path: str, languages: Sequence[str]) -> list[TermEntry]:
