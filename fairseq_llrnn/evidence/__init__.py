@@ -12,6 +12,7 @@
     counted_slots.py    the background of hypotheses that know what they have said
     terms_file.py       files of terms: a phrase of the source, a lemma of the target
     terms_tbx.py        those in TBX
+    misplaced_kinds.py  parts of speech where terms have words
     terms.py            which phrases of a sentence ask for which term, and the forms of terms
     run_terms.py        the terms of a run, and whether they matched
     term_phrases.py     the forms of phrases, from those of their words

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.misplaced_kinds import refuse_misplaced_kinds
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 ARROW = " => "
 BAR = "|"
+IN_CELLS = f"write that behind the term, with blanks around the bar: `dog{ARROW}pes {BAR} NOUN`"
+IN_FILES = "write that in the third column"
 CELL = f"`term`, or `source phrase{ARROW}term`, and behind it, if you like, its part of speech: `term {BAR} NOUN`"
 
 
@@ -90,12 +93,14 @@ class Terms:
             logger.warning(f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}")
 
     def _add(self, entry: TermEntry) -> None:
-        self._refuse_pieces(entry)
+        self._check(entry, IN_FILES)
         group = self.table.terms.group(entry.target, self.forms_of(entry), self.must)
         for key in self._phrase_keys(entry.source[0]):
             self._of_first.setdefault(key, []).append((entry, group))
 
-    def _refuse_pieces(self, entry: TermEntry) -> None:
+    def _check(self, entry: TermEntry, how: str) -> None:
+        """Raise DataError for a part of speech among the words, and for pieces. how: where a part of speech belongs."""
+        refuse_misplaced_kinds(entry, self.table.source.known_index, self.table.target.known_index, how)
         pieces = self.table.target_words.convention
         if pieces is None:
             return
@@ -220,7 +225,7 @@ class Terms:
         target, bar, upos = target.partition(f" {BAR} ")
         kind = upos.strip().upper() if bar else None
         entry = check_entry(TermEntry(tuple(source.split()), " ".join(target.split()), kind, where=where))
-        self._refuse_pieces(entry)
+        self._check(entry, IN_CELLS)
         return entry
 
     def _matches(

@@ -171,6 +171,41 @@ def test_bad_cells_are_refused(cells: list[str], message: str) -> None:
     assert message in str(raised.value)
 
 
+@pytest.mark.parametrize("phrase", ["dog | NOUN", "dog | noun", "dog|NOUN", "big dog| ADP", "dog |NOUN", "| NOUN"])
+def test_a_part_of_speech_in_another_place_is_no_word(phrase: str) -> None:
+    _, terms = make()
+    message = "expected words as the {}, found {!r}, with a part of speech; write that {}"
+    with pytest.raises(DataError) as raised:
+        terms.marked([EOS], [f"{phrase} => chien"])
+    assert message.format("source", phrase, "behind the term, with blanks around the bar: `dog => pes | NOUN`") in str(
+        raised.value
+    )
+    for side, one in (("source", entry(phrase, "chien")), ("target", entry("dog", phrase))):
+        with pytest.raises(DataError) as raised:
+            make(one)
+        assert f"terms.tsv, line 1: {message.format(side, phrase, 'in the third column')}" in str(raised.value)
+
+
+@pytest.mark.parametrize("cell", ["dog => chien|NOUN", "dog => chien| NOUN", "chien |PROPN", "chien | NOUN | NOUN"])
+def test_neither_is_it_behind_a_term_without_blanks(cell: str) -> None:
+    _, terms = make()
+    with pytest.raises(DataError, match="with blanks around the bar|expected a part of speech, one of ADJ"):
+        terms.marked([EOS], [cell])
+
+
+@pytest.mark.parametrize("word", ["a|x", "spare|part", "a|X", "x|y|z", "|", "NOUN", "||NOUNS", "chien|noun", "a|NOU"])
+def test_words_with_bars_are_words(word: str) -> None:
+    for phrase in (word, f"chien {word}", f"{word} chien"):
+        _, terms = make(entry(phrase, "chat"), entry("dog", phrase))
+        assert list(terms.forms_of(entry("dog", phrase)))[0] == phrase
+
+
+def test_what_the_dictionary_has_is_a_word() -> None:
+    prior = replace(TERM_PRIOR, source_symbols=(*TERM_PRIOR.source_symbols, "dog|NOUN", "|", "NOUN"))
+    terms = Terms(evidence_table(prior), word_forms(), [entry("dog|NOUN", "chien"), entry("dog | NOUN", "chat")])
+    assert asked(terms.table, batch(terms.table, terms, ["dog|NOUN </s>"])) == [[("chien", 1, (0,))]]
+
+
 def test_an_empty_source_has_no_place_for_a_term() -> None:
     table, terms = make()
     with pytest.raises(DataError, match="expected a source with words, found an empty one"):
