@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import add_places
-from fairseq_llrnn.cli.places import check_place, writing_to
+from fairseq_llrnn.cli.places import STDOUT, check_place, writing_to
 from fairseq_llrnn.cli.stdin import check_text, stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
@@ -100,7 +100,7 @@ def _check(args: argparse.Namespace) -> None:
 def _prepare(source: str, prefix: str) -> int:
     places = [f"{prefix}.{end}" for end in PREPARED]
     for place in places:
-        check_place(place, f"--out {prefix}")
+        check_place(STDOUT if prefix == STDOUT else place, f"--out {prefix}")
     texts, labels = 0, 0
     with writing_to(prefix), ExitStack() as files:
         of_texts, of_labels = (files.enter_context(whole_file(Path(place))) for place in places)

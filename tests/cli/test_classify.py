@@ -36,6 +36,7 @@ def test_nothing_is_written_where_a_label_has_blanks(llrnn: Llrnn, tmp_path: Pat
         (("--path", "b", "-k", 0), "-k 0: expected a number of at least 1"),
         (("--path", "b", "--max-tokens", 0), "--max-tokens 0"),
         (("--prepare", "b", "--out", "none/c"), "no such folder"),
+        (("--prepare", "b", "--out", "-"), "--out -: expected a file to write or replace, found stdout, which cannot"),
     ],
 )
 def test_options(llrnn: Llrnn, options: tuple[object, ...], words: str) -> None:

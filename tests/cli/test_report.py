@@ -173,6 +173,12 @@ def test_the_page_stands_alone_and_shows_texts_as_they_are(llrnn: Llrnn, files: 
     assert files["out"].read_text(encoding="utf-8") == written
 
 
+def test_a_page_on_stdout(llrnn: Llrnn, files: dict[str, Path]) -> None:
+    to_file = llrnn(*arguments(files, *systems(files)))
+    done = llrnn(*arguments(files | {"out": Path("-")}, *systems(files)))
+    assert (done.code, done.out, done.err) == (0, files["out"].read_text(encoding="utf-8"), to_file.out)
+
+
 def test_one_system_alone_and_other_evidence(llrnn: Llrnn, files: dict[str, Path], tmp_path: Path) -> None:
     packed = tmp_path / "first.gz"
     packed.write_bytes(gzip.compress(files["first"].read_bytes()))

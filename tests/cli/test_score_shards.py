@@ -18,6 +18,10 @@ from small_corpus import Llrnn
         ),
         (["--path", "p", "--shard", "1/2", "--out", "absent/o"], "--out absent/o: expected a place in a folder, but"),
         (["--path", "p", "absent"], "absent: cannot be read: No such file or directory"),  # before the model is
+        (
+            ["--path", "p", "--shard", "1/2", "--out", "-"],
+            "--out -: expected a file to write or replace, found stdout, which cannot take it; give a file",
+        ),
         (["--path", "p", "--merge", "a"], "--path: the parts of --merge know it already; leave it out"),
         (["--merge", "absent"], "absent: cannot be read: No such file or directory; check the path and its rights"),
     ],

@@ -2,13 +2,11 @@
 
 import argparse
 import os
-from pathlib import Path
 
-from fairseq_llrnn.cli.places import check_place, writing_to
+from fairseq_llrnn.cli.places import STDOUT, beside, check_text_place, text_output
 from fairseq_llrnn.cli.report.page import page
 from fairseq_llrnn.cli.report.tables import as_text, size, tables
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.files.atomic_write import whole_file
 
 NAME = "report"
 HELP = "compare translations: scores, rare words, numbers and names, agreement; as a table and a page"
@@ -50,7 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks, as "
         "multi-bleu has it)",
     )  # fmt: skip
-    results.add_argument("--out", required=True, metavar="FILE", help="the page, HTML")
+    results.add_argument(
+        "--out", required=True, metavar="FILE",
+        help="the page, HTML (`-`: stdout; the tables then go to stderr)",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,8 +79,9 @@ def run(args: argparse.Namespace) -> int:
         tokenize=args.tokenize,
     )
     made = tables(found, args.evidence)
-    _write(args.out, page(found, made, files))
-    print("\n\n".join([size(found), *map(as_text, made)]))
+    with text_output(args.out) as file:
+        file.write(page(found, made, files))
+    print("\n\n".join([size(found), *map(as_text, made)]), file=beside(args.out))
     return 0
 
 
@@ -98,12 +100,7 @@ def _systems(given: list[str]) -> dict[str, str]:
 
 def _check_place(out: str, files: dict[str, str]) -> None:
     """Find out now what would stop the writing after all has been computed."""
-    check_place(out, f"--out {out}")
+    check_text_place(out)
     for what, path in files.items():
-        if os.path.realpath(path) == os.path.realpath(out):
+        if out != STDOUT and os.path.realpath(path) == os.path.realpath(out):
             raise OptionError(f"--out {out}: expected another file, found the {what}, which would be lost")
-
-
-def _write(out: str, text: str) -> None:
-    with writing_to(out), whole_file(Path(out)) as file:
-        file.write(text)
