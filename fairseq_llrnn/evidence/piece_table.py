@@ -20,6 +20,7 @@ import numpy as np
 from fairseq_llrnn.evidence.rules import KINDS, Evidence, EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable, Offer
 from fairseq_llrnn.evidence.word_spans import WordSpans
+from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.features.signatures import Signatures
 from fairseq_llrnn.features.subwords import Convention
@@ -98,6 +99,10 @@ class PieceTable(EvidenceTable):
     def _token(self, string: str) -> int:
         """One behind the dictionary, even if a single piece spells the form: other words begin or end with it, too."""
         return self.target.open(self.written(string))
+
+    def _read_as(self, string: str) -> int:
+        """`<unk>`, also of a form that one piece spells: as that piece, it might go on with the next one."""
+        return self.target.known_index[UNK]
 
     def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
         """Pieces that are whole forms, whether they must be said or not: other words begin or end with them."""

@@ -32,7 +32,8 @@ class Slots:
     """Tensors on the device of the source."""
 
     words: Tensor  # (B, J) target ids, NO_WORD where there is no slot
-    unknown: Tensor  # (B, J) bool, read as <unk>
+    unknown: Tensor  # (B, J) bool, of words that a network does not know
+    read_as: Tensor  # (B, J) target ids: what it reads in their place
     names_unknown: Tensor  # (B, J) bool, the string of a source word that no dictionary has
     log_part: Tensor  # (B, J) which part of ε each adds, as a logarithm; −inf where there is no slot
     count: Tensor  # (B,) how many slots there are
@@ -94,6 +95,9 @@ class EvidenceSlots(ContextClassSource):
     def unreadable(self, contexts: Tensor) -> Tensor:
         return self.slots.unknown[contexts]
 
+    def read_as(self, contexts: Tensor) -> Tensor:
+        return self.slots.read_as[contexts]
+
     def compose(self, weight: Tensor) -> Tensor:
         return self.slots.compose(weight)
 
@@ -123,8 +127,7 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     """The slots of the sentences `source` (B, L), padded on any side: `kept_offers`, and forms of terms."""
     marked = source.cpu().numpy()
     kept, asked = kept_offers(table, plain(marked)), asked_terms(table.terms, marked)
-    known = table.target.known
-    slots = [sentence_slots(offers, terms, known) for offers, terms in zip(kept, asked, strict=True)]
+    slots = [sentence_slots(offers, terms, table.target) for offers, terms in zip(kept, asked, strict=True)]
     many = max(1, *map(len, slots))
     numbers: dict[int, int] = {}  # feature row of the table -> of the batch
     row = [[numbers.setdefault(slot.row, len(numbers)) for slot in one] + [0] * (many - len(one)) for one in slots]
@@ -140,6 +143,7 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     return Slots(
         words=each("word", NO_WORD),
         unknown=each("unknown", False, torch.bool),
+        read_as=each("read_as", NO_WORD),
         names_unknown=each("names_unknown", False, torch.bool),
         log_part=each("log_part", NEGATIVE_INFINITY, torch.float32),
         count=tensor([len(one) for one in slots]),

@@ -20,10 +20,12 @@ from fairseq_llrnn.evidence.overflow import LeftOut
 from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
 from fairseq_llrnn.evidence.term_table import TermTable
 from fairseq_llrnn.evidence.word_spans import WordSpans
+from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.features.signatures import Signatures
 
 MAX_SLOTS = 16  # of a sentence
+NOUNS = frozenset(("POS:NOUN", "POS:PROPN"))
 # words that a sentence needs beside a phrase that has them, too
 FUNCTION_WORDS = frozenset(f"POS:{tag}" for tag in ("ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "SCONJ"))
 
@@ -65,7 +67,7 @@ class EvidenceTable:
         self._offers: dict[int, tuple[Offer, ...]] = {}
         self._seen = np.zeros(0, dtype=np.uint8)  # by source id; 0: not asked yet, 1: offers nothing, 2: something
         self.left_out = LeftOut()
-        self.terms = TermTable(self._token, self._term_row, self._beside)
+        self.terms = TermTable(self._token, self._term_row, self._read_as, self._beside)
 
     def __deepcopy__(self, memo: object) -> EvidenceTable:
         return self  # a copy of a model belongs to the same dictionaries
@@ -161,6 +163,12 @@ class EvidenceTable:
     def _token(self, string: str) -> int:
         """The id of a form of a term as one token."""
         return self.target.index(self.written(string))
+
+    def _read_as(self, string: str) -> int:
+        """What a network reads in the place of a form: its word; of a phrase the last noun, or the last known word."""
+        known = [index for word in string.split() if (index := self.target.known_index.get(word)) is not None]
+        nouns = [index for index in known if not NOUNS.isdisjoint(self._output.features_of(index))]
+        return (nouns or known or [self.target.known_index[UNK]])[-1]
 
     def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
         """The tokens that would spell forms beside their own, with their rows: the words that differ among phrases.

@@ -17,6 +17,8 @@ from torch.nn import functional
 from fairseq_llrnn.evidence.table import Offer
 from fairseq_llrnn.evidence.term_marks import SHIFT
 from fairseq_llrnn.evidence.term_table import TermGroup, TermTable
+from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn.features.open_words import OpenWords
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class SentenceSlot:
 
     word: int
     row: int
-    unknown: bool  # read as <unk>
+    unknown: bool  # a word that a network does not know
+    read_as: int  # the target id that it reads in its place
     names_unknown: bool  # the string of a source word that no dictionary has
     places: tuple[int, ...]
     log_part: float  # of the weight ε, as a logarithm
@@ -71,14 +74,14 @@ def asked_terms(terms: TermTable, sources: np.ndarray) -> list[list[Asked]]:
 
 
 def sentence_slots(
-    kept: Sequence[tuple[Offer, Sequence[Sequence[int]]]], asked: Sequence[Asked], known: int
+    kept: Sequence[tuple[Offer, Sequence[Sequence[int]]]], asked: Sequence[Asked], target: OpenWords
 ) -> list[SentenceSlot]:
     """The slots of a sentence: its evidence shares ε, and so do the forms of each term.
 
     Args:
         kept: its evidence, with the places of each word that offers it. asked: its terms.
-        known: how many words the target dictionary has.
     """
+    unk = target.known_index[UNK]
     forms: dict[int, list[int]] = {}  # target id -> groups
     for number, one in enumerate(asked):
         for word in one.group.words:
@@ -86,19 +89,23 @@ def sentence_slots(
     part = -math.log(max(1, len(kept)))
     at: Mapping[int, tuple[int, ...]] = {offer.word: tuple(p for word in words for p in word) for offer, words in kept}
     slots = [
-        SentenceSlot(o.word, o.row, o.unknown, o.unknown, at[o.word], part, len(words))
+        SentenceSlot(o.word, o.row, o.unknown, unk if o.unknown else o.word, o.unknown, at[o.word], part, len(words))
         for o, words in kept
         if o.word not in forms
     ]
-    rows = {word: row for one in asked for word, row in zip(one.group.words, one.group.rows, strict=True)}
+    known = {
+        word: (row, read_as)
+        for one in asked
+        for word, row, read_as in zip(one.group.words, one.group.rows, one.group.read_as, strict=True)
+    }
     for word, groups in forms.items():
         places = sorted({*at.get(word, ()), *(place for g in groups for place in asked[g].places)})
-        weight = math.fsum(1 / len(asked[g].group.words) for g in groups)
-        slots.append(
-            SentenceSlot(word, rows[word], word >= known, False, tuple(places), math.log(weight), 0, tuple(groups))
-        )
+        log_weight = math.log(math.fsum(1 / len(asked[g].group.words) for g in groups))
+        row, read_as = known[word]
+        unknown = word >= target.known
+        slots.append(SentenceSlot(word, row, unknown, read_as, False, tuple(places), log_weight, 0, tuple(groups)))
     beside = {word: row for one in asked for word, row in one.group.beside if word not in at and word not in forms}
-    return slots + [SentenceSlot(w, row, False, False, (), -math.inf, is_beside=True) for w, row in beside.items()]
+    return slots + [SentenceSlot(w, row, False, w, False, (), -math.inf, is_beside=True) for w, row in beside.items()]
 
 
 def groups_of(

@@ -22,6 +22,7 @@ class TermGroup:
     lemma: str
     words: tuple[int, ...]  # target ids, different ones
     rows: tuple[int, ...]  # of EvidenceTable.rows
+    read_as: tuple[int, ...]  # target ids: what a network reads in their place
     must: bool
     beside: tuple[tuple[int, int], ...] = ()  # other tokens that spell forms, with their rows
 
@@ -42,17 +43,19 @@ class TermTable:
         self,
         index: Callable[[str], int],
         row: Callable[[str, Mapping[str, float]], int],
+        read_as: Callable[[str], int],
         beside: Callable[[Sequence[str], bool], Sequence[tuple[int, int]]],
     ) -> None:
         """
         Args:
             index: the target id of a string. row: that of the features of one, what is known of it beside them.
+            read_as: what a network reads in the place of one, a target id of the dictionary.
             beside: of the forms of a group, and whether it must be said, the tokens that would spell them beside their
                 own, with their rows.
         """
         self.groups: list[TermGroup] = []
         self.required = False  # whether there is a group that must be said
-        self._index, self._row, self._beside = index, row, beside
+        self._index, self._row, self._read_as, self._beside = index, row, read_as, beside
         self._group_of: dict[tuple[str, tuple[str, ...], bool], int] = {}
         self._marks: list[tuple[Use, ...]] = []
         self._mark_of: dict[tuple[Use, ...], int] = {}
@@ -64,8 +67,9 @@ class TermTable:
             kept = list(forms.items())[:MOST_FORMS]
             words = tuple(self._index(form) for form, _ in kept)
             rows = tuple(self._row(*one) for one in kept)
+            read_as = tuple(self._read_as(form) for form, _ in kept)
             beside = tuple(self._beside([form for form, _ in kept], must))
-            self.groups.append(TermGroup(lemma, words, rows, must, beside))
+            self.groups.append(TermGroup(lemma, words, rows, read_as, must, beside))
             self._group_of[key] = len(self.groups) - 1
             self.required |= must
         return self._group_of[key]

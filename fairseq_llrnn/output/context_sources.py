@@ -56,8 +56,13 @@ class ContextClassSource:
         raise NotImplementedError
 
     def unreadable(self, contexts: Tensor) -> Tensor:
-        """Whether a network reads the word of each context class as <unk>: (…,) -> (…, J) bool."""
+        """Whether the word of each context class is unknown to a network: (…,) -> (…, J) bool."""
         raise NotImplementedError
+
+    def read_as(self, contexts: Tensor) -> Tensor:
+        """What a network reads in the place of the word of each context class: (…,) -> (…, J)."""
+        assert self.unk is not None
+        return self.words(contexts).masked_fill(self.unreadable(contexts), self.unk)
 
     def compose(self, weight: Tensor) -> Tensor:
         """Φ W of the context classes of all contexts: (F, H) -> (rows, J, H), with gradients to `weight`."""

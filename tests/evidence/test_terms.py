@@ -389,6 +389,21 @@ def test_only_words_of_required_phrases_are_unlikely_and_no_articles(monkeypatch
         assert sorted(table.target.symbols[word] for word, _ in group.beside) == kept
 
 
+def test_a_network_reads_a_phrase_as_its_last_noun_or_its_last_known_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = entry("dog", "chien Léa 12", "chien Léa 12", "chat Zoé Bob", "99 chats", "chiens chats", "chien", "chiens")
+    for nouns, read in (("POS:N", "chien chat 99 <unk>"), ("POS:Verb", "12 chat 99 <unk>")):
+        monkeypatch.setattr("fairseq_llrnn.evidence.table.NOUNS", frozenset([nouns]))
+        table, terms = make(row)
+        source = batch(table, terms, ["dog 12 </s>", "12 dog </s>"])
+        made = EvidenceBackground(base("static"), table, UNK, UNK).given(source)
+        forms = torch.tensor([table.target.index(form) for form in row.forms]).expand(2, -1)
+        words = [table.target.symbols[word] for word in made.readable(forms)[1].tolist()]
+        assert words == [*read.split(), "chien", "<unk>"]
+        state = made.start(2)
+        assert torch.equal(made.readable(forms, state), made.readable(forms))
+        assert made.readable(torch.tensor([[TARGET_WORDS.index("12")]]).expand(2, 1)).tolist() == [[5], [5]]
+
+
 @pytest.mark.parametrize("must", [True, False])
 @pytest.mark.parametrize("kind", ["static", "lexical", "dynamic"])
 def test_the_laws_of_context_classes_hold(kind: str, must: bool) -> None:
