@@ -19,8 +19,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from fairseq_llrnn.features.agreement import ANY, LASTING, Analysis, agreeing, meet, values_of
+from fairseq_llrnn.features.agreement import ANY, LASTING, Analysis, Values, agreeing, meet, values_of
 from fairseq_llrnn.features.form_analyses import MODIFIER, NOUN, VERB, FormAnalyses
 from fairseq_llrnn.features.word_forms import WordForms
 
@@ -38,6 +39,11 @@ class Word:
     given: set[Analysis]  # of the form that was given
     is_lemma: bool
 
+    @cached_property
+    def values(self) -> Mapping[str, list[Values]]:
+        """What the analyses of the forms say of agreement."""
+        return {form: [values_of(one) for one in some] for form, some in self.forms.items()}
+
 
 class PhraseForms:
     """Combines the forms of words."""
@@ -53,12 +59,14 @@ class PhraseForms:
             weights: of the prior's words, how frequent they are. features: what the prior knows of them.
         """
         self.forms, self.weights, self.analyses = forms, weights or {}, FormAnalyses(forms, features)
+        # results, since the lines of an interactive search, and training, name the same phrases and words over and over
         self._found: dict[tuple[str, ...], dict[str, dict[str, float]]] = {}
+        self._words: dict[tuple[str, str], Word | None] = {}
 
     def of(self, words: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
         """Forms of a phrase with their features, the given one first, then the frequent ones; none if nobody knows."""
         key = tuple(words)
-        if key not in self._found:  # lines of an interactive search name the same phrases again and again
+        if key not in self._found:
             self._found[key] = self._combined(key)
         return self._found[key]
 
@@ -66,12 +74,7 @@ class PhraseForms:
         inflected = self._inflected(words)
         if not inflected:
             return {}
-        choices = [
-            {form: [values_of(one) for one in some] for form, some in inflected[i].forms.items()}
-            if i in inflected
-            else {word: [ANY]}
-            for i, word in enumerate(words)
-        ]
+        choices = [inflected[i].values if i in inflected else {word: [ANY]} for i, word in enumerate(words)]
         weights = [{form: self._log_weight(form) for form in some} for some in choices]
         found: dict[str, dict[str, float]] = {}
         for choice in [tuple(words), *agreeing(choices, weights)]:
@@ -113,6 +116,11 @@ class PhraseForms:
 
     def _word(self, word: str, role: str) -> Word | None:
         """A word in a role; None where it cannot have it, or nobody knows its analyses."""
+        if (word, role) not in self._words:
+            self._words[word, role] = self._in_role(word, role)
+        return self._words[word, role]
+
+    def _in_role(self, word: str, role: str) -> Word | None:
         forms: dict[str, set[Analysis]] = {}
         features: dict[str, Mapping[str, float]] = {}
         given: set[Analysis] = set()

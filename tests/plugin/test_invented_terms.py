@@ -31,6 +31,9 @@ class OnePair(Dataset[Any]):
     def __getitem__(self, index: int) -> dict[str, Any]:
         return self.pair
 
+    def __len__(self) -> int:
+        return 1
+
 
 def make_prior() -> Prior:
     slotted = with_slot_features(OUTPUT, TERM_RULES)

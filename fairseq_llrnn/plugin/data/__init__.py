@@ -4,7 +4,8 @@
     labelled_texts.py     texts with labels
     evidence_data.py      copied words read as unknown ones
     invented_evidence.py  invented unknown words on both sides
-    invented_terms.py     lemmas of the target, required as terms
+    invented_terms.py     lemmas and phrases of the target, required as terms
+    invented_phrases.py   which phrases of the targets these are
     term_columns.py       tokenisers that leave the terms behind a line as they are
     merged_targets.py     targets with slots as tokens
     rare_word_aliases.py  rare words read and written as unknown ones

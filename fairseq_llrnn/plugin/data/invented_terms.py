@@ -1,9 +1,9 @@
 """Training with terms: lemmas of words of the target, required as if a user had asked for them.
 
-Of a share of the pairs, some content words of the target are looked up among the forms of lemmas. All forms of such a
-lemma become the group of a term; the source's word that translates it best carries the mark, or, where none does and
-now and then, any word, without being its place: so the model learns to place a term, and to choose its form by the
-context.
+Of a share of the pairs, some content words of the target are looked up among the forms of lemmas, and some of its
+phrases among those whose words agree (plugin/data/invented_phrases.py). All forms of such a lemma or phrase become the
+group of a term; the words of the source that translate it best carry the mark, or, where none does and now and then,
+any word, without being its place: so the model learns to place a term, and to choose its form by the context.
 Which ones depends on the seed, the epoch and the sentence's number alone.
 
 Over pieces, terms are words that pieces spell, on either side.
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,17 +26,21 @@ from fairseq.data import BaseWrapperDataset, FairseqDataset
 from fairseq_llrnn.evidence.run_terms import RunTerms
 from fairseq_llrnn.evidence.table import FUNCTION_WORDS
 from fairseq_llrnn.evidence.term_marks import marked, plain
+from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
+from fairseq_llrnn.plugin.data.invented_phrases import invented_phrases, runs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.term_words import target_shares
+from fairseq_llrnn.prior.term_words import phrase_forms, target_shares
 
 STREAM = 3  # its random numbers are others than those of the evidence's data
-MOST = 3  # terms of a sentence
+MOST = 3  # words of a sentence's terms; a phrase may be more
+MOST_SENTENCES = 100_000  # whose phrases are looked for
+PHRASES_FIRST = 0.5  # share of the sentences that ask for phrases before words
 LEAST_PROBABILITY = 0.05  # t(x | s) of a source word at which a term is looked for
 WITHOUT_PLACE = 0.1  # share of the terms whose place is not said
 MOST_FREQUENT = 0.01  # of all forms together, as a share: more frequent lemmas are function words
@@ -60,13 +65,15 @@ class InventedTerms(ChangedPairs):
         self.lexical = None if lexical is None else lexical.unit_table
         forms_of_lemmas = None if lexical is None else lexical.forms  # where they are, the table has lemmas
         self.unit_of = np.arange(len(prior.symbols)) if forms_of_lemmas is None else forms_of_lemmas.head_of
-        # of every word of the target the number of its lemma's group; all made now: workers have copies
+        # of every word and phrase of the target the number of its group; all made now: workers have copies
         self.group_of: dict[str, int] = {}
-        self.words_of: dict[int, frozenset[str]] = {}  # all words of a group
+        self.words_of: dict[int, frozenset[str]] = {}  # all words, or phrases, of a group
         self.marks: dict[int, Marks] = {}
         shares = target_shares(prior)
         for lemma in forms:
             self._add(lemma, forms, shares)
+        groups = {name.partition(":")[0] for name in prior.output.features.names}
+        self._add_phrases(phrase_forms(prior, forms), not groups.isdisjoint(("Case", "Gender")))
 
     def _add(self, lemma: str, forms: WordForms, shares: Mapping[str, float]) -> None:
         found = {form: features for form, features in forms.of(lemma).items() if len(form.split()) == 1}
@@ -77,12 +84,29 @@ class InventedTerms(ChangedPairs):
             return
         if any(CLOSED & set(features) for features in found.values()):
             return
-        terms = self.table.terms
-        group = terms.group(lemma, found, True)
+        group = self.table.terms.group(lemma, found, True)
         self.group_of.update(dict.fromkeys(known, group))
         self.words_of[group] = frozenset(list(found)[:MOST_FORMS])
+        self._mark(group)
+
+    def _add_phrases(self, phrases: PhraseForms, agree: bool) -> None:
+        """Of the sentences that a draw puts first."""
+        order = np.random.default_rng((self.seed, STREAM)).permutation(len(self.dataset))[:MOST_SENTENCES]
+        sentences = (self._words(self.dataset[int(i)]["target"].numpy())[0] for i in order)
+        for lemma, forms in invented_phrases(sentences, phrases, agree).items():
+            group = self.table.terms.group(lemma, forms, True)
+            self.words_of[group] = frozenset(list(forms)[:MOST_FORMS])
+            self.group_of.update(dict.fromkeys(self.words_of[group], group))
+            self._mark(group)
+
+    def _mark(self, group: int) -> None:
         uses = Use(group, True, True), Use(group, False, True), Use(group, True, False)
-        self.marks[group] = Marks(*(terms.mark([use]) for use in uses))
+        self.marks[group] = Marks(*(self.table.terms.mark([use]) for use in uses))
+
+    def _words(self, target: np.ndarray) -> tuple[list[str], list[tuple[int, int]]]:
+        """The words of a target, "" for none, and where each begins and ends."""
+        spans = self.table.target_words.spans(target)
+        return [self.table.target_words.word(target[begin:end]) or "" for begin, end in spans], spans
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]
@@ -90,33 +114,48 @@ class InventedTerms(ChangedPairs):
         if random.random() >= self.share:
             return pair
         source, target = pair["source"].numpy(), pair["target"].numpy()
-        spans = self.table.target_words.spans(target)
-        words = [self.table.target_words.word(target[begin:end]) for begin, end in spans]
-        groups = sorted({self.group_of[word] for word in words if word in self.group_of})
+        words, spans = self._words(target)
         free = self._free(source)
-        if not groups or not free:
-            return pair
         made, many = source.copy(), random.integers(1, MOST + 1)
         translations = [self._translations(int(token)) for token in source]
         said: set[int] = set()  # numbers of words of the target
-        for group in random.permutation(groups).tolist():
-            places = [place for place, word in enumerate(words) if word in self.words_of[group]]
+        for begin, end in self._candidates(words, random):
             # words may be forms of two lemmas: what the target says twice, or for another term, it cannot say once
-            if len(places) != 1 or places[0] in said:
+            if not said.isdisjoint(range(begin, end)) or not self._is_said_once(begin, end, words, target, spans):
                 continue
-            if not free or len(said) == many:
+            group = self.group_of[" ".join(words[begin:end])]
+            if not free or len(said) >= many:
                 break
-            said.add(places[0])
-            at = self._best(translations, free, target[slice(*spans[places[0]])])
+            said.update(range(begin, end))
+            at = self._place(translations, free, [target[slice(*span)] for span in spans[begin:end]])
             marks = self.marks[group]
-            if at is None or random.random() < WITHOUT_PLACE:
-                at = free[int(random.integers(len(free)))]
-                made[at[0]] = marked(int(source[at[0]]), marks.anywhere)
+            if not at or random.random() < WITHOUT_PLACE:
+                at = [free[int(random.integers(len(free)))]]
+                made[at[0][0]] = marked(int(source[at[0][0]]), marks.anywhere)
             else:
-                for token in range(*at):
-                    made[token] = marked(int(source[token]), marks.first if token == at[0] else marks.others)
-            free.remove(at)
+                for token in range(at[0][0], at[-1][1]):
+                    made[token] = marked(int(source[token]), marks.first if token == at[0][0] else marks.others)
+            free = [span for span in free if span not in at]
         return pair | {"source": torch.from_numpy(made)}
+
+    def _candidates(self, words: Sequence[str], random: np.random.Generator) -> list[tuple[int, int]]:
+        """Where the target says a word or a phrase of a group, in a drawn order; often phrases first, which are few."""
+        every = [*((i, i + 1) for i in range(len(words))), *runs(len(words))]
+        known = [(begin, end) for begin, end in every if " ".join(words[begin:end]) in self.group_of]
+        in_order = [known[i] for i in random.permutation(len(known))]
+        if random.random() < PHRASES_FIRST:
+            in_order.sort(key=lambda run: run[1] - run[0] == 1)
+        return in_order
+
+    def _is_said_once(
+        self, begin: int, end: int, words: Sequence[str], target: np.ndarray, spans: Sequence[tuple[int, int]]
+    ) -> bool:
+        """Whether no form of the words' group, and no word that would spell one, is anywhere else in the target."""
+        group, size = self.group_of[" ".join(words[begin:end])], end - begin
+        forms = sum(" ".join(words[i : i + size]) in self.words_of[group] for i in range(len(words) - size + 1))
+        rest = np.concatenate([target[: spans[begin][0]], target[spans[end - 1][1] :]])
+        beside = [word for word, _ in self.table.terms.groups[group].beside]
+        return forms == 1 and not np.isin(rest, beside).any()
 
     def _free(self, source: np.ndarray) -> list[tuple[int, int]]:
         """The words of a source (L,) without special symbols and marks: where each begins and ends."""
@@ -129,21 +168,31 @@ class InventedTerms(ChangedPairs):
         table = self.lexical
         return {} if table is None or token >= table.num_sources else dict(table.row(token))
 
+    def _place(
+        self, translations: Sequence[Mapping[int, float]], free: Sequence[tuple[int, int]], words: Sequence[np.ndarray]
+    ) -> list[tuple[int, int]]:
+        """The free words of the source that translate a term's words best: neighbours, or the best of them."""
+        found = [best for best in (self._best(translations, free, word) for word in words) if best is not None]
+        places = sorted({place for _, place in found})
+        if all(one[1] == other[0] for one, other in pairwise(places)):
+            return places
+        return [max(found)[1]]
+
     def _best(
         self, translations: Sequence[Mapping[int, float]], free: Sequence[tuple[int, int]], word: np.ndarray
-    ) -> tuple[int, int] | None:
+    ) -> tuple[float, tuple[int, int]] | None:
         """The free word of the source that translates best into a word (of one token or several pieces); or None.
 
         A piece of the target is translated by the best piece of the source's word; the mean of all of them counts.
         """
         units = self.unit_of[word[word < len(self.unit_of)]].tolist()
-        best, at = LEAST_PROBABILITY, None
+        best = None
         for begin, end in free:
             each = (max(row.get(unit, 0.0) for row in translations[begin:end]) for unit in units)
             probability = math.fsum(each) / len(word)
-            if probability >= best:
-                best, at = probability, (begin, end)
-        return at
+            if probability >= (LEAST_PROBABILITY if best is None else best[0]):
+                best = probability, (begin, end)
+        return best
 
 
 class TermMarks(BaseWrapperDataset):

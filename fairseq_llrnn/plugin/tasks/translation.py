@@ -138,8 +138,7 @@ class LLRNNTranslationTask(SourceSide, TermLines, PriorTask, TranslationTask):
         if has_terms(self.prior):
             self._ask_for_terms(split, training)
         offers = self.long_slots
-        may_be_long = isinstance(offers, PieceTable) or not training or self.cfg.dataset_impl == "raw"
-        if offers is not None and may_be_long:  # terms that training invents are single words
+        if offers is not None:
             self.datasets[split] = MergedTargets(self.datasets[split], offers)
 
     @property
