@@ -70,6 +70,11 @@ class PhraseForms:
             self._found[key] = self._combined(key)
         return self._found[key]
 
+    def agree(self, words: Sequence[str]) -> bool:
+        """Whether the words of a phrase that inflect agree as they are."""
+        given = [{"": [values_of(one) for one in word.given]} for word in self._inflected(words).values()]
+        return bool(given) and bool(agreeing(given))
+
     def _combined(self, words: Sequence[str]) -> dict[str, dict[str, float]]:
         inflected = self._inflected(words)
         if not inflected:

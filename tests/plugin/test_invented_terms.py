@@ -1,46 +1,20 @@
 """Terms that training invents: only such as the target says exactly once, placed by translations of their lemmas."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from few_words import OUTPUT, PRIOR, RULES, TARGET_WORDS
-from torch.utils.data import Dataset
+from few_words import TARGET_WORDS
+from one_pair import EPOCHS, OnePair, make_prior
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
-from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_slots import asked_terms
 from fairseq_llrnn.evidence.term_table import MOST_FORMS
 from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.plugin.data.invented_terms import InventedTerms
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
-
-TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))
-EPOCHS = 40
-
-
-class OnePair(Dataset[Any]):
-    def __init__(self, source: list[int], target: str) -> None:
-        words = [TARGET_WORDS.index(word) for word in target.split()]
-        self.pair = {"id": 0, "source": torch.tensor([*source, 2]), "target": torch.tensor([*words, 2])}
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        return self.pair
-
-    def __len__(self) -> int:
-        return 1
-
-
-def make_prior() -> Prior:
-    slotted = with_slot_features(OUTPUT, TERM_RULES)
-    return replace(
-        PRIOR, output=slotted, input=slotted, parts=(EvidencePart(TERM_RULES),),
-        log_weights=np.full(len(TARGET_WORDS), -10.0),
-    )  # fmt: skip
 
 
 def drawn(prior: Prior, forms: dict[str, list[str]], target: str, epochs: int = EPOCHS) -> list[list[Any]]:
@@ -49,7 +23,7 @@ def drawn(prior: Prior, forms: dict[str, list[str]], target: str, epochs: int = 
     for lemma, some in forms.items():
         for form in some:
             known.add(lemma, form)
-    pairs = InventedTerms(OnePair([4, 5, 8], target), prior, known, 0.999, seed=1)  # type: ignore[arg-type]
+    pairs = InventedTerms(OnePair([4, 5, 8], target), prior, known, 0.999, seed=1)
     found = []
     for epoch in range(1, epochs + 1):
         pairs.epoch = epoch
@@ -81,7 +55,7 @@ def test_forms_of_the_dictionary_are_in_the_group_however_many_there_are() -> No
 def test_a_lemma_is_placed_by_its_head() -> None:
     """With translations between lemmas, the table names the head of a lemma's forms."""
     prior = make_prior()
-    pairs = InventedTerms(OnePair([4, 5, 8], "chat"), prior, WordForms(), 0.5, seed=1)  # type: ignore[arg-type]
+    pairs = InventedTerms(OnePair([4, 5, 8], "chat"), prior, WordForms(), 0.5, seed=1)
     words = len(TARGET_WORDS)
     chien, chat = TARGET_WORDS.index("chien"), TARGET_WORDS.index("chat")
     possible = np.arange(words) >= 4

@@ -1,7 +1,7 @@
 """Phrases that training may require: runs of nouns and adjectives in its targets, with all forms in which they agree.
 
 Two neighbours need not belong together (*psa bílý* in *vidí psa bílý muž*). So where words inflect for case or gender,
-all words of a phrase change with its forms; elsewhere, its last word does.
+the words of a phrase agree, and all of them change with its forms; elsewhere, its last word does.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ def invented_phrases(
             if string in met or not all(content[begin:end]) or not any(kinds(word) & NOUNS for word in run):
                 continue
             met.add(string)
+            if agree and not phrases.agree(run):
+                continue
             forms = phrases.of(run)
             if _change([form.split() for form in forms], agree):
                 met.update(forms)

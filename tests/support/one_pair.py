@@ -1,0 +1,36 @@
+"""A data set of one pair of sentences, and a prior that knows terms, to see what training invents."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from few_words import OUTPUT, PRIOR, RULES, TARGET_WORDS
+from torch.utils.data import Dataset
+
+from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.prior import Prior
+
+TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))
+EPOCHS = 40  # that a test draws terms in
+
+
+class OnePair(Dataset[Any]):
+    def __init__(self, source: list[int], target: str) -> None:
+        words = [TARGET_WORDS.index(word) for word in target.split()]
+        self.pair = {"id": 0, "source": torch.tensor([*source, 2]), "target": torch.tensor([*words, 2])}
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.pair
+
+    def __len__(self) -> int:
+        return 1
+
+
+def make_prior() -> Prior:
+    slotted = with_slot_features(OUTPUT, TERM_RULES)
+    return replace(
+        PRIOR, output=slotted, input=slotted, parts=(EvidencePart(TERM_RULES),),
+        log_weights=np.full(len(TARGET_WORDS), -10.0),
+    )  # fmt: skip
