@@ -60,8 +60,8 @@ class TermConfig(FairseqDataclass):
     invented_terms: float = field(
         default=0.3,
         metadata={
-            "help": "share of the pairs in which training requires some words and phrases of the target, in any form, as "
-            "if they were terms (with a prior that has `--evidence terms`)"
+            "help": "share of the pairs in which training requires some words and phrases of the target, in any form, "
+            "as if they were terms (with a prior that has `--evidence terms`)"
         },
     )
 
