@@ -88,8 +88,8 @@ def check_entry(entry: TermEntry) -> TermEntry:
         raise DataError(f"{entry.where}: the target side is empty; fix or remove the row")
     if entry.upos is not None and entry.upos not in UPOS:
         raise DataError(
-            f"{entry.where}: expected a part of speech, one of {', '.join(UPOS)}, found {shown(entry.upos)}; fix the "
-            "third column, or leave it empty"
+            f"{entry.where}: expected a part of speech, one of {', '.join(UPOS)}, found {shown(entry.upos)}; fix it, "
+            "or leave it out"
         )
     if len(entry.forms) > MOST_FORMS:
         raise DataError(

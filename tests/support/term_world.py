@@ -51,6 +51,10 @@ BAD = {
     "no target": ("tahc\t\n", [], "the target side is empty"),
     "contradictory": ("tahc\tchat\ntahc\tvache\n", [], "cannot be required to become both"),
     "an unknown language": (TERMS, ["--term-forms", "lemmas:klingon"], "expected a language that some package knows"),
+    "a part of speech among words": (
+        "tahc\tchat | NOUN\n", [],
+        "line 1: expected words as the target, found 'chat | NOUN', with a part of speech; write that in the third",
+    ),
     "no share": (TERMS, ["--invented-terms", 1], "--invented-terms 1.0: expected a share from 0 to below 1"),
     "another strength": (TERMS, ["--term-strength", "maybe"], "--term-strength maybe: expected must or may"),
     "both ways": (TERMS, ["--evidence-once", "--evidence-freely"], "expected it without --evidence-freely, found both"),
@@ -67,6 +71,10 @@ BAD_LINES = {
     ),
     "no sentence": (
         "el tahc\n\tchat\n", "sentence 2 of the input: expected a sentence before its terms, found a tab first: 'chat'",
+    ),
+    "a part of speech in another place": (
+        "el tahc\nel tahc\ttahc | NOUN => chat\n",
+        "sentence 2 of the input: the column 'tahc | NOUN => chat': expected words as the source, found 'tahc | NOUN'",
     ),
     "no part of speech": ("el tahc\tchat | NOWN\n", "expected a part of speech, one of ADJ, ADP"),
 }  # fmt: skip
