@@ -12,6 +12,7 @@ from shell import Result, Shell, assert_says
 from tiny_world import build, randomise, read_checkpoint
 from translation_world import TranslationWorld
 
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.label_hits import LabelHits
 from fairseq_llrnn.plugin.data.labelled_texts import LabelledTexts
 from fairseq_llrnn.plugin.scoring.labels import load_label_predictor
@@ -170,6 +171,11 @@ def test_texts_read_by_features_and_characters(
     assert len(answers) == 2
     if "cnn" in options:
         assert answers[0] != answers[1], "words that no dictionary has are read by their characters"
+
+
+def test_sizes_of_characters_that_nothing_reads_are_refused(labels: LabelsWorld) -> None:
+    with pytest.raises(OptionError, match="--highway-layers 2: expected --source-characters cnn beside it, found none"):
+        build([*labels.train_args(), "--highway-layers", "2"])
 
 
 def test_several_labels_read_the_background_of_their_text(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:

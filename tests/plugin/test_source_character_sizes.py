@@ -75,8 +75,11 @@ def test_what_makes_no_sense_is_refused(
 # ---- through the commands -------------------------------------------------------------------------------------------
 
 
-def test_a_model_is_trained_resumed_and_searched(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
-    checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, [*SOURCE, *SIZES])
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_a_model_is_trained_resumed_and_searched(
+    shell: Shell, translation: TranslationWorld, arch: str, tmp_path: Path
+) -> None:
+    checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, [*SOURCE, *SIZES], arch=arch)
     common = [*translation.task_args(), "--path", checkpoint, "--beam", 2, "--max-len-b", 9, "--num-workers", 0]
     shell.run("fairseq-generate", *common, "--gen-subset", "test", "--max-tokens", 400)
     typed = shell.run("fairseq-interactive", *common, stdin="leneb el\nrutas el\n").out
