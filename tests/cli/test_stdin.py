@@ -3,6 +3,7 @@
 import io
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,9 +35,21 @@ def test_stdin_that_is_no_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_cannot_be_read_is_said_before_it_is_needed(tmp_path: Path) -> None:
-    for path, message in ((tmp_path / "none", "none: cannot be read: No such file"), (tmp_path, "Is a directory")):
+    wrong = ((tmp_path / "none", "none: cannot be read: No such file"), (tmp_path, "Is a directory"))
+    for path, message in (*wrong, ("a" * 5000, "cannot be read: File name too long")):
         with pytest.raises(DataError, match=message):
             check_text(str(path))
     os.mkfifo(tmp_path / "pipe")
     for path in (STDIN, str(tmp_path / "pipe")):  # neither is opened: no pipe can be read twice
         check_text(path)
+
+
+def test_a_stdin_that_is_closed_or_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "text").open("w") as written:  # reading it fails
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=open(written.fileno(), "rb", closefd=False)))  # noqa: SIM115
+        with pytest.raises(DataError, match="stdin: cannot be read: Bad file descriptor"):
+            next(text_lines(STDIN))
+    monkeypatch.setattr("sys.stdin", None)
+    for read in (check_text, lambda path: next(text_lines(path))):
+        with pytest.raises(DataError, match="stdin: expected a text, found it closed; give a file"):
+            read(STDIN)
