@@ -26,6 +26,7 @@ from fairseq_llrnn.features.signatures import Signatures
 
 MAX_SLOTS = 16  # of a sentence
 NOUNS = frozenset(("POS:NOUN", "POS:PROPN"))
+LEAST_GUESS = 0.5  # value of a part of speech that is guessed
 # words that a sentence needs beside a phrase that has them, too
 FUNCTION_WORDS = frozenset(f"POS:{tag}" for tag in ("ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "SCONJ"))
 
@@ -167,8 +168,11 @@ class EvidenceTable:
     def _read_as(self, string: str) -> int:
         """What a network reads in the place of a form: its word; of a phrase the last noun, or the last known word."""
         known = [index for word in string.split() if (index := self.target.known_index.get(word)) is not None]
-        nouns = [index for index in known if not NOUNS.isdisjoint(self._output.features_of(index))]
+        nouns = [index for index in known if self._is_noun(index)]
         return (nouns or known or [self.target.known_index[UNK]])[-1]
+
+    def _is_noun(self, index: int) -> bool:
+        return any(name in NOUNS and value >= LEAST_GUESS for name, value in self._output.features_of(index).items())
 
     def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
         """The tokens that would spell forms beside their own, with their rows: the words that differ among phrases.

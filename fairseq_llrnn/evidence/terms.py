@@ -18,7 +18,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.misplaced_kinds import refuse_misplaced_kinds
-from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.table import LEAST_GUESS, EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
@@ -34,8 +34,6 @@ IN_CELLS = f"write that behind the term, with blanks around the bar: `dog{ARROW}
 IN_FILES = "write that in the third column"
 CELL = f"`term`, or `source phrase{ARROW}term`, and behind it, if you like, its part of speech: `term {BAR} NOUN`"
 
-
-LEAST_GUESS = 0.5  # value of a part of speech that is guessed
 MOST_WARNINGS = 1000  # of a run, for targets of single sentences
 UNKNOWN = "expected known forms, found none: the term is taken as it is given"
 OTHER_KIND = "expected forms that are known to be of the part of speech that is given, found none: all forms are taken"

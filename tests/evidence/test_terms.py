@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from context_class_laws import check_context_classes
-from few_words import EOS, OUTPUT, PRIOR, RULES, TARGET_WORDS, UNK, base
+from few_words import EOS, OUTPUT, PRIOR, RULES, TARGET_WORDS, UNK, base, class_rows
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
@@ -23,6 +23,8 @@ from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_slots import asked_terms
 from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.evidence.terms_file import TermEntry
+from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.features.signatures import group_equal_rows
 from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 
@@ -402,6 +404,17 @@ def test_a_network_reads_a_phrase_as_its_last_noun_or_its_last_known_word(monkey
         state = made.start(2)
         assert torch.equal(made.readable(forms, state), made.readable(forms))
         assert made.readable(torch.tensor([[TARGET_WORDS.index("12")]]).expand(2, 1)).tolist() == [[5], [5]]
+
+
+@pytest.mark.parametrize(("guess", "read"), [(0.25, "chien"), (0.5, "chat")])
+def test_what_is_hardly_a_noun_by_a_guess_is_none(guess: float, read: str) -> None:
+    rows = class_rows()
+    rows[TARGET_WORDS.index("chien")] = {"POS:NOUN": 1.0}
+    rows[TARGET_WORDS.index("chat")] = {"POS:ADJ": 0.75, "POS:NOUN": guess}
+    output = group_equal_rows(FeatureTable.from_rows(rows))
+    terms = evidence_table(replace(PRIOR, output=output, input=output)).terms
+    group = terms.groups[terms.group("chien chat", {"chien chat": {}}, True)]
+    assert group.read_as == (TARGET_WORDS.index(read),)
 
 
 @pytest.mark.parametrize("must", [True, False])

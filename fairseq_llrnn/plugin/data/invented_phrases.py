@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-from fairseq_llrnn.evidence.table import NOUNS
+from fairseq_llrnn.evidence.table import LEAST_GUESS, NOUNS
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 
 MOST_PHRASES = 2000  # each takes some milliseconds, and a token for each form
 LONGEST = 3  # words
 CONTENT = NOUNS | {"POS:ADJ"}
-LEAST_GUESS = 0.5  # value of a part of speech that is guessed
 
 Forms = Mapping[str, Mapping[str, float]]  # string -> features
 
