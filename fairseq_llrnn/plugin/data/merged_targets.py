@@ -1,4 +1,4 @@
-"""Targets in which slots stand for the pieces that spell them (evidence/merged_targets.py), in every data set.
+"""Targets in which slots stand for the pieces, or words, that spell them (evidence/merged_targets.py).
 
 What a source offers depends on the source alone, so that training, validation and forced beginnings read a target as a
 search writes it.

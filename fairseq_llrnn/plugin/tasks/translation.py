@@ -122,7 +122,8 @@ class LLRNNTranslationTask(SourceSide, TermLines, PriorTask, TranslationTask):
 
         They are known ones read as unknown (plugin/data/evidence_data.py), and invented ones
         (plugin/data/invented_evidence.py). With an open vocabulary, rare words of the target are unknown, too
-        (plugin/data/rare_word_aliases.py). Over pieces, targets have slots as tokens (plugin/data/merged_targets.py).
+        (plugin/data/rare_word_aliases.py). Over pieces, and with terms, targets have slots as tokens
+        (plugin/data/merged_targets.py).
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         with named_split(split, self.cfg.data):
