@@ -168,11 +168,8 @@ class EvidenceTable:
     def _read_as(self, string: str) -> int:
         """What a network reads in the place of a form: its word; of a phrase the last noun, or the last known word."""
         known = [index for word in string.split() if (index := self.target.known_index.get(word)) is not None]
-        nouns = [index for index in known if self._is_noun(index)]
+        nouns = [index for index in known if self._is_any(NOUNS, index)]
         return (nouns or known or [self.target.known_index[UNK]])[-1]
-
-    def _is_noun(self, index: int) -> bool:
-        return any(name in NOUNS and value >= LEAST_GUESS for name, value in self._output.features_of(index).items())
 
     def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
         """The tokens that would spell forms beside their own, with their rows: the words that differ among phrases.
@@ -185,10 +182,12 @@ class EvidenceTable:
         places = [{*words} for words in zip(*phrases, strict=True)] if len({len(one) for one in phrases}) == 1 else []
         inflected = sorted(word for words in places if len(words) > 1 for word in words)
         known = [index for word in inflected if (index := self.target.known_index.get(word)) is not None]
-        return [(index, self._row_of(index)) for index in dict.fromkeys(known) if not self._is_function_word(index)]
+        content = [index for index in dict.fromkeys(known) if not self._is_any(FUNCTION_WORDS, index)]
+        return [(index, self._row_of(index)) for index in content]
 
-    def _is_function_word(self, index: int) -> bool:
-        return not FUNCTION_WORDS.isdisjoint(self._output.features_of(index))
+    def _is_any(self, parts_of_speech: frozenset[str], index: int) -> bool:
+        features = self._output.features_of(index).items()
+        return any(name in parts_of_speech and value >= LEAST_GUESS for name, value in features)
 
     def _row_of(self, index: int) -> int:
         return self._row_with(self._output.features_of(index))

@@ -199,8 +199,8 @@ class ContextWords(Background):
             return read
         which, own = self._which(tokens, state)
         contexts = self.source.start(len(tokens)) if state is None else self.contexts_of(state)
-        as_ = self.source.read_as(contexts.to(tokens.device)).gather(1, which)
-        return torch.where(own & (as_ != tokens), as_, read)
+        in_place = self.source.read_as(contexts.to(tokens.device)).gather(1, which)
+        return torch.where(own & (in_place != tokens), in_place, read)
 
     def columns(self, state: Tensor) -> Tensor:
         base = self.base.columns(self.below(state)).expand(len(state), -1)

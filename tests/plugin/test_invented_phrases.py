@@ -1,5 +1,6 @@
 """Phrases that training invents: words that agree, each said once in its target, and one token of it."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,16 @@ def test_neighbours_that_do_not_belong_together_are_none(text: str) -> None:
 def test_a_form_of_a_phrase_is_not_another_one_and_there_are_at_most_so_many() -> None:
     assert list(phrases("malý pes / malého psa / starý pes")) == ["malý pes", "starý pes"]
     assert list(phrases("malý pes / malého psa / starý pes", most=1)) == ["malý pes"]
+
+
+def test_no_sentence_is_read_where_nobody_knows_a_noun() -> None:
+    def sentences() -> Iterator[list[str]]:
+        raise AssertionError("read")
+        yield []
+
+    forms = WordForms()
+    forms.add("malý", "malého", ["Case:Gen"])
+    assert invented_phrases(sentences(), PhraseForms(forms), True) == {}
 
 
 def test_where_nothing_agrees_the_last_word_changes() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 
 from fairseq_llrnn.evidence.table import LEAST_GUESS, NOUNS
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
@@ -38,6 +39,8 @@ def invented_phrases(
         return frozenset(name for name in names if name.startswith("POS:"))
 
     found: dict[str, Forms] = {}
+    if not _names_nouns(phrases):
+        return found
     met: set[str] = set()
     for words in sentences:
         content = [bool(kinds(word)) and kinds(word) <= CONTENT for word in words]
@@ -55,6 +58,12 @@ def invented_phrases(
                 if len(found) == most:
                     return found
     return found
+
+
+def _names_nouns(phrases: PhraseForms) -> bool:
+    forms = phrases.forms
+    listed = (one for lemma in forms for form in forms.of(lemma) for one in forms.analyses(lemma, form))
+    return any(not NOUNS.isdisjoint(names) for names in chain(phrases.analyses.features.values(), listed))
 
 
 def runs(many: int) -> list[tuple[int, int]]:

@@ -39,7 +39,7 @@ from fairseq_llrnn.prior.term_words import phrase_forms, target_shares
 
 STREAM = 3  # its random numbers are others than those of the evidence's data
 MOST = 3  # words of a sentence's terms; a phrase may be more
-MOST_SENTENCES = 100_000  # whose phrases are looked for
+MOST_SENTENCES = 20_000  # whose phrases are looked for
 PHRASES_FIRST = 0.5  # share of the sentences that ask for phrases before words
 LEAST_PROBABILITY = 0.05  # t(x | s) of a source word at which a term is looked for
 WITHOUT_PLACE = 0.1  # share of the terms whose place is not said
