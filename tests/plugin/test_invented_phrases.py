@@ -34,9 +34,9 @@ def word_forms(language: dict[str, tuple[str, dict[str, str]]]) -> WordForms:
     return found
 
 
-def phrases(text: str, agree: bool = True, most: int = 9, language: Any = CZECH) -> dict[str, list[str]]:
+def phrases(text: str, most: int = 9, language: Any = CZECH) -> dict[str, list[str]]:
     sentences = [line.split() for line in text.split(" / ")]
-    found = invented_phrases(sentences, PhraseForms(word_forms(language)), agree, most)
+    found = invented_phrases(sentences, PhraseForms(word_forms(language)), most)
     return {phrase: sorted(forms) for phrase, forms in found.items()}
 
 
@@ -65,13 +65,12 @@ def test_no_sentence_is_read_where_nobody_knows_a_noun() -> None:
 
     forms = WordForms()
     forms.add("malý", "malého", ["Case:Gen"])
-    assert invented_phrases(sentences(), PhraseForms(forms), True) == {}
+    assert invented_phrases(sentences(), PhraseForms(forms)) == {}
 
 
 def test_where_nothing_agrees_the_last_word_changes() -> None:
     english = {"white": ("ADJ", {"white": ""}), "dog": ("NOUN", {"dog": "Number:Sing", "dogs": "Number:Plur"})}
-    assert phrases("a white dog", False, language=english) == {"white dog": ["white dog", "white dogs"]}
-    assert phrases("a white dog", True, language=english) == {}
+    assert phrases("a white dog", language=english) == {"white dog": ["white dog", "white dogs"]}
 
 
 def test_runs_are_of_two_and_three_words() -> None:

@@ -21,13 +21,13 @@ Forms = Mapping[str, Mapping[str, float]]  # string -> features
 
 
 def invented_phrases(
-    sentences: Iterable[Sequence[str]], phrases: PhraseForms, agree: bool, most: int = MOST_PHRASES
+    sentences: Iterable[Sequence[str]], phrases: PhraseForms, most: int = MOST_PHRASES
 ) -> dict[str, Forms]:
-    """The first phrases that the sentences say, each with its forms; one that is a form of another is not named again.
-
-    Args:
-        agree: whether the language's words inflect for case or gender.
-    """
+    """The first phrases that the sentences say, each with its forms; no one is a form of another."""
+    names = _names(phrases)
+    if NOUNS.isdisjoint(names):
+        return {}
+    agree = any(name.startswith(("Case:", "Gender:")) for name in names)
 
     @cache
     def kinds(word: str) -> frozenset[str]:
@@ -39,8 +39,6 @@ def invented_phrases(
         return frozenset(name for name in names if name.startswith("POS:"))
 
     found: dict[str, Forms] = {}
-    if not _names_nouns(phrases):
-        return found
     met: set[str] = set()
     for words in sentences:
         content = [bool(kinds(word)) and kinds(word) <= CONTENT for word in words]
@@ -60,10 +58,11 @@ def invented_phrases(
     return found
 
 
-def _names_nouns(phrases: PhraseForms) -> bool:
+def _names(phrases: PhraseForms) -> set[str]:
+    """All that is known of any word."""
     forms = phrases.forms
     listed = (one for lemma in forms for form in forms.of(lemma) for one in forms.analyses(lemma, form))
-    return any(not NOUNS.isdisjoint(names) for names in chain(phrases.analyses.features.values(), listed))
+    return set(chain.from_iterable(chain(phrases.analyses.features.values(), listed)))
 
 
 def runs(many: int) -> list[tuple[int, int]]:

@@ -72,8 +72,7 @@ class InventedTerms(ChangedPairs):
         shares = target_shares(prior)
         for lemma in forms:
             self._add(lemma, forms, shares)
-        groups = {name.partition(":")[0] for name in prior.output.features.names}
-        self._add_phrases(phrase_forms(prior, forms), not groups.isdisjoint(("Case", "Gender")))
+        self._add_phrases(phrase_forms(prior, forms))
 
     def _add(self, lemma: str, forms: WordForms, shares: Mapping[str, float]) -> None:
         found = {form: features for form, features in forms.of(lemma).items() if len(form.split()) == 1}
@@ -89,11 +88,11 @@ class InventedTerms(ChangedPairs):
         self.words_of[group] = frozenset(list(found)[:MOST_FORMS])
         self._mark(group)
 
-    def _add_phrases(self, phrases: PhraseForms, agree: bool) -> None:
+    def _add_phrases(self, phrases: PhraseForms) -> None:
         """Of the sentences that a draw puts first."""
         order = np.random.default_rng((self.seed, STREAM)).permutation(len(self.dataset))[:MOST_SENTENCES]
         sentences = (self._words(self.dataset[int(i)]["target"].numpy())[0] for i in order)
-        for lemma, forms in invented_phrases(sentences, phrases, agree).items():
+        for lemma, forms in invented_phrases(sentences, phrases).items():
             group = self.table.terms.group(lemma, forms, True)
             self.words_of[group] = frozenset(list(forms)[:MOST_FORMS])
             self.group_of.update(dict.fromkeys(self.words_of[group], group))
@@ -120,15 +119,14 @@ class InventedTerms(ChangedPairs):
         translations = [self._translations(int(token)) for token in source]
         said: set[int] = set()  # numbers of words of the target
         for begin, end in self._candidates(words, random):
+            if not free or len(said) >= many:
+                break
             # words may be forms of two lemmas: what the target says twice, or for another term, it cannot say once
             if not said.isdisjoint(range(begin, end)) or not self._is_said_once(begin, end, words, target, spans):
                 continue
-            group = self.group_of[" ".join(words[begin:end])]
-            if not free or len(said) >= many:
-                break
             said.update(range(begin, end))
             at = self._place(translations, free, [target[slice(*span)] for span in spans[begin:end]])
-            marks = self.marks[group]
+            marks = self.marks[self.group_of[" ".join(words[begin:end])]]
             if not at or random.random() < WITHOUT_PLACE:
                 at = [free[int(random.integers(len(free)))]]
                 made[at[0][0]] = marked(int(source[at[0][0]]), marks.anywhere)
