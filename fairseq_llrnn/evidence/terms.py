@@ -30,8 +30,7 @@ logger = logging.getLogger(__name__)
 
 ARROW = " => "
 BAR = "|"
-IN_CELLS = f"write that behind the term, with blanks around the bar: `dog{ARROW}pes {BAR} NOUN`"
-IN_FILES = "write that in the third column"
+IN_CELLS = f"behind the term, with blanks around the bar: `dog{ARROW}pes {BAR} NOUN`"
 CELL = f"`term`, or `source phrase{ARROW}term`, and behind it, if you like, its part of speech: `term {BAR} NOUN`"
 
 MOST_WARNINGS = 1000  # of a run, for targets of single sentences
@@ -91,14 +90,14 @@ class Terms:
             logger.warning(f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}")
 
     def _add(self, entry: TermEntry) -> None:
-        self._check(entry, IN_FILES)
+        self._check(entry)
         group = self.table.terms.group(entry.target, self.forms_of(entry), self.must)
         for key in self._phrase_keys(entry.source[0]):
             self._of_first.setdefault(key, []).append((entry, group))
 
-    def _check(self, entry: TermEntry, how: str) -> None:
-        """Raise DataError for a part of speech among the words, and for pieces. how: where a part of speech belongs."""
-        refuse_misplaced_kinds(entry, self.table.source.known_index, self.table.target.known_index, how)
+    def _check(self, entry: TermEntry) -> None:
+        """Raise DataError for a part of speech among the words, and for pieces."""
+        refuse_misplaced_kinds(entry, self.table.source.known_index, self.table.target.known_index)
         pieces = self.table.target_words.convention
         if pieces is None:
             return
@@ -222,8 +221,9 @@ class Terms:
             raise DataError(f"{where}: the source side is empty; expected {CELL}")
         target, bar, upos = target.partition(f" {BAR} ")
         kind = upos.strip().upper() if bar else None
-        entry = check_entry(TermEntry(tuple(source.split()), " ".join(target.split()), kind, where=where))
-        self._check(entry, IN_CELLS)
+        entry = TermEntry(tuple(source.split()), " ".join(target.split()), kind, (), where, IN_CELLS)
+        check_entry(entry)
+        self._check(entry)
         return entry
 
     def _matches(

@@ -35,6 +35,7 @@ class TermEntry:
     upos: str | None = None
     forms: tuple[str, ...] = ()  # as the file gives them
     where: str = ""  # file and line
+    kind_place: str = "in the third column"  # where a part of speech belongs
 
 
 def read_terms(path: Path | str) -> list[TermEntry]:

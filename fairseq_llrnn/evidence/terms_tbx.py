@@ -32,6 +32,7 @@ UPOS = {
     "adjective": "ADJ", "adverb": "ADV", "noun": "NOUN", "properNoun": "PROPN", "verb": "VERB", "numeral": "NUM",
     "pronoun": "PRON", "preposition": "ADP", "interjection": "INTJ",
 }  # fmt: skip
+IN_NOTES = 'in <termNote type="partOfSpeech"> of the target\'s term'
 LEFT_OUT = ("deprecated", "superseded")
 BLOCK = 1 << 16  # bytes
 LONGEST = 10_000  # characters of a term or a note
@@ -167,7 +168,7 @@ def _rows(path: Path | str, entry: dict[str, list[_Term]], source: str, target: 
     if targets:
         best = min(targets, key=lambda term: not term.status.startswith("preferred"))
         for term in sources:
-            yield TermEntry(tuple(term.text.split()), best.text, best.upos, (), place(path, term.line))
+            yield TermEntry(tuple(term.text.split()), best.text, best.upos, (), place(path, term.line), IN_NOTES)
 
 
 def _is_used(term: _Term) -> bool:

@@ -1,10 +1,12 @@
 """Files of terms: what they say, and what is wrong with them."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.misplaced_kinds import refuse_misplaced_kinds
 from fairseq_llrnn.evidence.terms_file import TermEntry, read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
 
@@ -128,3 +130,15 @@ def test_bad_tbx_is_refused_with_its_place(text: str, message: str, tmp_path: Pa
     with pytest.raises(DataError) as raised:
         read_xml(tmp_path, text)
     assert message in str(raised.value) and "terms.tbx" in str(raised.value)
+
+
+def test_a_part_of_speech_in_a_term_of_tbx_belongs_in_its_note(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tbx"
+    path.write_text(TBX.replace("hasičský vůz", "hasičský vůz (noun)"), encoding="utf-8")
+    entry = read_tbx(path, ("en", "cs"))[0]
+    message = (
+        "terms.tbx, line 4: expected words as the target, found 'hasičský vůz (noun)', with a part of speech; write "
+        "that in <termNote type=\"partOfSpeech\"> of the target's term"
+    )
+    with pytest.raises(DataError, match=re.escape(message)):
+        refuse_misplaced_kinds(entry, (), ())

@@ -173,7 +173,13 @@ def test_bad_cells_are_refused(cells: list[str], message: str) -> None:
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("phrase", ["dog | NOUN", "dog | noun", "dog|NOUN", "big dog| ADP", "dog |NOUN", "| NOUN"])
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "dog | NOUN", "dog | noun", "dog|NOUN", "big dog| ADP", "dog |NOUN", "| NOUN", "dog|Noun", "dog / NOUN",
+        "dog / Noun", "dog/NOUN", "dog (noun)", "big dog (Adjective)", "dog ( NOUN )", "dog(verb)", "dog (adv)",
+    ],
+)  # fmt: skip
 def test_a_part_of_speech_in_another_place_is_no_word(phrase: str) -> None:
     _, terms = make()
     message = "expected words as the {}, found {!r}, with a part of speech; write that {}"
@@ -195,16 +201,24 @@ def test_neither_is_it_behind_a_term_without_blanks(cell: str) -> None:
         terms.marked([EOS], [cell])
 
 
-@pytest.mark.parametrize("word", ["a|x", "spare|part", "a|X", "x|y|z", "|", "NOUN", "||NOUNS", "chien|noun", "a|NOU"])
-def test_words_with_bars_are_words(word: str) -> None:
+@pytest.mark.parametrize(
+    "word",
+    [
+        "a|x", "spare|part", "a|X", "x|y|z", "|", "NOUN", "||NOUNS", "chien|noun", "a|NOU", "km / h", "and/or",
+        "noun/verb", "Nomen/Verb", "TCP / IP", "USB / AUX", "audio/AUX", "(ADP)", "data (ADV)", "(pronoun)", "noun)",
+        "f (x)", "(nouns)",
+    ],
+)  # fmt: skip
+def test_words_with_bars_slashes_and_brackets_are_words(word: str) -> None:
     for phrase in (word, f"chien {word}", f"{word} chien"):
         _, terms = make(entry(phrase, "chat"), entry("dog", phrase))
         assert list(terms.forms_of(entry("dog", phrase)))[0] == phrase
 
 
 def test_what_the_dictionary_has_is_a_word() -> None:
-    prior = replace(TERM_PRIOR, source_symbols=(*TERM_PRIOR.source_symbols, "dog|NOUN", "|", "NOUN"))
-    terms = Terms(evidence_table(prior), word_forms(), [entry("dog|NOUN", "chien"), entry("dog | NOUN", "chat")])
+    prior = replace(TERM_PRIOR, source_symbols=(*TERM_PRIOR.source_symbols, "dog|NOUN", "|", "NOUN", "(", ")", "noun"))
+    rows = [entry("dog|NOUN", "chien"), entry("dog | NOUN", "chat"), entry("dog ( noun )", "chat")]
+    terms = Terms(evidence_table(prior), word_forms(), rows)
     assert asked(terms.table, batch(terms.table, terms, ["dog|NOUN </s>"])) == [[("chien", 1, (0,))]]
 
 
