@@ -63,7 +63,7 @@ LANGUAGES = {
             treebanks=tuple(f"czech-treebanks/cs_{part}.conllu.gz" for part in CZECH),
         ),
         Language("english", "en", "novels", "eltec-eng"),
-        Language("french", "fr", "novels", "eltec-fra"),
+        Language("french", "fr", "novels", "eltec-fra", treebanks=("ud-french-gsd-1.4/train.conllu.gz",)),
     )
 }
 
