@@ -95,17 +95,24 @@ def _to_the_end(row: Row) -> Row:
 
 
 def _mixed(row: Row) -> Row:
-    """Of a row that is trained; its `prior` is then that of the n-grams."""
-    return replace(row, name=f"{row.name}-mixed", what=f"{row.what}, n-grams mixed in", network=row.name)
+    """Of a row that is trained; its `prior` is then that of the n-grams, which need no trigrams below."""
+    without = row.prior[: -len(NGRAM)] if row.prior[-len(NGRAM) :] == NGRAM else row.prior
+    what = f"{row.what}, n-grams mixed in"
+    return replace(row, name=f"{row.name}-mixed", what=what, network=row.name, prior=without)
 
 
 def _tuning() -> list[Row]:
-    """Other rates of dropout for the best rows of either side, on some languages; no rows of the table."""
+    """Other rates of dropout and numbers of epochs for the best rows of either side; no rows of the table."""
     tried = []
-    for dropout in (0.2, 0.6):
-        for row in map(_to_the_end, (_pieces(2000), UNK, SPELLER_TRIGRAMS)):
+    for row in map(_to_the_end, (_pieces(2000), UNK, SPELLER, SPELLER_TRIGRAMS)):
+        row = replace(row, group="tuning")
+        for dropout in (0.1, 0.2, 0.3, 0.5, 0.6):
             name, what = f"{row.name}-dropout{dropout}", f"{row.what}, dropout {dropout}"
-            tried.append(replace(row, name=name, what=what, group="tuning", dropout=dropout))
+            tried.append(replace(row, name=name, what=what, dropout=dropout))
+        for epochs in (8, 12, 20, 40):
+            if epochs != row.most_epochs:
+                name, what = f"{row.name}-epochs{epochs}", f"{row.what}, {epochs} epochs"
+                tried.append(replace(row, name=name, what=what, most_epochs=epochs, times=2.0 * row.times))
     return tried
 
 
@@ -122,8 +129,7 @@ ROWS = {
         *map(_to_the_end, (*map(_pieces, (1000, 2000, 4000)), CHARACTERS, UNK)),
         *map(_to_the_end, (SPELLING, TRIGRAMS, SPELLER, SPELLER_TRIGRAMS)),
         *map(_mixed, (_pieces(1000), _pieces(2000), UNK, SPELLING)),
-        *map(_mixed, map(_to_the_end, (_pieces(1000), _pieces(2000), UNK, SPELLING, SPELLER))),
-        _mixed(replace(_to_the_end(SPELLER_TRIGRAMS), prior=NEURAL)),
+        *map(_mixed, map(_to_the_end, (_pieces(1000), _pieces(2000), UNK, SPELLING, SPELLER, SPELLER_TRIGRAMS))),
         Row("morphemes", "e", "ours: spelling, morphemes", "open", 12_000, (*OPEN, *MORPHEMES)),
         Row(
             *("input-characters", "f", "ours: spelling, words read by their characters, too", "open", 8_000, OPEN),
@@ -142,6 +148,7 @@ ROWS = {
             more_words=20_000,
         ),
         *_tuning(),
+        *map(_mixed, _tuning()),
     )
 }
 
