@@ -23,7 +23,7 @@ Phrase = tuple[str, ...]
 
 def rescore(name: str, of: str, tune: bool) -> Iterator[str]:
     """`llrnn rescore` of a row's 5-best lists: weights 1 and 1, or tuned on valid. Yields its table of BLEU."""
-    checkpoint = f"rows/{name}/checkpoint_last.pt"
+    checkpoint = f"rows/{name}/{rows.BEST}"
     out = Path("rows", name, f"{'tuned' if tune else 'rescored'}-{of}.fr")
     rows.find(name)
     _needed(of, checkpoint)
@@ -36,7 +36,7 @@ def rescore_with_phrases(of: str, updates: int | None) -> Iterator[str]:
     The phrase pairs of the training text, each once, are what the encoder-decoders are trained on (§3.1). Only pairs
     that the lists can use are scored. Yields a table of BLEU of each.
     """
-    checkpoint = f"rows/{of}/checkpoint_last.pt"
+    checkpoint = f"rows/{of}/{rows.BEST}"
     _needed(of, checkpoint)
     with alone(PLACE):
         _extract()
@@ -105,7 +105,7 @@ def _train_on_phrases(name: str, updates: int) -> None:
     place = PLACE / name
     if not (place / "done").exists():
         (place / "checkpoint_last.pt").unlink(missing_ok=True)
-        options = rows.train(name, str(place), updates, str(PLACE / "data"))
+        options = rows.train_on_phrases(name, str(place), updates, str(PLACE / "data"))
         seconds = run("fairseq-train", options, place / "log")
         (place / "done").touch()
         print(f"{name} on phrase pairs: {updates} updates in {seconds:.0f} s", flush=True)

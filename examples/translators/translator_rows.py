@@ -4,7 +4,7 @@ Every path is relative to the folder OUT:
 
     text/{train,valid,test}.{en,fr}      the first pairs of Multi30k, tokens, lower-cased
     data/                                of fairseq-preprocess, with the priors softmax/ and ours/ in it
-    rows/NAME/                           checkpoint_last.pt, facts.json, test.out, test.fr, log
+    rows/NAME[-lrX]/                     checkpoint_best.pt, facts.json, test.out, test.fr, log
     phrases/                             table.gz, pairs.{en,fr}, data/, ROW/, scored-…gz, …
 """
 
@@ -31,10 +31,12 @@ PRIORS = {
 TRAINING = (
     "--criterion log_linear --report-group none --optimizer adam --adam-betas (0.9,0.98) --clip-norm 1.0 "
     "--max-tokens 700 --dropout 0.2 --lr-scheduler polynomial_decay --warmup-updates 50 --end-learning-rate 0 "
-    "--required-batch-size-multiple 1 --num-workers 0 --cpu --seed 1 --disable-validation --save-interval 1000 "
+    "--required-batch-size-multiple 1 --num-workers 0 --cpu --seed 1 --validate-interval 1000 --save-interval 1000 "
     "--no-epoch-checkpoints --log-format simple --log-interval 100"
 )
+CHECKS = 10  # times that a training looks at the validation set; the best checkpoint is measured
 SEARCH = "--beam 5 --nbest 5 --lenpen 1 --max-len-b 40"
+BEST = "checkpoint_best.pt"
 SIZES = "--encoder-embed-dim 128 --decoder-embed-dim 128 --decoder-hidden-size 128"
 
 
@@ -44,32 +46,32 @@ class Network:
 
     title: str
     options: str
-    lr: float
-    updates: dict[str, int]  # of each output: about 100 s of processor time
+    updates: dict[str, int]  # of each output: about 300 s of processor time
+    lr: float = 0.003
 
 
 NETWORKS = {
     "rctm": Network(
         "RCTM I: convolutions to one vector, Elman's cell", f"--arch llrnn_rctm {SIZES}",
-        0.003, {"softmax": 1250, "ours": 2100},
+        {"softmax": 3750, "ours": 6300},
     ),
     "rctm2": Network(
         "RCTM II: n-grams, unfolded over the target",
-        f"--arch llrnn_rctm --source-model cgm {SIZES}", 0.003, {"softmax": 1100, "ours": 1950},
+        f"--arch llrnn_rctm --source-model cgm {SIZES}", {"softmax": 3300, "ours": 5850},
     ),
     "encoder-decoder": Network(
         "encoder-decoder: GRU, the summary at every step, maxout",
         "--arch llrnn_encoder_decoder --encoder-hidden-size 128 --decoder-hidden-size 128 --maxout-units 128",
-        0.003, {"softmax": 950, "ours": 1150},
+        {"softmax": 2850, "ours": 3450},
     ),
     "seq2seq": Network(
         "seq2seq: two layers of LSTMs, source reversed",
         f"--arch llrnn_seq2seq --encoder-layers 2 --decoder-layers 2 --encoder-hidden-size 128 {SIZES}",
-        0.003, {"softmax": 1050, "ours": 1300},
+        {"softmax": 3150, "ours": 3900},
     ),
     "rnnsearch": Network(
         "RNNsearch: GRU, attention", f"--arch llrnn_rnnsearch --encoder-hidden-size 128 {SIZES}",
-        0.003, {"softmax": 880, "ours": 1050},
+        {"softmax": 2640, "ours": 3150},
     ),
 }  # fmt: skip
 PHRASES = {"encoder-decoder-softmax": 1000, "encoder-decoder-ours": 1200}  # rows that learn phrase pairs: updates
@@ -90,14 +92,25 @@ def task(output: str, data: str = "data") -> list[str]:
     return [data, "--user-dir", USER_DIR, "--task", "llrnn_translation", "--prior", f"data/{output}"]
 
 
-def train(name: str, folder: str, updates: int, data: str = "data") -> Sequence[str]:
-    """What fairseq-train is told."""
+def train(name: str, folder: str, updates: int, lr: float) -> Sequence[str]:
+    """What fairseq-train is told of a row."""
+    step = str(max(1, updates // CHECKS))
+    checks = ["--validate-interval-updates", step, "--save-interval-updates", step, "--keep-interval-updates", "1"]
+    return [*_training(name, folder, updates, "data", lr), *checks]
+
+
+def train_on_phrases(name: str, folder: str, updates: int, data: str) -> Sequence[str]:
+    """What fairseq-train is told of a row's network that learns phrase pairs: it has no validation set."""
+    return [*_training(name, folder, updates, data, find(name)[0].lr), "--disable-validation"]
+
+
+def _training(name: str, folder: str, updates: int, data: str, lr: float) -> list[str]:
     network, output = find(name)
-    limits = ["--max-update", str(updates), "--total-num-update", str(updates), "--lr", str(network.lr)]
+    limits = ["--max-update", str(updates), "--total-num-update", str(updates), "--lr", str(lr)]
     return [*task(output, data), *network.options.split(), *TRAINING.split(), *limits, "--save-dir", folder]
 
 
 def searching(name: str, folder: str) -> Sequence[str]:
     """What fairseq-validate and fairseq-generate are told."""
-    common = [*task(find(name)[1]), "--path", f"{folder}/checkpoint_last.pt", "--max-tokens", "4000", "--cpu"]
+    common = [*task(find(name)[1]), "--path", f"{folder}/{BEST}", "--max-tokens", "4000", "--cpu"]
     return [*common, "--required-batch-size-multiple", "1", "--num-workers", "0"]

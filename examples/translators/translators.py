@@ -2,7 +2,7 @@
 """The first neural translators, each with a softmax and with our output layer, in the same processor time.
 
     translators.py prepare --data PATH-TO-multi30k-en-fr --out OUT   texts, data, priors: half a minute
-    translators.py row rctm-softmax --out OUT                        train, perplexity, translate: two or three minutes
+    translators.py row rctm-softmax --out OUT                        train, perplexity, translate: six or seven minutes
     translators.py rescore rctm-ours --of rnnsearch-softmax --out OUT    its 5-best lists; --tune: tuned on valid
     translators.py phrases --of rnnsearch-ours --out OUT                 … with a phrase table, and scores of Cho et al.
     translators.py table --out OUT                                   of all rows that are there
@@ -65,19 +65,21 @@ def prepare(out: Path, data: Path, lexicon: Path) -> None:
             print(f"data/{name}: a prior", flush=True)
 
 
-def make_row(name: str, updates: int | None) -> None:
-    """Train, measure perplexity, translate."""
+def make_row(name: str, updates: int | None, lr: float | None) -> None:
+    """Train, measure perplexity, translate; with another learning rate, in a folder of its own."""
     network, output = rows.find(name)
-    place = Path("rows", name)
+    place = Path("rows", name if lr is None else f"{name}-lr{lr:g}")
     with alone(place):
         facts_file, log = place / "facts.json", place / "log"
         facts = json.loads(facts_file.read_text(encoding="utf-8")) if facts_file.exists() else {}
         if "train_seconds" not in facts:
-            (place / "checkpoint_last.pt").unlink(missing_ok=True)
+            for checkpoint in place.glob("checkpoint*.pt"):
+                checkpoint.unlink()
             facts["updates"] = updates or network.updates[output]
-            facts["train_seconds"] = run("fairseq-train", rows.train(name, str(place), facts["updates"]), log)
+            training = rows.train(name, str(place), facts["updates"], network.lr if lr is None else lr)
+            facts["train_seconds"] = run("fairseq-train", training, log)
             _keep(facts_file, facts)
-            print(f"{name}: {facts['updates']} updates in {facts['train_seconds']:.0f} s", flush=True)
+            print(f"{place.name}: {facts['updates']} updates in {facts['train_seconds']:.0f} s", flush=True)
         common = rows.searching(name, str(place))
         for subset in ("valid", "test"):
             if f"{subset}_ppl" not in facts:
@@ -93,7 +95,7 @@ def make_row(name: str, updates: int | None) -> None:
             facts["translate_seconds"] = run("fairseq-generate", searching, log, stdout=found)
             _keep(facts_file, facts)
             _write_best(found, place / "test.fr", len(lines_of(Path("text/test.fr"))))
-        print(f"{name}: test perplexity {facts['test_ppl']}", flush=True)
+        print(f"{place.name}: perplexity {facts['valid_ppl']} on valid, {facts['test_ppl']} on test", flush=True)
 
 
 def _keep(place: Path, facts: dict[str, float]) -> None:
@@ -140,6 +142,8 @@ def parsed() -> argparse.Namespace:
             made.add_argument("name", metavar="ROW", help=", ".join(rows.ROWS))
         if stage in ("row", "phrases"):
             made.add_argument("--max-update", type=int, metavar="N", help="updates (default: the row's)")
+        if stage == "row":
+            made.add_argument("--lr", type=float, metavar="X", help="another learning rate, in a folder ROW-lrX")
         if stage in ("rescore", "phrases"):
             made.add_argument("--of", required=True, metavar="ROW", help="whose lists")
         if stage == "rescore":
@@ -157,7 +161,7 @@ def main() -> int:
         raise OptionError(f"{out}: expected a folder of `translators.py prepare`, found none; see --out")
     os.chdir(out)
     if args.stage == "row":
-        make_row(args.name, args.max_update)
+        make_row(args.name, args.max_update, args.lr)
     elif args.stage == "rescore":
         print("\n".join(rescore(args.name, args.of, args.tune)))
     elif args.stage == "phrases":

@@ -46,7 +46,9 @@ def check_phrases(variables: Mapping[str, str], place: Path) -> None:
 
 def test_rows_rescoring_phrases_and_the_table(quick_commands: dict[str, str], prepared: Path) -> None:
     for row in ("rnnsearch-softmax", "rctm2-ours"):
-        assert "test perplexity" in say(prepared, quick_commands, "row", row, "--max-update", 3)
+        assert " on test\n" in say(prepared, quick_commands, "row", row, "--max-update", 3)
+    said = say(prepared, quick_commands, "row", "rctm2-ours", "--max-update", 3, "--lr", 0.01)
+    assert said.startswith("rctm2-ours-lr0.01: 3 updates in") and "\nrctm2-ours-lr0.01: perplexity " in said
     assert "updates" not in say(prepared, quick_commands, "row", "rctm2-ours")  # done
     said = say(prepared, quick_commands, "rescore", "rctm2-ours", "--of", "rnnsearch-softmax")
     assert "\nmodel        1.0000" in said and "\ntest " in said
