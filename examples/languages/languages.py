@@ -4,7 +4,8 @@
     languages.py commands --data FOLDER --out OUT [--languages …] [ROW …]          the command lines
     languages.py train --data FOLDER --out OUT [--languages …] [--seeds 1 …] [ROW …]
     languages.py collect --out OUT --results FILE                                  all results into one JSON file
-    languages.py table --results FILE [--picture FILE]                             the page's tables
+    languages.py table --results FILE [--picture FILE]                             the best rows of each group
+    languages.py rows --results FILE                                               all of them, in every detail
 
 OUT holds the texts that language_texts.py wrote. A row of a language is finished when OUT/LANGUAGE/ROW-SEED/result.json
 exists; one that was interrupted is trained again. Several of these can run side by side: a row that another process
@@ -30,7 +31,7 @@ from example_parts.unit_bits import bits_of_unknown_character, whole_bits
 from language_curves import draw
 from language_mixtures import finish_mixture, ngram_commands
 from language_rows import BUDGET, SPELLING, Row, chosen, commands, fits, score_command, write_units
-from language_table import HELD_OUT, by_language, tables
+from language_table import HELD_OUT, all_rows, by_language, tables
 from language_texts import LANGUAGES, Language
 from language_texts import chosen as chosen_languages
 
@@ -177,7 +178,7 @@ def read_results(path: Path) -> list[dict[str, Any]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="bits per character of many languages")
-    parser.add_argument("action", choices=("list", "commands", "train", "collect", "table"))
+    parser.add_argument("action", choices=("list", "commands", "train", "collect", "table", "rows"))
     parser.add_argument("rows", nargs="*", metavar="ROW", help="rows or groups (default: all of the table)")
     parser.add_argument("--languages", nargs="+", default=[], metavar="LANGUAGE", help="default: all")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
@@ -201,6 +202,9 @@ def act(args: argparse.Namespace) -> int:
         if args.picture is not None:
             draw(by_language(results), args.picture)
         print(tables(results))
+        return 0
+    if args.action == "rows":
+        print(all_rows(read_results(args.results)))
         return 0
     if args.action == "collect":
         found = results_of(args.out)

@@ -114,7 +114,9 @@ def test_all_units_are_measured_on_the_same_characters(finished: Path) -> None:
         assert best == pytest.approx(result["valid"]["bits_per_character"], abs=0.02)
 
 
-def test_table_and_picture(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_and_picture(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, picture = tmp_path / "all.json", tmp_path / "all.png"
     monkeypatch.setattr(sys, "argv", ["languages.py", "collect", "--out", str(finished), "--results", str(file)])
     assert languages.main() == 0
@@ -123,7 +125,11 @@ def test_table_and_picture(finished: Path, tmp_path: Path, monkeypatch: pytest.M
     shown = tables.tables(languages.read_results(file))
     ours = found["swahili"]["spelling"][0]
     assert f"{ours['test']['bits_per_character']:.3f}" in tables.summary(found, "test")
-    assert "| swahili | `unk` | (c) word softmax, `<unk>` spelled | 1 |" in shown
+    assert f"{ours['test']['bits_per_character']:.3f}" in shown
+    monkeypatch.setattr(sys, "argv", ["languages.py", "rows", "--results", str(file)])
+    capsys.readouterr()
+    assert languages.main() == 0
+    assert "| swahili | `unk` | (c) word softmax, `<unk>` spelled | 1 |" in capsys.readouterr().out
     bits = {
         name: [found["swahili"][name][0][split]["bits_per_character"] for split in ("valid", "test")]
         for name in ("unk", "bpe-500", "characters")
@@ -157,10 +163,15 @@ def test_several_seeds_are_a_mean_with_its_range() -> None:
     end = tables.tables(longer).partition("Trained to their end:")[2]
     assert "Mixed with n-grams" not in end
     both = {**result("unk-long-mixed", 1, 1.85), "order": 5, "weight": 0.8, "curve": []}
-    assert "| basque | `unk-long` | 1.9000 | 1.9000 | 5 | 0.80 | 1.8500 | 1.8500 |" in tables.tables([*longer, both])
+    assert "| basque | `unk-long` | 1.9000 | 1.9000 | 5 | 0.80 | 1.8500 | 1.8500 |" in tables.all_rows([*longer, both])
     assert "| basque | 1.850 | **1.800** | −0.050 |" in tables.tables([*longer, both])
-    tuned = tables.tables([*longer, result("unk-long-dropout0.2", 1, 1.0)])  # is no row of the table, but told
-    assert "| basque | 1.900 | **1.800** | −0.100 |" in tuned and "(tuning) word softmax" in tuned
+    ours = {**result("neural-long-mixed", 1, 1.76), "order": 5, "weight": 0.8, "curve": []}
+    mixing = "| basque | **−0.100** | **−0.100** | −0.030 | −0.030 | **−0.070** | **−0.070** |"
+    theirs = {**both, **{split: {**both[split], "bits_per_character": 1.83} for split in ("valid", "test")}}
+    assert mixing in tables.tables([*longer, theirs, ours])
+    tuned = [*longer, result("unk-long-dropout0.2", 1, 1.0)]  # is no row of the table, but told
+    assert "| basque | 1.900 | **1.800** | −0.100 |" in tables.tables(tuned)
+    assert "(tuning) word softmax" in tables.all_rows(tuned)
     assert "| basque | 1.900 | **1.800** | −0.100 |" in end and "**1.700**" not in end  # the short row is not there
 
 
