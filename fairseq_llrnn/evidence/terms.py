@@ -38,9 +38,9 @@ UNKNOWN = "expected known forms, found none: the term is taken as it is given"
 OTHER_KIND = "expected forms that are known to be of the part of speech that is given, found none: all forms are taken"
 CUT = f"expected at most {MOST_FORMS} forms, found more: some are left out"
 ADVICE = {
-    UNKNOWN: "give forms with --term-forms, or in the fourth column of a file",
+    UNKNOWN: "give forms with --term-forms, or in the fourth column of a TSV",
     OTHER_KIND: "fix the part of speech, or leave it out",
-    CUT: "give the forms that may be needed in the fourth column of a file",
+    CUT: "give the forms that may be needed in the fourth column of a TSV",
 }
 
 
@@ -76,15 +76,15 @@ class Terms:
         table.terms.required |= must
         for remark, targets in self._noted.items():
             if targets:
-                some = ", ".join(targets[:5]) + (", …" if len(targets) > 5 else "")
+                some = "; ".join(targets[:5]) + ("; …" if len(targets) > 5 else "")
                 many = f"{len(targets):,} of {len(entries):,} targets"
                 logger.warning(f"terms: {many} ({some}): {remark}; {ADVICE[remark]}")
         self._noted, self._warned = {}, set()
 
-    def _note(self, remark: str, target: str) -> None:
+    def _note(self, remark: str, target: str, where: str) -> None:
         """Of an entry, for the one warning of all; of a single sentence at once, and each target once."""
         if self._warned is None:
-            self._noted[remark].append(target)
+            self._noted[remark].append(f"{target} in {where}" if where else target)
         elif (remark, target) not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add((remark, target))
             logger.warning(f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}")
@@ -124,14 +124,14 @@ class Terms:
             wanted = f"POS:{entry.upos}"
             of_kind = {form: f for form, f in found.items() if wanted in self._parts_of_speech(form, f)}
             if found and not of_kind:
-                self._note(OTHER_KIND, f"{entry.target} {entry.upos}")
+                self._note(OTHER_KIND, f"{entry.target} {entry.upos}", entry.where)
             if of_kind and not is_combined:  # forms of a phrase are forms of the same words
                 found = of_kind
         if not found:
-            self._note(UNKNOWN, entry.target)
+            self._note(UNKNOWN, entry.target, entry.where)
             return {entry.target: {}}
         if len(found) > MOST_FORMS:
-            self._note(CUT, entry.target)
+            self._note(CUT, entry.target, entry.where)
         index = self.table.target.known_index  # words of the dictionary go first where there is no room for all
         in_order = sorted(found.items(), key=lambda one: self.table.written(one[0]) not in index)
         return {entry.target: found.get(entry.target, {}), **dict(in_order)}

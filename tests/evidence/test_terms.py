@@ -112,7 +112,7 @@ def test_a_lemma_is_among_its_forms_however_many_there_are(caplog: pytest.LogCap
         Terms(table, known, [entry("dog", "chien")])
     [group] = table.terms.groups
     assert TARGET_WORDS.index("chien") in group.words and len(group.words) == 64
-    assert "1 of 1 targets (chien): expected at most 64 forms, found more: some are left out" in caplog.text
+    assert "1 of 1 targets (chien in terms.tsv, line 1): expected at most 64 forms, found more: some are" in caplog.text
 
 
 def test_a_part_of_speech_that_no_form_has_is_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -121,8 +121,8 @@ def test_a_part_of_speech_that_no_form_has_is_named(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING):
         Terms(evidence_table(replace(TERM_PRIOR)), known, [entry("door", "porte", upos="VERB")])
     assert (
-        "terms: 1 of 1 targets (porte VERB): expected forms that are known to be of the part of speech that is given, "
-        "found none: all forms are taken; fix the part of speech, or leave it out"
+        "terms: 1 of 1 targets (porte VERB in terms.tsv, line 1): expected forms that are known to be of the part of "
+        "speech that is given, found none: all forms are taken; fix the part of speech, or leave it out"
     ) in caplog.text
 
 
@@ -253,7 +253,7 @@ def test_a_target_of_a_sentence_that_nobody_knows_is_named_once(caplog: pytest.L
             terms.marked(tokens_of(table, "12 </s>"), cells)
     assert [record.getMessage() for record in caplog.records] == [
         f"terms: the target {target!r} of a single sentence: expected known forms, found none: the term is taken as it "
-        "is given; give forms with --term-forms, or in the fourth column of a file"
+        "is given; give forms with --term-forms, or in the fourth column of a TSV"
         for target in ("toutou", "minou")
     ]
 
@@ -355,7 +355,19 @@ def test_a_phrase_whose_agreement_nobody_knows_is_taken_as_it_is(caplog: pytest.
     with caplog.at_level(logging.WARNING):
         _, terms = make(entry("big dog", "grand chien"))
     assert forms(terms, entry("big dog", "grand chien")) == {"grand chien"}
-    assert "1 of 1 targets (grand chien): expected known forms, found none: the term is taken as it is" in caplog.text
+    assert "1 of 1 targets (grand chien in terms.tsv, line 1): expected known forms, found none: the" in caplog.text
+
+
+def test_a_warning_of_many_terms_names_the_first_ones_and_their_lines(caplog: pytest.LogCaptureFixture) -> None:
+    rows = [TermEntry((word,), word, where=f"terms.tsv, line {i}") for i, word in enumerate("abcdef", 1)]
+    with caplog.at_level(logging.WARNING):
+        make(*rows, TermEntry(("dog",), "chien"))
+    named = "; ".join(f"{word} in terms.tsv, line {i}" for i, word in enumerate("abcde", 1))
+    assert f"terms: 6 of 7 targets ({named}; …): expected known forms, found none" in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        make(TermEntry(("dog",), "toutou"))  # of no file
+    assert "terms: 1 of 1 targets (toutou): expected known forms, found none" in caplog.text
 
 
 # ---- slots ----------------------------------------------------------------------------------------------------------
