@@ -99,8 +99,8 @@ def _check(args: argparse.Namespace) -> None:
 
 def _prepare(source: str, prefix: str) -> int:
     places = [f"{prefix}.{end}" for end in PREPARED]
-    for place in places:
-        check_place(STDOUT if prefix == STDOUT else place, f"--out {prefix}")
+    for place in [STDOUT] if prefix == STDOUT else places:
+        check_place(place, f"--out {prefix}")
     texts, labels = 0, 0
     with writing_to(prefix), ExitStack() as files:
         of_texts, of_labels = (files.enter_context(whole_file(Path(place))) for place in places)
