@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 from example_modules import EXAMPLES, load
+from multi30k_files import write_multi30k
 from shell import TRUSTING, Shell
 
 from fairseq_llrnn.errors import DataError
-from toy_french.bilingual import make_bitext, write_bitext
 
-SPLITS = {"train": "train", "val": "valid", "test2016": "test"}
 COPIES = [("two men see a dog .", "deux hommes voient un chien ."), ("a man .", "un homme .")]
 SHORT = ["--max-epoch", "5", "--max-tokens", "900"]
 
@@ -29,26 +28,13 @@ FRENCH, CZECH = (pairs.PAIRS[target].copied() for target in ("fr", "cs"))
 execute = stages.execute  # which the world replaces
 
 
-def write_multi30k(folder: Path, scratch: Path) -> None:
-    """Files of Multi30k's names; some pairs that a copy test can use at the end of the test."""
-    write_bitext(make_bitext(200, 1), scratch)
-    folder.mkdir()
-    for split, name in SPLITS.items():
-        for side, language in enumerate(("en", "fr")):
-            lines = (scratch / f"{name}.{language}").read_text(encoding="utf-8").lower().splitlines()[:150]
-            lines = [*lines[:10], *(pair[side] for pair in COPIES)] if split == "test2016" else lines
-            for kind in ("tok", "raw"):
-                packed = gzip.compress("".join(f"{line}\n" for line in lines).encode())
-                (folder / f"{split}.{kind}.{language}.gz").write_bytes(packed)
-
-
 class Multi30k:
     """Runs multi30k.py in this process, its commands in those of `shell`."""
 
     def __init__(self, place: Path, shell: Shell) -> None:
         self.place, self.shell, self.out = place, shell, place / "out"
         self.commands: list[str] = []
-        write_multi30k(place / "multi30k-en-fr", place / "toy")
+        write_multi30k(place / "multi30k-en-fr", place / "toy", COPIES)
         (place / "ud-french-gsd-1.4").mkdir()
         lexicon = gzip.compress((place / "toy" / "lexicon.tsv").read_bytes())
         (place / "ud-french-gsd-1.4" / "lexicon.tsv.gz").write_bytes(lexicon)
