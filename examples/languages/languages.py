@@ -1,8 +1,8 @@
 """Bits per character of many languages: trains and measures the rows of language_rows.py; what is finished is skipped.
 
     languages.py list                                                             the rows
-    languages.py commands --data FOLDER --out OUT [--languages …] [ROW …]          the command lines
-    languages.py train --data FOLDER --out OUT [--languages …] [--seeds 1 …] [ROW …]
+    languages.py commands [--languages …] --data FOLDER --out OUT [ROW …]          the command lines
+    languages.py train [--languages …] [--seeds 1 …] --data FOLDER --out OUT [ROW …]
     languages.py collect --out OUT --results FILE                                  all results into one JSON file
     languages.py table --results FILE [--picture FILE]                             the best rows of each group
     languages.py rows --results FILE                                               all of them, in every detail
@@ -187,7 +187,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("OUT"), help="what language_texts.py wrote")
     parser.add_argument("--results", type=Path, default=Path("languages.json"), help="the results in one file")
     parser.add_argument("--picture", type=Path, help="of `table`: draw the learning curves into this file, too")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # rows may come after options
     return exit_status("languages.py", lambda: act(args))
 
 

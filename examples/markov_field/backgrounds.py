@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The perplexity of a text under backgrounds over a field's words: the field from left to right, n-grams, mixtures.
 
-    python backgrounds.py --field DIR --text train.txt --test test.txt [EXPRESSION …]
+    python backgrounds.py --text train.txt --test test.txt --field DIR [EXPRESSION …]
 
 `FIELD` in an expression stands for `mrf:DIR`.
 """

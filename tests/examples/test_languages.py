@@ -76,6 +76,19 @@ def scored(shell: Shell) -> object:
     return lambda command, text: shell.run(command[0], *command[1:], stdin=text).out
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["unk spelling --languages german greek --out OUT", "--languages german greek --out OUT unk spelling",
+     "unk --languages german greek --out OUT spelling"],
+)  # fmt: skip
+def test_rows_may_follow_options(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["languages.py", "list", *line.split()])
+    assert languages.main() == 0
+    assert [row.split()[0] for row in capsys.readouterr().out.splitlines()] == ["spelling", "unk"]
+
+
 def test_texts_in_tokens() -> None:
     assert texts.tokens("Bwana,  akasema: «Ng'ombe wa-tano»!") == "Bwana , akasema : « Ng'ombe wa-tano » !"
     assert texts.tokens("l'e\u0301te\u0301") == "l'\xe9t\xe9"  # composed
