@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from fairseq_llrnn.features.agreement import ANY, LASTING, Analysis, Values, agreeing, meet, values_of
 from fairseq_llrnn.features.form_analyses import MODIFIER, NOUN, VERB, FormAnalyses
@@ -28,6 +28,8 @@ from fairseq_llrnn.features.word_forms import WordForms
 ADPOSITION, CONJUNCTION = "POS:ADP", "POS:CCONJ"
 CLOSED = frozenset((ADPOSITION, CONJUNCTION, "POS:SCONJ"))
 LEAST_WEIGHT = 1e-9  # of a word that no text has
+# What is remembered: the lines of an interactive search, and training, name the same phrases and words over and over.
+MOST_PHRASES, MOST_WORDS = 1000, 50_000
 
 
 @dataclass(frozen=True)
@@ -59,30 +61,26 @@ class PhraseForms:
             weights: of the prior's words, how frequent they are. features: what the prior knows of them.
         """
         self.forms, self.weights, self.analyses = forms, weights or {}, FormAnalyses(forms, features)
-        # results, since the lines of an interactive search, and training, name the same phrases and words over and over
-        self._found: dict[tuple[str, ...], dict[str, dict[str, float]]] = {}
-        self._words: dict[tuple[str, str], Word | None] = {}
+        self._found = lru_cache(MOST_PHRASES)(self._combined)
+        self._word = lru_cache(MOST_WORDS)(self._in_role)
 
     def of(self, words: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
         """Forms of a phrase with their features, the given one first, then the frequent ones; none if nobody knows."""
-        key = tuple(words)
-        if key not in self._found:
-            self._found[key] = self._combined(key)
-        return self._found[key]
+        return self._found(tuple(words))
 
     def agree(self, words: Sequence[str]) -> bool:
         """Whether the words of a phrase that inflect agree as they are."""
         given = [{"": [values_of(one) for one in word.given]} for word in self._inflected(words).values()]
         return bool(given) and bool(agreeing(given))
 
-    def _combined(self, words: Sequence[str]) -> dict[str, dict[str, float]]:
+    def _combined(self, words: tuple[str, ...]) -> dict[str, dict[str, float]]:
         inflected = self._inflected(words)
         if not inflected:
             return {}
         choices = [inflected[i].values if i in inflected else {word: [ANY]} for i, word in enumerate(words)]
         weights = [{form: self._log_weight(form) for form in some} for some in choices]
         found: dict[str, dict[str, float]] = {}
-        for choice in [tuple(words), *agreeing(choices, weights)]:
+        for choice in [words, *agreeing(choices, weights)]:
             some = (inflected[i].features.get(form, {}) for i, form in enumerate(choice) if i in inflected)
             found.setdefault(" ".join(choice), {name: 1.0 for features in some for name in features})
         return found
@@ -119,13 +117,8 @@ class PhraseForms:
         parts = self._parts_of_speech(word)
         return ADPOSITION in parts and CONJUNCTION not in parts
 
-    def _word(self, word: str, role: str) -> Word | None:
-        """A word in a role; None where it cannot have it, or nobody knows its analyses."""
-        if (word, role) not in self._words:
-            self._words[word, role] = self._in_role(word, role)
-        return self._words[word, role]
-
     def _in_role(self, word: str, role: str) -> Word | None:
+        """A word in a role; None where it cannot have it, or nobody knows its analyses."""
         forms: dict[str, set[Analysis]] = {}
         features: dict[str, Mapping[str, float]] = {}
         given: set[Analysis] = set()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
+from fairseq_llrnn.evidence import term_phrases
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.features.word_forms import WordForms
 
@@ -122,6 +123,17 @@ def test_frequent_forms_come_first() -> None:
     weights = {"bílé": 0.5, "psy": 0.5, "bílého": 0.01, "psa": 0.01}
     found = list(PhraseForms(lexicon(CZECH), weights).of(["bílý", "pes"]))
     assert found == ["bílý pes", "bílé psy", "bílého psa"]
+
+
+def test_only_so_many_phrases_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(term_phrases, "MOST_PHRASES", 2)
+    phrases = PhraseForms(lexicon(FRENCH))
+    first = phrases.of(["petite", "maison"])
+    assert phrases.of(["petite", "maison"]) is first
+    for word in ("chat", "place", "campagne"):
+        phrases.of(["petit", word])
+    again = phrases.of(["petite", "maison"])
+    assert again == first and again is not first
 
 
 def test_forms_have_the_features_of_their_words() -> None:
