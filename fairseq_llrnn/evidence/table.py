@@ -18,6 +18,7 @@ import numpy as np
 from fairseq_llrnn.evidence.features import unknown_word_features
 from fairseq_llrnn.evidence.overflow import LeftOut
 from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
+from fairseq_llrnn.evidence.term_phrases import has_case_or_gender, head_of
 from fairseq_llrnn.evidence.term_table import TermTable
 from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.features.dictionary import UNK
@@ -26,6 +27,8 @@ from fairseq_llrnn.features.signatures import Signatures
 
 MAX_SLOTS = 16  # of a sentence
 NOUNS = frozenset(("POS:NOUN", "POS:PROPN"))
+MODIFIERS = frozenset(("POS:ADJ", "POS:DET", "POS:NUM"))
+ADPOSITIONS = frozenset(("POS:ADP",))
 LEAST_GUESS = 0.5  # value of a part of speech that is guessed
 # words that a sentence needs beside a phrase that has them, too
 FUNCTION_WORDS = frozenset(f"POS:{tag}" for tag in ("ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "SCONJ"))
@@ -166,10 +169,17 @@ class EvidenceTable:
         return self.target.index(self.written(string))
 
     def _read_as(self, string: str) -> int:
-        """What a network reads in the place of a form: its word; of a phrase the last noun, or the last known word."""
-        known = [index for word in string.split() if (index := self.target.known_index.get(word)) is not None]
-        nouns = [index for index in known if self._is_any(NOUNS, index)]
-        return (nouns or known or [self.target.known_index[UNK]])[-1]
+        """What a network reads in the place of a form: its word; of a phrase the head, or else the last known word."""
+        every = [self.target.known_index.get(word) for word in string.split()]
+        known = {place: index for place, index in enumerate(every) if index is not None}
+        if len(known) < 2:
+            return next(iter(known.values()), self.target.known_index[UNK])
+        end = next((place for place, index in known.items() if self._is_any(ADPOSITIONS, index)), len(every))
+        nouns = [place for place, index in known.items() if self._is_any(NOUNS, index)]
+        nouns = [place for place in nouns if place < end] or nouns
+        modifiers = [place for place in nouns if self._is_any(MODIFIERS, known[place])]
+        head = head_of(nouns, modifiers, lambda place: has_case_or_gender(self._output.features_of(known[place])))
+        return known[max(known) if head is None else head]
 
     def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
         """The tokens that would spell forms beside their own, with their rows: the words that differ among phrases.

@@ -3,8 +3,7 @@
 Which words inflect is decided without a parser:
 
     * An adposition, and all that follows it, stays as it is: *maison* de campagne, *hasičská stanice* v Praze.
-    * The head is the first noun; where nouns have neither case nor gender (English), the last one. Other nouns stay as
-      they are (*stanice* metra).
+    * The head is one of the nouns (`head_of`). Other nouns stay as they are (*stanice* metra).
     * A modifier inflects with the head, if it agrees with it as it was given, or was given as a lemma.
     * A verb that comes first has all of its forms, and the words behind it stay as they are.
     * Words without any of this (adverbs, particles, conjunctions) stay as they are; so does an unknown word behind the
@@ -17,9 +16,10 @@ A word that is no lemma inflects as the lemmas that it is a form of: petite mais
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 
 from fairseq_llrnn.features.agreement import ANY, LASTING, Analysis, Values, agreeing, meet, values_of
 from fairseq_llrnn.features.form_analyses import MODIFIER, NOUN, VERB, FormAnalyses
@@ -45,6 +45,26 @@ class Word:
     def values(self) -> Mapping[str, list[Values]]:
         """What the analyses of the forms say of agreement."""
         return {form: [values_of(one) for one in some] for form, some in self.forms.items()}
+
+
+def head_of(nouns: Sequence[int], modifiers: Container[int], has_agreement: Callable[[int], bool]) -> int | None:
+    """The noun of a phrase that its modifiers, and the rest of the sentence, agree with: what a network reads, too.
+
+    It is the first one, since other nouns follow as genitives or names (*stanice* metra, *Stand* der Technik), and
+    rather one that can be no modifier (jeune *fille*); where nouns have neither case nor gender, the last one (fire
+    *truck*). A compound whose head comes last in a language with cases is written as one word, or wrong here.
+
+    Args:
+        nouns: places of those that no adposition is before, in order. modifiers: of what may be one.
+        has_agreement: whether the noun at a place has a case or a gender.
+    """
+    head = next((place for place in nouns if place not in modifiers), next(iter(nouns), None))
+    return head if head is None or has_agreement(head) else nouns[-1]
+
+
+def has_case_or_gender(names: Iterable[str]) -> bool:
+    """Of features."""
+    return any(name.startswith(("Case:", "Gender:")) for name in names)
 
 
 class PhraseForms:
@@ -92,9 +112,7 @@ class PhraseForms:
         modifiers = {i: found for i in range(end) if (found := self._word(words[i], MODIFIER)) is not None}
         if end and 0 not in nouns and 0 not in modifiers and (verb := self._verb(words[0])) is not None:
             return {0: verb}
-        head = next((i for i in nouns if i not in modifiers), next(iter(nouns), None))
-        if head is not None and not _have_case_or_gender(nouns[head].forms.values()):
-            head = max(nouns)
+        head = head_of(list(nouns), modifiers, lambda i: any(map(has_case_or_gender, chain(*nouns[i].forms.values()))))
         known = nouns.keys() | modifiers.keys()
         unknown = [i for i in range(end) if i not in known and not self._parts_of_speech(words[i])]
         if unknown and (head is None or unknown[0] < head):
@@ -154,10 +172,6 @@ class PhraseForms:
         """The analyses that have the degree and polarity of the given form, where it has some."""
         wanted = {values_of(one, LASTING) for one in given} or {values_of((), LASTING)}
         return {one for one in some if any(meet(values_of(one, LASTING), want) is not None for want in wanted)}
-
-
-def _have_case_or_gender(forms: Iterable[set[Analysis]]) -> bool:
-    return any(name.startswith(("Case:", "Gender:")) for some in forms for one in some for name in one)
 
 
 def _agree(one: set[Analysis], other: set[Analysis]) -> bool:

@@ -5,6 +5,7 @@ import logging
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from context_class_laws import check_context_classes
@@ -27,6 +28,7 @@ from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.signatures import group_equal_rows
 from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.prior import Prior
 
 TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))
 SLOTTED = with_slot_features(OUTPUT, TERM_RULES)
@@ -417,7 +419,7 @@ def test_only_words_of_required_phrases_are_unlikely_and_no_articles(monkeypatch
         assert sorted(table.target.symbols[word] for word, _ in group.beside) == kept
 
 
-def test_a_network_reads_a_phrase_as_its_last_noun_or_its_last_known_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_reads_a_phrase_as_its_head_or_its_last_known_word(monkeypatch: pytest.MonkeyPatch) -> None:
     row = entry("dog", "chien Léa 12", "chien Léa 12", "chat Zoé Bob", "99 chats", "chiens chats", "chien", "chiens")
     for nouns, read in (("POS:N", "chien chat 99 <unk>"), ("POS:Verb", "12 chat 99 <unk>")):
         monkeypatch.setattr("fairseq_llrnn.evidence.table.NOUNS", frozenset([nouns]))
@@ -430,6 +432,34 @@ def test_a_network_reads_a_phrase_as_its_last_noun_or_its_last_known_word(monkey
         state = made.start(2)
         assert torch.equal(made.readable(forms, state), made.readable(forms))
         assert made.readable(torch.tensor([[TARGET_WORDS.index("12")]]).expand(2, 1)).tolist() == [[5], [5]]
+
+
+@pytest.mark.parametrize(
+    ("phrase", "read"),
+    [
+        ("maison campagne", "maison"),  # as stanice metra
+        ("maison de campagne", "maison"),
+        ("jeune fille", "fille"),  # an adjective, or a noun
+        ("jeune de campagne", "jeune"),
+        ("de campagne jeune", "campagne"),
+        ("fire truck", "truck"),  # nouns without case and gender
+        ("house of cards", "house"),
+        ("de jeune", "jeune"),
+        ("de", "de"),
+    ],
+)
+def test_a_phrase_is_read_as_the_noun_that_its_words_agree_with(phrase: str, read: str) -> None:
+    noun = {"POS:NOUN": 1.0}
+    french, of = noun | {"Gender:Fem": 1.0}, {"POS:ADP": 1.0}
+    words = {
+        "maison": french, "campagne": french, "fille": french, "jeune": french | {"POS:ADJ": 0.75}, "de": of, "of": of,
+        "fire": noun, "truck": noun, "house": noun, "cards": noun,
+    }  # fmt: skip
+    output = group_equal_rows(FeatureTable.from_rows([*class_rows()[:4], *words.values()]))
+    symbols = (*TARGET_WORDS[:4], *words)
+    terms = evidence_table(Prior(symbols, output, output, np.zeros(14), {}, PRIOR.source_symbols, PRIOR.parts)).terms
+    group = terms.groups[terms.group(phrase, {phrase: {}}, True)]
+    assert group.read_as == (symbols.index(read),)
 
 
 @pytest.mark.parametrize(("guess", "read"), [(0.25, "chien"), (0.5, "chat")])
