@@ -3,8 +3,10 @@
 Sizes: m strings or beginnings at once, A symbols, K kinds of spelling, H hidden width.
 
 As with n-grams alone (spelling.py), strings are of known characters, LONGEST at most, and no words of the dictionary:
-what is drawn otherwise is drawn again. `best_strings` keeps the BEAM most probable beginnings, of all kinds together; a
-beginning is at least as probable as what goes on from it, so the search stops when BEAM strings are better than all.
+what is drawn otherwise is drawn again. `best_strings` keeps the BEAM most probable beginnings of each place, of all
+kinds together; a beginning is at least as probable as what goes on from it, so the search of a place stops when BEAM
+strings are better than all. The places of a batch go on side by side, since one step of the network for many
+beginnings takes hardly longer than for few.
 """
 
 from __future__ import annotations
@@ -80,25 +82,41 @@ def draw_strings(
 
 
 @torch.no_grad()
-def best_strings(speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, of_class: int) -> Sequence[str]:
-    """Likely strings of N(· | h, o), at most BEAM: hidden (H,). The same ones whenever h is the same."""
-    log_probs = speller.log_shares[of_class].double().cpu().numpy()
+def best_strings(
+    speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray
+) -> list[Sequence[str]]:
+    """Likely strings of N(· | h, o) at each place, at most BEAM: hidden (m, H), classes (m,)."""
     kinds = torch.arange(speller.num_kinds, device=hidden.device)
-    writers = _Writers(speller, spelled, hidden.expand(len(kinds), -1), kinds)
-    ended: dict[str, float] = {}
+    places = np.arange(len(hidden)).repeat(len(kinds))  # of each beginning, ascending
+    writers = _Writers(speller, spelled, hidden.repeat_interleave(len(kinds), 0), kinds.repeat(len(hidden)))
+    log_probs = speller.log_shares.double().cpu().numpy()[classes].reshape(-1)
+    ended: list[dict[str, float]] = [{} for _ in range(len(hidden))]
     while len(log_probs):
         odds = log_probs[:, None] + writers.next()
         for row in np.flatnonzero(odds[:, END] > -np.inf).tolist():
-            text = writers.texts[row]
+            text, of_place = writers.texts[row], ended[places[row]]
             if text not in spelled.words.known_index:
-                ended[text] = float(np.logaddexp(ended.get(text, -np.inf), odds[row, END]))
-        ended = dict(sorted(ended.items(), key=lambda item: (-item[1], item[0]))[:BEAM])
-        least = min(ended.values()) if len(ended) == BEAM else -np.inf
+                of_place[text] = float(np.logaddexp(of_place.get(text, -np.inf), odds[row, END]))
         odds[:, :FIRST] = -np.inf
         odds[np.array([len(text) for text in writers.texts]) >= LONGEST] = -np.inf
-        order = np.argsort(-odds, axis=None, kind="stable")[:BEAM]
-        order = order[odds.flatten()[order] > least]
-        rows, symbols = np.unravel_index(order, odds.shape)
-        log_probs = odds[rows, symbols]
+        cells = []
+        starts = np.flatnonzero(np.diff(places, prepend=-1))
+        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(places)], strict=True):
+            here = places[start]
+            ended[here] = dict(sorted(ended[here].items(), key=lambda item: (-item[1], item[0]))[:BEAM])
+            least = min(ended[here].values()) if len(ended[here]) == BEAM else -np.inf
+            cells.append(start * odds.shape[1] + _largest(odds[start:end].reshape(-1), BEAM, least))
+        rows, symbols = np.unravel_index(np.concatenate(cells), odds.shape)
+        log_probs, places = odds[rows, symbols], places[rows]
         writers.write(rows, symbols)
-    return list(ended)
+    return [list(of_place) for of_place in ended]
+
+
+def _largest(values: np.ndarray, most: int, least: float) -> np.ndarray:
+    """The places of the largest values above `least`, at most so many, the largest first."""
+    above = np.flatnonzero(values > least)
+    if len(above) > most:
+        bound = np.partition(values[above], -most)[-most]
+        above = above[values[above] >= bound]
+    order: np.ndarray = above[np.argsort(-values[above], kind="stable")][:most]
+    return order

@@ -5,6 +5,8 @@ Sizes: V words, O open classes, N targets, H hidden width.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,6 +17,8 @@ from fairseq_llrnn.open_vocabulary.neural_search import best_strings, draw_strin
 from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller, SpellerSizes
 from fairseq_llrnn.open_vocabulary.spelled_strings import SpelledStrings
 from fairseq_llrnn.open_vocabulary.table import OpenTable
+
+AT_ONCE = 64  # places whose strings are searched side by side
 
 
 class OpenStrings:
@@ -86,13 +90,10 @@ class OpenStrings:
         """Put ids among `strings` where the network spells; returns where it does not, (m,) bool."""
         words = self.table.words
         if random is None:
-            for row, o in enumerate(classes.tolist()):
-                found = [words.symbols[self.table.spelt(o)], *best_strings(speller, spelled, hidden[row], o)]
-                log_ngrams = torch.from_numpy(self.table.log_probs_of(found)).to(hidden.device)
-                with torch.no_grad():
-                    states = hidden[row].expand(len(found), -1)
-                    log_probs = speller.log_probs(states, spelled.of_strings(found), log_ngrams)[:, o]
-                strings[row] = words.open(found[int(log_probs.argmax())])
+            for start in range(0, len(classes), AT_ONCE):
+                here = slice(start, start + AT_ONCE)
+                best = self._best_by_network(speller, spelled, hidden[here], classes[here])
+                strings[here] = [words.open(string) for string in best]
             return np.zeros(len(classes), dtype=bool)
         gate = speller.gate.detach().double().sigmoid().cpu().numpy()[classes]
         chosen = np.flatnonzero(random.random(len(classes)) < gate)
@@ -104,6 +105,25 @@ class OpenStrings:
             if string is not None:
                 strings[row], left[row] = words.open(string), False
         return left
+
+    @torch.no_grad()
+    def _best_by_network(
+        self, speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray
+    ) -> Iterator[str]:
+        """The most probable string at each place, of what the network and the n-grams propose."""
+        found = best_strings(speller, spelled, hidden, classes)
+        proposed = [
+            [self.table.words.symbols[self.table.spelt(o)], *some]
+            for o, some in zip(classes.tolist(), found, strict=True)
+        ]
+        place = np.arange(len(classes)).repeat([len(some) for some in proposed])
+        strings = [string for some in proposed for string in some]
+        log_ngrams = torch.from_numpy(self.table.log_probs_of(strings)).to(hidden.device)
+        states = hidden[torch.from_numpy(place).to(hidden.device)]
+        log_probs = speller.log_probs(states, spelled.of_strings(strings), log_ngrams)
+        odds = log_probs.double().cpu().numpy()[np.arange(len(strings)), classes[place]]
+        for some, log_prob in zip(proposed, np.split(odds, np.flatnonzero(np.diff(place)) + 1), strict=True):
+            yield some[int(log_prob.argmax())]
 
 
 def new_speller(table: OpenTable | None, hidden_size: int, sizes: SpellerSizes | None) -> NeuralSpeller | None:

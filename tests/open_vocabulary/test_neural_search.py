@@ -31,13 +31,24 @@ def test_the_best_strings_are_those_of_enumeration(seed: int) -> None:
     for o in range(CLASSES):
         spelled = table.spelled.of_strings(SHORT)
         log_neural = model.log_neural(hidden.expand(len(SHORT), -1), spelled)
-        found = best_strings(model, table.spelled, hidden, o)
+        found = best_strings(model, table.spelled, hidden[None], np.array([o]))[0]
         assert found[0] == SHORT[int(log_neural[:, o].argmax())]
         assert not set(found) & set(KNOWN) and len(found) == len(set(found))
         mixed = model.mixed(log_neural, torch.from_numpy(table.log_probs_of(SHORT)))[:, o]
         ids = strings.written(hidden[None], np.array([o]), None)
         assert table.words.symbols[int(ids[0])] == SHORT[int(mixed.argmax())]
         np.testing.assert_array_equal(ids, strings.written(hidden[None], np.array([o]), None))
+
+
+def test_places_that_are_searched_side_by_side_are_those_searched_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    strings, _ = opened()
+    states, classes = torch.randn(7, H).double(), np.array([0, 1, 0, CLASSES - 1, 1, 1, 0])
+    together = best_strings(strings.speller, strings.table.spelled, states, classes)
+    for hidden, o, found in zip(states, classes, together, strict=True):
+        assert best_strings(strings.speller, strings.table.spelled, hidden[None], np.array([o])) == [found]
+    ids = strings.written(states, classes, None)
+    monkeypatch.setattr("fairseq_llrnn.open_vocabulary.open_strings.AT_ONCE", 3)
+    np.testing.assert_array_equal(ids, strings.written(states, classes, None))
 
 
 def test_strings_are_drawn_as_probable_as_they_are() -> None:
@@ -66,4 +77,7 @@ def test_what_is_too_long_is_left_to_n_grams() -> None:
     assert draw_strings(strings.speller, strings.table.spelled, hidden[None], np.array([0]), random) == [None]
     ids = strings.written(hidden.expand(5, -1), np.zeros(5, dtype=np.int64), np.random.default_rng(1))
     assert all(0 < len(strings.table.words.symbols[i]) <= LONGEST for i in ids.tolist())
-    assert all(len(string) <= LONGEST for string in best_strings(strings.speller, strings.table.spelled, hidden, 0))
+    assert all(
+        len(string) <= LONGEST
+        for string in best_strings(strings.speller, strings.table.spelled, hidden[None], np.array([0]))[0]
+    )
