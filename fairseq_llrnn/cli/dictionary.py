@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fairseq_llrnn.cli.places import STDOUT, beside, check_text_place, text_output
+from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.cli.word_files import add_lower, add_word_files
 from fairseq_llrnn.errors import DataError, OptionError, check_least
@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
     check_least("--most", args.most, 0, "forms")
     check_casing(args.lower, args.keep_case)
     check_text_place(args.out)
+    check_not_read(args.out, [*args.text, *(path for kind in KINDS for path in getattr(args, kind))])
     code = None if args.language is None else language_code(args.language)
     sources = _sources(args, code)
     shown, _ = count_words(args.text)

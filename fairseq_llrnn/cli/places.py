@@ -2,11 +2,12 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from fairseq_llrnn.cli.stdin import STDIN
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
 
@@ -29,6 +30,20 @@ def check_text_place(path: str | None) -> None:
     """`check_place` of an --out that text goes to: None and `-` are stdout."""
     if path is not None and path != STDOUT:
         check_place(path, f"--out {path}")
+
+
+def check_not_read(path: str | None, read: Iterable[str | None]) -> None:
+    """Raise OptionError if an --out is one of the files that are read; `-` among these is stdin, perhaps a file."""
+    if path is None or path == STDOUT or not os.path.isfile(path):
+        return
+    for other in read:
+        try:
+            is_same = other is not None and os.path.samestat(os.stat(0 if other == STDIN else other), os.stat(path))
+        except OSError:  # what is missing or closed is the reader's to refuse
+            continue
+        if is_same:
+            what = "the one on stdin" if other == STDIN else "one that is read"
+            raise OptionError(f"--out {path}: expected another file, found {what}, which would be lost")
 
 
 def beside(path: str | None) -> TextIO:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import add_places
-from fairseq_llrnn.cli.places import check_place, writing_to
+from fairseq_llrnn.cli.places import check_not_read, check_place, writing_to
 from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.stdin import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many, note
@@ -114,6 +114,7 @@ def _check(args: argparse.Namespace) -> None:
         raise OptionError(f"{there}: it needs {missing}, found none; the whole text's score is printed")
     if args.shard is not None:
         check_place(args.out, f"--out {args.out}")
+        check_not_read(args.out, [args.text, args.path])
         for name in ("per_sentence", "json"):
             if getattr(args, name):
                 option = "--" + name.replace("_", "-")

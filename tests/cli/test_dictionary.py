@@ -105,6 +105,10 @@ def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> N
         "llrnn dictionary: expected a source of forms, found none; give --conllu, --lexicon, --unimorph, --hunspell "
         "or --language"
     )
+    for place in ("text", "lexicon"):
+        path = given[given.index(f"--{place}") + 1]
+        said = llrnn(*given, "--out", path).error
+        assert said == f"--out {path}: expected another file, found one that is read, which would be lost"
     (tmp_path / "empty").write_text("\n")
     assert llrnn(*given, "--text", tmp_path / "empty").error == (
         f"{tmp_path}/empty: expected words, found none; give a tokenised text"

@@ -193,6 +193,8 @@ def test_bad_options(llrnn: Llrnn, translation: TranslationWorld, checkpoint: Pa
     )
     said = llrnn("phrases", "extract", "--bitext", *texts, "--out", tmp_path / "no" / "out").error
     assert said.endswith("expected a place in a folder, but there is no such folder; make it first")
+    said = llrnn("phrases", "extract", "--bitext", *texts, "--out", table).error
+    assert said == f"--out {table}: expected another file, found one that is read, which would be lost"
     empty = tmp_path / "empty"
     empty.write_text("\n", encoding="utf-8")
     done = llrnn("phrases", "extract", "--bitext", empty, empty, "--aligner", "ibm1", "--out", out)
@@ -201,7 +203,7 @@ def test_bad_options(llrnn: Llrnn, translation: TranslationWorld, checkpoint: Pa
     said = llrnn("phrases", "score", "--path", checkpoint, "--table", table, "--out", out, "--max-tokens", 0).error
     assert said == "--max-tokens 0: expected a number of at least 1"
     said = llrnn("phrases", "score", "--path", checkpoint, "--table", table, "--out", table).error
-    assert said.endswith("expected another file than the table, which would be lost")
+    assert said.endswith("expected another file, found one that is read, which would be lost")
     said = llrnn("phrases", "score", "--path", checkpoint, "--table", table, "--out", out).error
     assert "expected a translation model, found a language model; give another one" in said
     table.write_text("a ||| b ||| 0.5\na ||| b\n", encoding="utf-8")

@@ -113,6 +113,9 @@ def test_bad_options(
     said = refused("-t", "tgt", "--words", 9, "--destdir", out, "--validpref", tmp_path / "short")
     assert "short.tgt: expected as many lines as in " in said and "short.src, 1, found 2; give a text" in said
     assert not out.exists()
+    short = tmp_path / "short.src"
+    said = llrnn("rare-words", "restore", "--data", out, "--source", short, "--out", short).error
+    assert said == f"--out {short}: expected another file, found one that is read, which would be lost"
     said = llrnn("rare-words", "restore", "--data", tmp_path, "--source", tmp_path / "short.src").error
     assert "a folder that `llrnn rare-words annotate` wrote, found no source-words.txt there; give its --dest" in said
     annotate(llrnn, translation.place, out, "--scheme", "copyable")

@@ -1,5 +1,6 @@
 """`llrnn score` in shards: what does not go together is one message."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,21 @@ def test_options_that_make_no_sense(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert llrnn("score", *options).error.startswith(says)
+
+
+def test_a_part_in_the_place_of_its_text(llrnn: Llrnn, tmp_path: Path) -> None:
+    text, link = tmp_path / "text", tmp_path / "link"
+    text.write_text("a b\n", encoding="utf-8")
+    link.symlink_to(text)
+    said = llrnn("score", "--path", "p", text, "--shard", "1/2", "--out", link).error
+    assert said == f"--out {link}: expected another file, found one that is read, which would be lost"
+    with text.open("rb") as file:
+        stdin = os.dup(0)
+        os.dup2(file.fileno(), 0)
+        said = llrnn("score", "--path", "p", "--shard", "1/2", "--out", text).error
+        os.dup2(stdin, 0)
+        os.close(stdin)
+    assert said == f"--out {text}: expected another file, found the one on stdin, which would be lost"
 
 
 def test_what_is_no_shard(llrnn: Llrnn) -> None:

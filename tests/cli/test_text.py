@@ -101,6 +101,10 @@ def test_rows_of_several_words_out_of_place(rows: list[str], llrnn: Llrnn, tmp_p
 def test_a_place_that_is_none(llrnn: Llrnn, french: Path, tmp_path: Path) -> None:
     error = llrnn("text", "--conllu", french, "--out", tmp_path / "no" / "text.txt").error
     assert "there is no such folder" in error
+    before = french.read_bytes()
+    error = llrnn("text", "--conllu", french, "--out", french).error
+    assert error == f"--out {french}: expected another file, found one that is read, which would be lost"
+    assert french.read_bytes() == before
 
 
 # ---- `llrnn prior` ---------------------------------------------------------------------------------------------------

@@ -185,6 +185,15 @@ def test_explain_reads_terms_behind_the_source(shell: Shell, taught: TermWorld) 
     assert json.loads(forbidden.out)["words"][2]["p"] == 0  # without the term there is no end
 
 
+def test_explain_shows_a_term_without_a_place_in_the_source(shell: Shell, taught: TermWorld) -> None:
+    source = f"{SOURCES[1]}\tvache"
+    words = json.loads(explained(shell, taught, "--source", source, "la vache").out)["words"]
+    (word,) = (w for w in words if w["slot"])
+    assert (word["slot"]["string"], word["slot"]["words"], word["slot"]["positions"]) == ("vache", [], [])
+    table = shell.run("llrnn", "explain", "--path", taught.model, "--source", source, "la vache").out
+    assert "terms: no word of the source" in table and "vache terms " in table
+
+
 def test_explain_reads_a_term_of_several_words_as_one(shell: Shell, taught: TermWorld) -> None:
     found = explained(shell, taught, "--source", f"{SOURCES[0]}\ttahc => gros chat noir", "le gros chat noir voit")
     assert [word["word"] for word in json.loads(found.out)["words"]][:2] == ["le", "gros chat noir"]

@@ -198,13 +198,13 @@ def _slot_lines(e: "Explanation", source: Source | None) -> list[str]:
         return []
     lines = []
     if e.slot is not None:
-        first, *others = map(source.shown, e.slot.places)
+        first, *others = [source.shown(place) for place in e.slot.places] or ["no word of the source"]
         lines.append(labelled("slot", [f"{e.slot.kind}: {first}", *others]))
     offered = []
     for slot in e.slots:
         before, after = (probability(math.exp(value)) for value in (slot.log_background, slot.log_prob))
-        places = ",".join(f"#{place + 1}" for place in slot.places)
-        offered.append(f"{cut(printable(slot.string), WORD_WIDTH)} {places} {slot.kind} {before}→{after}")
+        places = ",".join(f"#{place + 1}" for place in slot.places) + " " * bool(slot.places)  # a term may have none
+        offered.append(f"{cut(printable(slot.string), WORD_WIDTH)} {places}{slot.kind} {before}→{after}")
     return [*lines, labelled("slots", offered)]
 
 

@@ -12,7 +12,7 @@ from fairseq_llrnn.alignment.phrase_scores import phrase_pairs
 from fairseq_llrnn.alignment.phrase_table import FACTOR
 from fairseq_llrnn.alignment.word_links import METHODS, both_links, symmetrised
 from fairseq_llrnn.cli.phrases import write_to
-from fairseq_llrnn.cli.places import beside, check_text_place
+from fairseq_llrnn.cli.places import beside, check_not_read, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
 
@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if not 1 <= args.max_length <= LONGEST_PHRASE:
         raise OptionError(f"--max-length {args.max_length}: expected a number from 1 to {LONGEST_PHRASE}")
     check_text_place(args.out)
+    check_not_read(args.out, args.bitext)
     aligner = choose_aligner(args.aligner)
     read = read_text_bitext(*args.bitext)
     words = read.source_words, read.target_words

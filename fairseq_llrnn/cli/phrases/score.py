@@ -3,7 +3,6 @@
 import argparse
 import itertools
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,10 +12,10 @@ from tqdm import tqdm
 from fairseq_llrnn.alignment.phrase_table import PhrasePair, read_phrase_table
 from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
 from fairseq_llrnn.cli.phrases import write_to
-from fairseq_llrnn.cli.places import STDOUT, beside, check_text_place
+from fairseq_llrnn.cli.places import beside, check_not_read, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.files.special_files import refuse_special
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     check_least("--max-tokens", args.max_tokens, 1)
     check_text_place(args.out)
-    if args.out != STDOUT and os.path.realpath(args.table) == os.path.realpath(args.out):
-        raise OptionError(f"--out {args.out}: expected another file than the table, which would be lost")
+    check_not_read(args.out, [args.table, args.path])
     refuse_special(args.table, may_be_pipe=False)  # it is read twice
     number = sum(1 for _ in read_phrase_table(args.table))  # so that what is wrong shows before anything is computed
     need_fairseq()

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 from fairseq_llrnn.alignment.rare_words import restored
-from fairseq_llrnn.cli.places import check_text_place, text_output
+from fairseq_llrnn.cli.places import check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.rare_words import SOURCE_WORDS, TRANSLATIONS
-from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.stdin import STDIN, stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_text_place(args.out)
+    check_not_read(args.out, [args.source, STDIN])
     folder = Path(args.data)
     if not (folder / SOURCE_WORDS).is_file():
         raise OptionError(

@@ -8,7 +8,7 @@ from typing import IO
 import numpy as np
 from tqdm import tqdm
 
-from fairseq_llrnn.cli.places import check_place, writing_to
+from fairseq_llrnn.cli.places import check_not_read, check_place, writing_to
 from fairseq_llrnn.cli.stdin import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     check_least("--max-tokens", args.max_tokens, 1)
     check_place(args.out, f"--out {args.out}")
     texts = args.files or [STDIN]
+    check_not_read(args.out, [*texts, args.path])
     for text in texts:
         check_text(text)
     need_fairseq()
