@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from few_words import TARGET_WORDS
-from one_pair import EPOCHS, OnePair, make_prior
+from one_pair import EPOCHS, inventing, make_prior
 
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_slots import asked_terms
 from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.plugin.data.invented_phrases import invented_phrases, runs
-from fairseq_llrnn.plugin.data.invented_terms import InventedTerms
 from fairseq_llrnn.plugin.data.merged_targets import MergedTargets
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
@@ -81,7 +80,7 @@ def asked(target: str) -> list[tuple[list[str], list[str]]]:
     """Of epochs: the lemmas that are asked for, and the target as it is read."""
     prior = make_prior()
     table = evidence_table(prior)
-    pairs = InventedTerms(OnePair([4, 5, 8], target), prior, word_forms(FRENCH), 0.999, seed=1)
+    pairs = inventing(target, prior, word_forms(FRENCH))
     found = []
     for epoch in range(1, EPOCHS + 1):
         pairs.epoch = epoch
@@ -109,7 +108,7 @@ def test_what_a_target_says_twice_or_half_once_more_is_not_asked_for(target: str
 
 def test_the_place_of_a_phrase_is_that_of_its_words_if_they_are_neighbours() -> None:
     forms = word_forms(FRENCH)
-    pairs = InventedTerms(OnePair([4, 5, 8], "chien"), make_prior(), forms, 0.5, seed=1)
+    pairs = inventing("chien", make_prior(), forms)
     deux, chien = TARGET_WORDS.index("deux"), TARGET_WORDS.index("chien")
     words = [np.array([deux]), np.array([chien])]
     free = [(0, 1), (1, 2), (2, 3)]

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 from few_words import TARGET_WORDS
-from one_pair import EPOCHS, OnePair, make_prior
+from one_pair import EPOCHS, inventing, make_prior
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_slots import asked_terms
 from fairseq_llrnn.evidence.term_table import MOST_FORMS
 from fairseq_llrnn.features.word_forms import WordForms
-from fairseq_llrnn.plugin.data.invented_terms import InventedTerms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -23,7 +22,7 @@ def drawn(prior: Prior, forms: dict[str, list[str]], target: str, epochs: int = 
     for lemma, some in forms.items():
         for form in some:
             known.add(lemma, form)
-    pairs = InventedTerms(OnePair([4, 5, 8], target), prior, known, 0.999, seed=1)
+    pairs = inventing(target, prior, known)
     found = []
     for epoch in range(1, epochs + 1):
         pairs.epoch = epoch
@@ -55,7 +54,7 @@ def test_forms_of_the_dictionary_are_in_the_group_however_many_there_are() -> No
 def test_a_lemma_is_placed_by_its_head() -> None:
     """With translations between lemmas, the table names the head of a lemma's forms."""
     prior = make_prior()
-    pairs = InventedTerms(OnePair([4, 5, 8], "chat"), prior, WordForms(), 0.5, seed=1)
+    pairs = inventing("chat", prior, WordForms())
     words = len(TARGET_WORDS)
     chien, chat = TARGET_WORDS.index("chien"), TARGET_WORDS.index("chat")
     possible = np.arange(words) >= 4

@@ -18,11 +18,7 @@ from fairseq_llrnn.prior.prior import Prior
 @pytest.fixture(scope="module")
 def taught(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory) -> TermWorld:
     made = TermWorld(evidence, tmp_path_factory.mktemp("terms"))
-    shell.run(
-        "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--top-words", 20, "--suffixes", 2, "--shapes",
-        "--evidence", "terms,numbers,names,copies", "--lexical-translation", evidence.data, "--aligner", "ibm1",
-        "--out", made.prior,
-    )  # fmt: skip
+    made.make_prior(shell)
     shell.run("fairseq-train", *made.train_args(made.place / "model"), "--max-epoch", 3)
     return made
 

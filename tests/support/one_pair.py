@@ -9,6 +9,9 @@ from few_words import OUTPUT, PRIOR, RULES, TARGET_WORDS
 from torch.utils.data import Dataset
 
 from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.plugin.data.invented_groups import InventedGroups
+from fairseq_llrnn.plugin.data.invented_terms import InventedTerms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -34,3 +37,9 @@ def make_prior() -> Prior:
         PRIOR, output=slotted, input=slotted, parts=(EvidencePart(TERM_RULES),),
         log_weights=np.full(len(TARGET_WORDS), -10.0),
     )  # fmt: skip
+
+
+def inventing(target: str, prior: Prior, forms: WordForms) -> InventedTerms:
+    """The pair of a source of three words and a target, in which nearly every epoch asks for terms."""
+    pair = OnePair([4, 5, 8], target)
+    return InventedTerms(pair, prior, InventedGroups(pair, prior, forms, seed=1), 0.999, seed=1)

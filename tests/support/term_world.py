@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evidence_world import EvidenceWorld
-from shell import Result
+from shell import Result, Shell
 
 FORMS = {"chat": ("chat", "chats", "chatte"), "vache": ("vache", "vaches"), "grand": ("grand", "grande")}
 TERMS = "tahc\tchat\n"
@@ -37,8 +37,15 @@ class TermWorld:
     def args(self, raw: bool = False) -> list[object]:
         return [*self.evidence.task_args(raw=raw), "--prior", self.prior, "--term-forms", f"lexicon:{self.forms}"]
 
-    def train_args(self, place: Path) -> list[object]:
-        own = self.evidence.train_args("llrnn_transformer", "lexical", place, raw=True)
+    def make_prior(self, shell: Shell) -> None:
+        shell.run(
+            "llrnn", "prior", "--dict", self.evidence.data / "dict.tgt.txt", "--top-words", 20, "--suffixes", 2,
+            "--shapes", "--evidence", "terms,numbers,names,copies", "--lexical-translation", self.evidence.data,
+            "--aligner", "ibm1", "--out", self.prior,
+        )  # fmt: skip
+
+    def train_args(self, place: Path, raw: bool = True) -> list[object]:
+        own = self.evidence.train_args("llrnn_transformer", "lexical", place, raw=raw)
         return [*own, "--prior", self.prior, "--term-forms", f"lexicon:{self.forms}", "--invented-terms", 0.9]
 
 

@@ -5,7 +5,8 @@
     evidence_data.py      copied words read as unknown ones
     invented_evidence.py  invented unknown words on both sides
     invented_terms.py     lemmas and phrases of the target, required as terms
-    invented_phrases.py   which phrases of the targets these are
+    invented_groups.py    which these are, with their forms
+    invented_phrases.py   which phrases of the targets are among them
     term_columns.py       tokenisers that leave the terms behind a line as they are
     merged_targets.py     targets with slots as tokens
     rare_word_aliases.py  rare words read and written as unknown ones

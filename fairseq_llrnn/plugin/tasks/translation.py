@@ -9,6 +9,7 @@ from typing import Any, Optional  # fairseq reads Optional[X] from its dataclass
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
+from fairseq.data import FairseqDataset
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -32,6 +33,7 @@ from fairseq_llrnn.plugin.compat.open_dictionary import (
 from fairseq_llrnn.plugin.data.evidence_data import UnknownAliases
 from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
+from fairseq_llrnn.plugin.data.invented_groups import InventedGroups
 from fairseq_llrnn.plugin.data.invented_terms import InventedTerms, TermMarks
 from fairseq_llrnn.plugin.data.merged_targets import MergedTargets
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
@@ -83,6 +85,7 @@ class LLRNNTranslationTask(SourceSide, TermLines, PriorTask, TranslationTask):
 
     warned = False  # that some targets are empty
     warned_of: set[tuple[str, int]]  # data sets, and which part of them
+    invented_groups: InventedGroups | None = None  # that training may ask for, once they are made
     lexical_warmup: int | None = None  # updates, of the model that was built; None: one that knows nothing of it
 
     @classmethod
@@ -128,6 +131,7 @@ class LLRNNTranslationTask(SourceSide, TermLines, PriorTask, TranslationTask):
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         with named_split(split, self.cfg.data):
             super().load_dataset(split, epoch, combine, **kwargs)
+        pairs = self.datasets[split]
         if training:
             self.check_training_data(split)
         self._warn(split, epoch, training)
@@ -137,7 +141,7 @@ class LLRNNTranslationTask(SourceSide, TermLines, PriorTask, TranslationTask):
         if training and table is not None:
             self.datasets[split] = RareWordAliases(self.datasets[split], self.prior, table, self.cfg.seed, True)
         if has_terms(self.prior):
-            self._ask_for_terms(split, training)
+            self._ask_for_terms(split, training, pairs if (epoch - 1) % self.folders == 0 else None)
         offers = self.long_slots
         if offers is not None:
             self.datasets[split] = MergedTargets(self.datasets[split], offers)
@@ -156,20 +160,38 @@ class LLRNNTranslationTask(SourceSide, TermLines, PriorTask, TranslationTask):
         table = self.long_slots
         return target if table is None else merged_target(table, source, target)
 
-    def _ask_for_terms(self, split: str, training: bool) -> None:
-        """Training sees invented terms; other sets have those of the run."""
+    @property
+    def folders(self) -> int:
+        """How many have training data: an epoch reads one, in turn."""
+        return len(utils.split_paths(self.cfg.data))
+
+    def _ask_for_terms(self, split: str, training: bool, first: FairseqDataset | None) -> None:
+        """Training sees invented terms; other sets have those of the run.
+
+        Args:
+            first: the pairs of the first folder, as they are; None where another one is read.
+        """
         if training and self.cfg.terms is not None:
             raise OptionError(
                 f"--terms {self.cfg.terms}: not supported in training, whose translations need not have these terms; "
                 "leave it out: training invents its own (--invented-terms)"
             )
         if training and self.cfg.invented_terms > 0:
-            forms = word_forms(self.prior, self.cfg.term_forms)
+            if self.invented_groups is None:
+                self.invented_groups = self._made_groups(split, first)
             self.datasets[split] = InventedTerms(
-                self.datasets[split], self.prior, forms, self.cfg.invented_terms, self.cfg.seed
+                self.datasets[split], self.prior, self.invented_groups, self.cfg.invented_terms, self.cfg.seed
             )
         elif self.cfg.terms is not None and self.cfg.dataset_impl != "raw":  # whose lines were marked as they were read
             self.datasets[split] = TermMarks(self.datasets[split], self.src_dict.terms)
+
+    def _made_groups(self, split: str, first: FairseqDataset | None) -> InventedGroups:
+        """Those of the first folder, also where training goes on in another one."""
+        if first is None:
+            own = self.datasets[split]
+            super().load_dataset(split, 1, True)
+            first, self.datasets[split] = self.datasets[split], own
+        return InventedGroups(first, self.prior, word_forms(self.prior, self.cfg.term_forms), self.cfg.seed)
 
     def _offer_unknown_words(self, split: str) -> None:
         """Read words of the sources of a training set as unknown, and put invented ones into its pairs."""
@@ -184,13 +206,12 @@ class LLRNNTranslationTask(SourceSide, TermLines, PriorTask, TranslationTask):
 
     def _warn(self, split: str, epoch: int, training: bool) -> None:
         """Of what a user should know of the data, once of each part: of several, every epoch loads the next one."""
-        shards = len(utils.split_paths(self.cfg.data))
-        part = (split, (epoch - 1) % shards)
+        part = (split, (epoch - 1) % self.folders)
         if part in self.warned_of:
             return
         self.warned_of.add(part)
         if self.prior.find(EvidencePart) is not None:
-            name = split if shards == 1 else f"{split} (part {part[1] + 1} of {shards})"
+            name = split if self.folders == 1 else f"{split} (part {part[1] + 1} of {self.folders})"
             warn_of_lost_evidence(
                 evidence_table(self.prior), name, self.datasets[split].src, self.source_dictionary.unk(),
                 binary=self.cfg.dataset_impl != "raw",

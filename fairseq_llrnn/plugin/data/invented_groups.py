@@ -1,0 +1,85 @@
+"""The groups of terms that training may ask for, made once of a run: lemmas, and phrases of the first training data.
+
+All forms of a lemma, or of a phrase whose words agree (plugin/data/invented_phrases.py), are a group. Every group takes
+tokens that the session keeps; so data in several folders, of which an epoch reads one, has the phrases of the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from fairseq.data import FairseqDataset
+
+from fairseq_llrnn.evidence.table import FUNCTION_WORDS
+from fairseq_llrnn.evidence.term_phrases import PhraseForms
+from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
+from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.plugin.data.invented_phrases import invented_phrases
+from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.term_words import phrase_forms, target_shares
+
+STREAM = 3  # its random numbers are others than those of the evidence's data
+MOST_SENTENCES = 20_000  # whose phrases are looked for
+MOST_FREQUENT = 0.01  # of all forms together, as a share: more frequent lemmas are function words
+CLOSED = FUNCTION_WORDS | {"POS:PUNCT", "POS:SYM"}
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Of a group: at the first token of its place and at the others, and at any token that is not its place."""
+
+    first: int
+    others: int
+    anywhere: int
+
+
+class InventedGroups:
+    """Groups by the words and phrases of the target; all made at the beginning: workers have copies."""
+
+    def __init__(self, dataset: FairseqDataset, prior: Prior, forms: WordForms, seed: int) -> None:
+        """dataset: pairs whose targets say phrases."""
+        self.table = evidence_table(prior)
+        self.group_of: dict[str, int] = {}  # of every word and phrase of the target
+        self.words_of: dict[int, frozenset[str]] = {}  # all words, or phrases, of a group
+        self.marks: dict[int, Marks] = {}
+        shares = target_shares(prior)
+        for lemma in forms:
+            self._add(lemma, forms, shares)
+        self._add_phrases(dataset, phrase_forms(prior, forms), seed)
+
+    def words(self, target: np.ndarray) -> tuple[list[str], list[tuple[int, int]]]:
+        """The words of a target, "" for none, and where each begins and ends."""
+        spans = self.table.target_words.spans(target)
+        return [self.table.target_words.word(target[begin:end]) or "" for begin, end in spans], spans
+
+    def _add(self, lemma: str, forms: WordForms, shares: Mapping[str, float]) -> None:
+        found = {form: features for form, features in forms.of(lemma).items() if len(form.split()) == 1}
+        found = dict(sorted(found.items(), key=lambda one: one[0] not in shares))  # a group has no room for all
+        known = [form for form in found if form in shares][:MOST_FORMS]
+        frequent = math.fsum(shares[form] for form in known) > MOST_FREQUENT
+        if len(found) < 2 or not known or not any(map(str.isalpha, lemma)) or frequent:
+            return
+        if any(CLOSED & set(features) for features in found.values()):
+            return
+        group = self.table.terms.group(lemma, found, True)
+        self.group_of.update(dict.fromkeys(known, group))
+        self.words_of[group] = frozenset(list(found)[:MOST_FORMS])
+        self._mark(group)
+
+    def _add_phrases(self, dataset: FairseqDataset, phrases: PhraseForms, seed: int) -> None:
+        """Of the sentences that a draw puts first."""
+        order = np.random.default_rng((seed, STREAM)).permutation(len(dataset))[:MOST_SENTENCES]
+        sentences = (self.words(dataset[int(i)]["target"].numpy())[0] for i in order)
+        for lemma, forms in invented_phrases(sentences, phrases).items():
+            group = self.table.terms.group(lemma, forms, True)
+            self.words_of[group] = frozenset(list(forms)[:MOST_FORMS])
+            self.group_of.update(dict.fromkeys(self.words_of[group], group))
+            self._mark(group)
+
+    def _mark(self, group: int) -> None:
+        uses = Use(group, True, True), Use(group, False, True), Use(group, True, False)
+        self.marks[group] = Marks(*(self.table.terms.mark([use]) for use in uses))
