@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""How much of this package does a newcomer have to read? Sizes, what a batch and a search step pass through, options.
+
+    python scripts/structure.py [--json]
+
+    code       lines without docstrings, comments and blank ones; files; functions of at most three lines
+    paths      a batch to its loss, and a step of a search (beam 5), of an LSTM translator on the corpus of
+               make_corpus.py: different files and functions of this package that are called, calls, and how often a
+               call is in another file than the one before. Once with a unigram as background; once with lexical
+               translations and evidence
+    imports    modules of this package that a fairseq command with this translator has imported
+    names      words of single ideas in head/, and questions for one part of a prior outside the part
+    options    of `llrnn prior`
+
+The table goes to stdout: docs/design.md shows it. `tests/scripts/test_structure.py` runs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import io
+import json
+import logging
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import tokenize
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "fairseq_llrnn"
+SHORT = 3  # lines of a function that hardly does anything
+IDEAS = ("evidence", "expert", "speller", "tree", "sampler", "character", "temperature")
+SIZES = (
+    "--arch llrnn_lstm --encoder-embed-dim 16 --encoder-hidden-size 16 --decoder-embed-dim 16 --decoder-hidden-size 16"
+)
+SETTINGS = {  # what the table calls a prior -> options of `llrnn prior`
+    "unigram": [],
+    "with lexical translations and evidence": [
+        "--lexical-translation", "{data}", "--aligner", "ibm1", "--evidence", "numbers,names,copies",
+    ],
+}  # fmt: skip
+
+
+# ---- what the sources say -----------------------------------------------------------------------------------------
+
+
+def code_lines(source: str) -> set[int]:
+    """The numbers of the lines that hold code: no docstring, comment or blank line."""
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in skipped:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            text = node.body[0]
+            lines -= set(range(text.lineno, (text.end_lineno or text.lineno) + 1))
+    return lines
+
+
+def functions(source: str) -> Iterator[int]:
+    """The lines of code of the body of each function."""
+    lines = code_lines(source)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            yield sum(node.body[0].lineno <= line <= (node.end_lineno or 0) for line in lines)
+
+
+def sizes(folder: Path) -> dict[str, float]:
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))}
+    lines = [len(code_lines(source)) for source in sources.values()]
+    bodies = [body for source in sources.values() for body in functions(source)]
+    short = sum(body <= SHORT for body in bodies)
+    return {
+        "files": len(lines), "code lines": sum(lines), "median lines of a file": statistics.median(lines),
+        "functions": len(bodies), f"functions of at most {SHORT} lines": short,
+    }  # fmt: skip
+
+
+def outside_systems(folder: Path) -> list[Path]:
+    """The sources but those of the systems that can be deleted."""
+    apart = {"extras", "systems"}
+    return [path for path in sorted(folder.rglob("*.py")) if path.relative_to(folder).parts[0] not in apart]
+
+
+def names() -> dict[str, int]:
+    head = "\n".join(path.read_text(encoding="utf-8") for path in sorted((PACKAGE / "head").glob("*.py")))
+    asked = 0
+    for path in PACKAGE.rglob("*.py"):
+        if PACKAGE / "prior" / "parts" not in path.parents:
+            asked += len(re.findall(r"\.find\(\w+Part\)", path.read_text(encoding="utf-8")))
+    used = [word for word in IDEAS if re.search(word, head, re.IGNORECASE)]
+    return {"words of single ideas in head/": len(used), "questions for one part (`.find(…Part)`)": asked}
+
+
+# ---- what a batch and a search step pass through --------------------------------------------------------------------
+
+
+@dataclass
+class Walk:
+    """The functions of this package that were called, in order."""
+
+    called: list[tuple[str, str]]  # file, qualified name
+
+    def facts(self) -> dict[str, int]:
+        files = [file for file, _ in self.called]
+        return {
+            "files": len(set(files)), "functions": len(set(self.called)), "calls": len(files),
+            "switches of file": sum(a != b for a, b in zip(files, files[1:], strict=False)),
+        }  # fmt: skip
+
+
+@contextlib.contextmanager
+def traced() -> Iterator[Walk]:
+    """Note every call of a function of this package."""
+    path, inside = Walk([]), str(PACKAGE)
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(inside) and not code.co_name.startswith("<"):
+            path.called.append((code.co_filename, code.co_qualname))
+
+    sys.setprofile(note)
+    try:
+        yield path
+    finally:
+        sys.setprofile(None)
+
+
+def quiet(command: Callable[[], object]) -> None:
+    """Run a command whose lines nobody needs; SystemExit where its status is not 0."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        status = command()
+    if status:
+        raise SystemExit(f"structure.py: a command ended with status {status}:\n{said.getvalue()}")
+
+
+def make_world(place: Path) -> Path:
+    """The made-up bitext, binarized: the data folder."""
+    from fairseq import options
+    from fairseq_cli.preprocess import main as preprocess
+
+    corpus = [sys.executable, str(ROOT / "scripts" / "make_corpus.py"), "--sentences", "400", "--bilingual"]
+    subprocess.run([*corpus, "--out", str(place)], check=True, capture_output=True)
+    arguments = ["--source-lang", "en", "--target-lang", "fr", "--destdir", str(place / "data-bin"), "--workers", "1"]
+    for name, split in (("train", "train"), ("valid", "valid")):
+        arguments += [f"--{name}pref", str(place / split)]
+    quiet(lambda: preprocess(options.get_preprocessing_parser().parse_args(arguments)))
+    return place / "data-bin"
+
+
+def make_prior(data: Path, name: str, extra: list[str]) -> Path:
+    from fairseq_llrnn.cli.main import main as llrnn
+
+    made = ["prior", "--dict", str(data / "dict.fr.txt"), "--lexicon", str(data.parent / "lexicon.tsv"), "--out"]
+    quiet(lambda: llrnn([*made, str(data / name), *(part.format(data=data) for part in extra)]))
+    return data / name
+
+
+def walk(data: Path, prior: Path) -> dict[str, dict[str, int]]:
+    """Facts of a batch to its loss, and of one step of a search."""
+    from fairseq import options, tasks
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    arguments = [str(data), "--source-lang", "en", "--target-lang", "fr", "--user-dir", str(PACKAGE), *SIZES.split()]
+    arguments += ["--task", "llrnn_translation", "--prior", str(prior), "--criterion", "log_linear", "--cpu"]
+    parsed = options.parse_args_and_arch(options.get_training_parser(), input_args=arguments)
+    cfg = convert_namespace_to_omegaconf(parsed)
+    task = tasks.setup_task(cfg.task)
+    model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
+    task.load_dataset("train")
+    data_set = task.dataset("train")
+    sample = data_set.collater([data_set[i] for i in range(8)])
+    model.train()
+    criterion(model, sample)  # what is made once has been made
+    with traced() as batch:
+        criterion(model, sample)
+    model.eval()
+    generator = task.build_generator([model], argparse.Namespace(beam=5, min_len=6, max_len_a=0, max_len_b=6))
+    marks: list[int] = []
+    with traced() as search:
+        search_step = generator.model.forward_decoder
+
+        def marked(*given: Any, **named: Any) -> Any:
+            marks.append(len(search.called))
+            return search_step(*given, **named)
+
+        generator.model.forward_decoder = marked
+        task.inference_step(generator, [model], sample)
+    middle = len(marks) // 2
+    return {"batch": batch.facts(), "search step": Walk(search.called[marks[middle] : marks[middle + 1]]).facts()}
+
+
+def options_of_prior() -> int:
+    from fairseq_llrnn.cli.main import load, parser_of
+
+    return sum(bool(action.option_strings) for action in parser_of(load("prior"))._actions)
+
+
+def measure() -> dict[str, dict[str, Any]]:
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    core = sum(len(code_lines(path.read_text(encoding="utf-8"))) for path in outside_systems(PACKAGE))
+    found: dict[str, dict[str, Any]] = {"package": sizes(PACKAGE) | {"code lines outside systems": core}}
+    found["tests"] = sizes(ROOT / "tests")
+    found["names"] = names()
+    with tempfile.TemporaryDirectory() as temporary:
+        data = make_world(Path(temporary))
+        for name, extra in SETTINGS.items():
+            prior = make_prior(data, name.split()[0], extra)
+            if not extra:
+                command = [sys.executable, __file__, "--imports", str(data), str(prior)]
+                told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                found["imports"] = {"modules of a plain translator": json.loads(told.splitlines()[-1])}
+            for what, facts in walk(data, prior).items():
+                found[f"{what}, {name}"] = facts
+    found["options"] = {"of `llrnn prior`": options_of_prior()}
+    return found
+
+
+def table(found: dict[str, dict[str, Any]]) -> str:
+    lines = ["| | |", "|---|---|"]
+    for what, facts in found.items():
+        lines.append(f"| {what} | " + ", ".join(f"{name}: {value:,}" for name, value in facts.items()) + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    parser.add_argument("--imports", nargs=2, metavar=("DATA", "PRIOR"), type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.imports:
+        logging.disable(logging.WARNING)
+        warnings.simplefilter("ignore")
+        walk(*args.imports)
+        print(len([name for name in sys.modules if name.split(".")[0] == PACKAGE.name]))
+        return 0
+    found = measure()
+    print(json.dumps(found, indent=1) if args.json else table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    sys.exit(main())

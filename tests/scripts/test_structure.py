@@ -1,0 +1,48 @@
+"""scripts/structure.py: lines of code as its head defines them, and a table of what a batch passes through."""
+
+import json
+import sys
+
+import pytest
+from example_modules import SCRIPTS, load
+
+(structure,) = load(SCRIPTS, "structure")
+SOURCE = '''"""A module.
+
+Of three lines."""
+
+import os  # a comment behind code
+
+
+# a comment
+class Thing:
+    """Docstring."""
+
+    def short(self) -> str:
+        """Says little."""
+        return os.sep
+
+    def long(self) -> int:
+        a = """a text,
+no docstring"""
+        b = len(a)
+
+        return b
+'''
+
+
+def test_docstrings_comments_and_blank_lines_are_no_code() -> None:
+    kept = [line for i, line in enumerate(SOURCE.splitlines(), 1) if i in structure.code_lines(SOURCE)]
+    assert kept[0].startswith("import os") and kept[-1].strip() == "return b"
+    assert len(kept) == 9 and not any("Docstring" in line or line.strip() == "# a comment" for line in kept)
+    assert sorted(structure.functions(SOURCE)) == [1, 4]
+
+
+def test_the_table_has_every_measurement(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["structure.py", "--json"])
+    assert structure.main() == 0
+    found = json.loads(capsys.readouterr().out)
+    plain, rich = (found[f"batch, {name}"] for name in structure.SETTINGS)
+    assert 5 < plain["files"] < rich["files"] and plain["functions"] < rich["functions"] <= rich["calls"]
+    assert plain["files"] <= found["imports"]["modules of a plain translator"] <= found["package"]["files"]
+    assert "| search step, unigram | files: " in structure.table(found)
