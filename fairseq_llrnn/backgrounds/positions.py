@@ -42,7 +42,3 @@ class Positions:
         if self.states is None:
             return self.background.log_share_per_position(self.previous, targets)
         return self.background.log_share(self.states, targets.flatten()).view_as(targets)
-
-    def log_weights(self, log_mass: Tensor) -> Tensor:
-        """log b(K, x) of every word from the masses of classes (B, T, S): (B, T, V); shapes that broadcast will do."""
-        return log_mass[..., self.background.class_of] + self.background.log_shares_per_position(self.previous)

@@ -16,7 +16,7 @@ from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.head.records import RowPair, Rows
 from fairseq_llrnn.output.class_sampling import ClassSampler
 from fairseq_llrnn.output.context_sources import ContextClassSource
-from fairseq_llrnn.output.exact import ExactOutput, PlainOutput
+from fairseq_llrnn.output.exact import ExactOutput
 from fairseq_llrnn.output.learned_tree import LearnedTreeLayer
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.normalisation import OtherScores
@@ -39,7 +39,7 @@ def rows_of_classes(
         learned = tree if tree.training and isinstance(tree, LearnedTreeLayer) else None
         return Rows(TreeNormalisation(made, None if opened is None else opened.of_class, learned), of_open)
     own = output.composed() if opened is None else opened.without_row(output.composed())
-    return Rows((PlainOutput if output.formula == "plain" else ExactOutput)(output, own), of_open)
+    return Rows(ExactOutput(output, own), of_open)
 
 
 def widened(

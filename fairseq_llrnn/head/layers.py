@@ -65,7 +65,6 @@ class HeadLayers(HeadInput):
         sparse_gradients: bool = False,
         speller: SpellerSizes | None = None,
         speller_input: int | None = None,
-        formula: str = "signature",
     ) -> None:
         """
         Args:
@@ -85,7 +84,6 @@ class HeadLayers(HeadInput):
             speller: the sizes of the network that spells words, where the prior has an open vocabulary with one; None:
                 those of `SpellerSizes()`.
             speller_input: the width of what it spells from, where that is not the hidden states (`batch`'s `spelling`).
-            formula: "signature", or "plain", which computes every word: slow, to check.
 
         Raises:
             OptionError: options that exclude each other, or that the prior cannot have.
@@ -95,26 +93,23 @@ class HeadLayers(HeadInput):
         self.num_words, self.hidden_size = len(prior.symbols), hidden_size
         self.pad, self.eos, self.unk = (prior.symbols.index(symbol) for symbol in (PAD, EOS, UNK))
         class_of = torch.from_numpy(prior.output.class_of.copy())
-        self.output = LogLinearOutput(prior.output.features, class_of, hidden_size, formula)
+        self.output = LogLinearOutput(prior.output.features, class_of, hidden_size)
         self.embedding = None if embed_size is None else self._new_embedding(embed_size, tie_embedding)
         self.characters = None if characters is None else self._new_characters(characters, embed_size)
         self.background = prior.background(has_source=source_size is not None)
         self.background.gates(hidden_size)
         self.slot_rows: SlotRows | None = None
         if prior.find(EvidencePart) is not None and source_size is not None:
-            self._refuse_plain("a prior that has evidence")
             self.slot_rows = SlotRows(source_size, hidden_size)
         self.opened: OpenMixture | None = None
         self.strings: OpenStrings | None = None
         table = open_table(prior)
         self.speller = new_speller(table, speller_input or hidden_size, speller)
         if table is not None:
-            self._refuse_plain("a prior that has an open vocabulary")
             self.opened = OpenMixture(table.vocabulary, int(self.output.class_of[self.unk]))
             self.strings = OpenStrings(self.opened, table, self.num_words, self.unk, self.speller)
         self.experts: ExpertFeatures | None = None
         if experts is not None:
-            self._refuse_plain("--expert")
             self.experts = ExpertFeatures(experts, prior.output.features, hidden_size)
         self.temperature = self._new_temperature() if learn_temperature else None
         self.sampler: ClassSampler | None = None
@@ -141,14 +136,9 @@ class HeadLayers(HeadInput):
             raise OptionError("--learn-background-temperature: not supported with --expert; leave out one of them")
         return LearnedTemperature(self.hidden_size, self.output.rows.num_rows)
 
-    def _refuse_plain(self, what: str) -> None:
-        if self.output.formula == "plain":
-            raise OptionError(f"--output-formula plain: not supported with {what}; use signature")
-
     def _new_tree(self, tree: Tree | TreeOptions, rows: str) -> TreeLayer:
-        if self.output.formula == "plain" or self.experts is not None:
-            other = "--output-formula plain" if self.experts is None else "--expert"
-            raise OptionError(f"--output-tree: not supported with {other}; leave one of them out")
+        if self.experts is not None:
+            raise OptionError("--output-tree: not supported with --expert; leave one of them out")
         log_mass = self._static_log_mass()
         if isinstance(tree, TreeOptions) and tree.kind == LEARNED:
             layer: TreeLayer = LearnedTreeLayer(tree, self.hidden_size, log_mass, rows)
@@ -178,10 +168,10 @@ class HeadLayers(HeadInput):
         """Train with about `expected` signatures, drawn anew for every batch (output/class_sampling.py).
 
         Raises:
-            OptionError: experts or the plain formula, which need all classes; a tree, which needs few.
+            OptionError: experts, which need all classes; a tree, which needs few.
         """
-        others = {"--output-formula plain": self.output.formula == "plain", "--expert": self.experts is not None}
-        for other in [name for name, given in {**others, "--output-tree": self.tree is not None}.items() if given]:
+        others = {"--expert": self.experts is not None, "--output-tree": self.tree is not None}
+        for other in [name for name, given in others.items() if given]:
             raise OptionError(f"--sampled-classes: not supported with {other}; leave one of them out")
         self.sampler = ClassSampler(self._static_log_mass(), expected).to(self.output.weight.device)
 

@@ -23,9 +23,7 @@ def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch
     masses, static, words = batch.masses, output.rows.num_rows, _words(strings, batch, targets)
     classes, slots = _classes_and_slots(batch, words, static)
     each, share = (batch.hidden.flatten(0, 1), words.flatten()), batch.positions.log_share(words).flatten()
-    if batch.rows.classes.over_words:
-        masses = batch.positions.log_weights(batch.log_mass).expand(*targets.shape, -1).flatten(0, 1)
-    elif not isinstance(masses, Corrections):
+    if not isinstance(masses, Corrections):
         masses = _rows(masses[..., :static], targets)
     flat = batch.rows.classes.target_log_prob(*each, masses, share, slots)
     if strings is not None and batch.others.opened is not None:

@@ -3,7 +3,6 @@
     normalisation.py        the contract: hidden states, masses -> probabilities of classes (exact.py: all)
     log_linear.py           p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over signatures
     feature_weights.py      a row of weights per feature, composed into a row per signature
-    fused_loss.py           log p of a class, for training
     class_sampling.py       a sample of the signatures (sampled_log_linear.py: the output over it)
     tree_log_linear.py      the output over a tree of signatures
     tree_normalisation.py   … what the head asks of it

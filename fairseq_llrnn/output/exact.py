@@ -1,6 +1,6 @@
-"""The exact normalisation: log Z is a sum over all signatures, or by the definition over all words.
+"""The exact normalisation: log Z is a sum over all signatures.
 
-Sizes: N positions, V words, S signatures, J context classes, H hidden width (with experts, wider).
+Sizes: N positions, S signatures, J context classes, H hidden width (with experts, wider).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ class ExactOutput:
 
     output: LogLinearOutput
     composed: tuple[Tensor, Tensor]  # rows (S, H) and biases (S,), as LogLinearOutput.composed has them
-    over_words = False
 
     def target_log_prob(
         self,
@@ -53,21 +52,3 @@ class ExactOutput:
         scores = self.scores(hidden, others)
         scores = scores if isinstance(temperature, float) and temperature == 1.0 else scores / temperature
         return Distribution(class_log_probs(scores, masses))
-
-
-class PlainOutput(ExactOutput):
-    """The same by the definition, word by word: slow, to check."""
-
-    over_words = True
-
-    def target_log_prob(
-        self,
-        hidden: Tensor,
-        targets: Tensor,
-        log_mass: Tensor | Corrections,
-        log_share: Tensor,
-        slots: SlotScores | None = None,
-    ) -> Tensor:
-        """log_mass: log b of all words, (N, V)."""
-        assert isinstance(log_mass, Tensor)
-        return self.output.target_log_prob(hidden, targets, log_mass, log_share, log_mass)

@@ -1,14 +1,9 @@
 """The log-linear output layer: p(x | K) ∝ b(K, x) exp(a(K)ᵀ φ(x)), with a(K) = W h + c.
 
 Sizes: N positions, V words, S signatures, F features, H hidden width. Probabilities are natural logarithms. Source:
-Dymetman & Xiao 2016, §2 (equation 2 and §2.2); the signature form is derived in docs/design.md.
-
-Two formulas stand behind the one door `LogLinearOutput`:
-
-    plain      scores over V words, with a dense V×F feature matrix: the definition, slow, the oracle of the tests
-    signature  scores over S signatures: hidden Eᵀ + Φ c + log_mass with E = Φ W, then the share inside the class
-
-Softmax is the special case φ = one-hot, b = 1: then E = W and the signature formula is a linear layer, bit for bit.
+Dymetman & Xiao 2016, §2 (equation 2 and §2.2); the signature form is derived in docs/design.md: scores over S
+signatures, hidden Eᵀ + Φ c + log_mass with E = Φ W, then the share inside the class. Softmax is the special case φ =
+one-hot, b = 1: then E = W, and this is a linear layer, bit for bit.
 """
 
 from __future__ import annotations
@@ -22,23 +17,8 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores
-from fairseq_llrnn.output.fused_loss import class_log_prob
-
-FORMULAS = ("signature", "plain")
-
-
-def plain_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, phi: Tensor, log_weights: Tensor) -> Tensor:
-    """log p(x | K) for every word by the definition.
-
-    Args:
-        hidden: (N, H). weight: (F, H). bias: (F,). phi: dense (V, F). log_weights: log b, (N, V) or (1, V).
-
-    Returns:
-        (N, V) log-probabilities.
-    """
-    adaptor = hidden @ weight.T + bias  # shape: (N, F)
-    return functional.log_softmax(adaptor @ phi.T + log_weights, dim=-1)
 
 
 @dataclass(frozen=True)
@@ -106,18 +86,12 @@ class LogLinearOutput(nn.Module):
         features: S rows, φ(σ).
         class_of: (V,) the signature of every word.
         hidden_size: H.
-        formula: "signature", or "plain" (V-sized, the oracle).
     """
 
     class_of: Tensor
 
-    def __init__(
-        self, features: FeatureTable, class_of: Tensor, hidden_size: int, formula: str = "signature"
-    ) -> None:
+    def __init__(self, features: FeatureTable, class_of: Tensor, hidden_size: int) -> None:
         super().__init__()
-        if formula not in FORMULAS:
-            raise ValueError(f"formula: expected one of {FORMULAS}, found {formula!r}")
-        self.formula = formula
         self.rows = SparseRows(features)
         self.register_buffer("class_of", class_of, persistent=False)
         self.weight = nn.Parameter(torch.empty(features.num_features, hidden_size))
@@ -146,7 +120,6 @@ class LogLinearOutput(nn.Module):
         targets: Tensor,
         log_mass: Tensor | Corrections,
         log_share: Tensor,
-        log_weights: Tensor | None = None,
         composed: tuple[Tensor, Tensor] | None = None,
         slots: SlotScores | None = None,
     ) -> Tensor:
@@ -157,31 +130,16 @@ class LogLinearOutput(nn.Module):
             log_mass: log B_K(σ), (G, S), of which row g serves the N/G positions from g·N/G on (G = 1: the same
                 everywhere; G = N: one row each); or corrections of N rows.
             log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
-            log_weights: log b(K, x) of every word, (1, V) or (N, V); what the plain formula reads instead of both.
             composed: what `composed` returned, to use again.
             slots: of the sentences' slots, if there are any.
 
         Returns:
             (N,) float32 (float64 for float64 parameters).
         """
-        if self.formula == "plain":
-            if log_weights is None:
-                raise ValueError("the plain formula needs log_weights")
-            h, weight, bias = self._precise(hidden)
-            dense = self.rows.dense().to(weight.dtype)[self.class_of]
-            full = plain_log_probs(h, weight, bias, dense, log_weights.to(weight.dtype))
-            return full.gather(1, targets.unsqueeze(1)).squeeze(1)
         rows, bias = self.composed() if composed is None else composed
-        corrections = log_mass if isinstance(log_mass, Corrections) else None
-        shared = log_mass.shared if isinstance(log_mass, Corrections) else log_mass
-        masses = shared.to(bias.dtype) + bias
-        class_bias = masses.squeeze(0) if masses.size(0) == 1 else masses
-        rows = rows.to(hidden.dtype)
-        if slots is None:
-            classes = self.class_of[targets]
-            return class_log_prob(hidden, rows, class_bias, classes, corrections=corrections) + log_share
-        of_slots = slots.scores + slots.log_mass
-        return class_log_prob(hidden, rows, class_bias, slots.targets, of_slots, corrections) + log_share
+        classes = self.class_of[targets] if slots is None else slots.targets
+        of_slots = None if slots is None else slots.scores + slots.log_mass
+        return -log_linear_nll(hidden, classes, rows, log_mass, log_share, bias, of_slots)
 
     def smoothing_gain(
         self,

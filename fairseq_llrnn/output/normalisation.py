@@ -3,7 +3,7 @@
 Sizes: N positions or hypotheses, S signatures, J context classes, H hidden width, K classes asked about. Probabilities
 are natural logarithms. An object is made for one batch or one search, whose rows of weights are composed once:
 
-    exact over signatures    ExactOutput (exact.py), and by the definition PlainOutput
+    exact over signatures    ExactOutput (exact.py)
     over a random part       SampledOutput (sampled_log_linear.py), in training
 
 Who asks does not know which of them answers.
@@ -52,8 +52,6 @@ class Distribution:
 
 class Normalisation(Protocol):
     """p(σ | K) of a batch or a search, with rows that are made."""
-
-    over_words: bool  # whether it reads log b(K, x) of all words (…, V) in the place of log masses
 
     def target_log_prob(
         self,

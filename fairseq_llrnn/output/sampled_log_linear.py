@@ -23,8 +23,6 @@ NOT_SMOOTHED = "--sampled-classes: not supported with --label-smoothing, which l
 class SampledOutput:
     """A normalisation by one sample, for one batch. Made where the parameters are to be seen used."""
 
-    over_words = False
-
     def __init__(self, output: LogLinearOutput, sample: Sample) -> None:
         self.output, self.sample = output, sample
         self.rows, self.bias = output.composed(sample.classes)

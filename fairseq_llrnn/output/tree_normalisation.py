@@ -29,7 +29,6 @@ class TreeNormalisation:
     made: TreeOutput
     opened: int | None = None  # the signature of <unk>, where the vocabulary is open
     learned: LearnedTreeLayer | None = None  # in training, where it counts what the layer says
-    over_words = False
 
     def target_log_prob(
         self,

@@ -275,7 +275,6 @@ def test_a_tree_of_damaged_weights_is_named(damage: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"formula": "plain"}, "--output-tree: not supported with --output-formula plain; leave one of them out"),
         ({"sampled_classes": 3}, "--sampled-classes: not supported with --output-tree; leave one of them out"),
         ({"tree": TreeOptions("random", arity=1)}, "arity of the tree: expected at least 2 children of a node"),
         ({"tree": TreeOptions("random", arity=2, depth=1)}, "depth of the tree: expected room for"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
-from fairseq_llrnn.output.fused_loss import class_log_prob
+from fairseq_llrnn.functional import class_log_prob
 from fairseq_llrnn.output.learned_temperature import LearnedTemperature
 
 ROWS, CLASSES, WIDTH = 4, 5, 3

@@ -1,4 +1,4 @@
-"""The output layer: signature formula = plain formula = enumeration by hand, in value and gradient."""
+"""The output layer: by signatures = by the definition = enumeration by hand, in value and gradient."""
 
 import math
 
@@ -15,8 +15,8 @@ from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
-from fairseq_llrnn.output.fused_loss import class_log_prob
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs, plain_log_probs
+from fairseq_llrnn.functional import class_log_prob
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
 
 WIDTH = 5
 ROWS = [
@@ -31,14 +31,12 @@ ROWS = [
 WEIGHTS = [0.3, 0.2, 0.05, 0.0, 0.25, 0.15, 0.05]
 
 
-def make(
-    formula: str = "signature", dtype: torch.dtype = torch.float64
-) -> tuple[LogLinearOutput, Background, Signatures]:
+def make(dtype: torch.dtype = torch.float64) -> tuple[LogLinearOutput, Background, Signatures]:
     signatures = group_equal_rows(FeatureTable.from_rows(ROWS))
     class_of = torch.from_numpy(signatures.class_of)
     background = StaticBackground(class_of, signatures.num_classes, torch.tensor(WEIGHTS, dtype=torch.float64).log())
     torch.manual_seed(3)
-    output = LogLinearOutput(signatures.features, class_of, WIDTH, formula)
+    output = LogLinearOutput(signatures.features, class_of, WIDTH)
     with torch.no_grad():
         output.weight.normal_()
         output.bias.normal_()
@@ -54,7 +52,7 @@ def targets_in(
     output: LogLinearOutput, background: Background, state: Tensor, hidden: Tensor, targets: Tensor
 ) -> Tensor:
     mass, share = background.log_mass(state), background.log_share(state, targets)
-    return output.target_log_prob(hidden, targets, mass, share, background.log_weights(state))
+    return output.target_log_prob(hidden, targets, mass, share)
 
 
 def everything(output: LogLinearOutput, background: Background, hidden: Tensor) -> Tensor:
@@ -68,9 +66,8 @@ def test_equal_rows_share_a_signature() -> None:
     assert signatures.class_of.tolist() == [0, 1, 1, 2, 3, 1, 4]
 
 
-@pytest.mark.parametrize("formula", ["signature", "plain"])
-def test_equals_enumeration_by_hand(formula: str) -> None:
-    output, background, _ = make(formula)
+def test_equals_enumeration_by_hand() -> None:
+    output, background, _ = make()
     table = FeatureTable.from_rows(ROWS)
     hidden = torch.randn(4, WIDTH, dtype=torch.float64)
     indexed = [{table.names.index(n): v for n, v in row.items()} for row in ROWS]
@@ -86,15 +83,19 @@ def test_equals_enumeration_by_hand(formula: str) -> None:
             assert one.exp().item() == pytest.approx(p, abs=1e-12)
 
 
-def test_gradients_equal_the_plain_formula() -> None:
-    targets = torch.tensor([0, 1, 2, 4, 5, 6, 1])
-    gradients = []
-    for formula in ("signature", "plain"):
-        output, background, _ = make(formula)
-        torch.manual_seed(0)
-        hidden = torch.randn(7, WIDTH, dtype=torch.float64, requires_grad=True)
-        loss = (targets_of(output, background, hidden, targets) * torch.arange(1.0, 8.0, dtype=torch.float64)).sum()
-        gradients.append(torch.autograd.grad(loss, [hidden, output.weight, output.bias]))
+def test_gradients_equal_those_of_the_definition() -> None:
+    targets, positions = torch.tensor([0, 1, 2, 4, 5, 6, 1]), torch.arange(1.0, 8.0, dtype=torch.float64)
+    output, background, _ = make()
+    hidden = torch.randn(7, WIDTH, dtype=torch.float64, requires_grad=True)
+    phi = torch.from_numpy(FeatureTable.from_rows(ROWS).dense()).double()
+    weights = background.log_weights(background.start(7))
+    words = oracles.plain_log_probs(hidden, output.weight, output.bias, phi, weights)
+    by_definition = words.gather(1, targets.unsqueeze(1)).squeeze(1)
+    leaves = [hidden, output.weight, output.bias]
+    gradients = [
+        torch.autograd.grad((found * positions).sum(), leaves)
+        for found in (targets_of(output, background, hidden, targets), by_definition)
+    ]
     for fast, slow in zip(*gradients, strict=True):
         torch.testing.assert_close(fast, slow, atol=1e-12, rtol=1e-9)
 
@@ -174,14 +175,13 @@ def test_gradcheck_through_the_composition() -> None:
     )
 
 
-@pytest.mark.parametrize("formula", ["signature", "plain"])
-def test_a_background_that_depends_on_the_hypothesis(formula: str) -> None:
-    output, _, signatures = make(formula)
+def test_a_background_that_depends_on_the_hypothesis() -> None:
+    output, _, signatures = make()
     background = oracles.HashBackground(torch.from_numpy(signatures.class_of), signatures.num_classes)
     state = background.advance(background.start(4), torch.tensor([0, 2, 5, 6]))
     hidden = torch.randn(4, WIDTH, dtype=torch.float64)
     phi = torch.from_numpy(FeatureTable.from_rows(ROWS).dense()).double()
-    expected = plain_log_probs(hidden, output.weight, output.bias, phi, background.log_weights(state))
+    expected = oracles.plain_log_probs(hidden, output.weight, output.bias, phi, background.log_weights(state))
     classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
     found = background.word_log_probs(classes, state)
     torch.testing.assert_close(found.exp(), expected.exp())
@@ -278,11 +278,10 @@ def test_half_precision_keeps_the_partition_exact(dtype: torch.dtype) -> None:
     torch.testing.assert_close(full.exp().sum(-1), torch.ones(64))
 
 
-@pytest.mark.parametrize("formula", ["signature", "plain"])
 @pytest.mark.parametrize("parameters", [torch.float32, torch.bfloat16, torch.float16])
-def test_short_hidden_states_with_any_parameters(formula: str, parameters: torch.dtype) -> None:
+def test_short_hidden_states_with_any_parameters(parameters: torch.dtype) -> None:
     """As with --bf16-products, where only the network's products are short."""
-    output, background, _ = make(formula, torch.float32)
+    output, background, _ = make(torch.float32)
     hidden = torch.randn(6, WIDTH)
     targets = torch.tensor([0, 1, 4, 6, 5, 2])
     exact = targets_of(output, background, hidden, targets), output.adaptor_norm(hidden, 1.0)
@@ -335,13 +334,3 @@ def test_adaptor_zero_gives_the_background() -> None:
     torch.testing.assert_close(full.exp(), expected / expected.sum(-1, keepdim=True))
 
 
-def test_unknown_formula() -> None:
-    signatures = group_equal_rows(FeatureTable.from_rows(ROWS))
-    with pytest.raises(ValueError, match="formula: expected one of"):
-        LogLinearOutput(signatures.features, torch.from_numpy(signatures.class_of), WIDTH, "fast")
-
-
-def test_the_plain_formula_needs_the_weights() -> None:
-    output, background, _ = make("plain")
-    with pytest.raises(ValueError, match="the plain formula needs log_weights"):
-        output.target_log_prob(torch.randn(1, WIDTH).double(), torch.tensor([0]), torch.zeros(1, 5), torch.zeros(1))

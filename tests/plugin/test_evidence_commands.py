@@ -280,7 +280,6 @@ REFUSED = {
     "invented": (["--invented-evidence", -0.1], "--invented-evidence -0.1: expected a share from 0 to below 1"),
     "a criterion of fairseq": (["--criterion", "cross_entropy"], "--criterion cross_entropy: expected log_linear"),
     "its smoothing": (["--criterion", "label_smoothed_cross_entropy"], "log_linear --label-smoothing"),
-    "the plain formula": (["--output-formula", "plain"], "--output-formula plain: not supported with a prior that has"),
 }
 
 

@@ -170,11 +170,6 @@ def test_weights_of_other_experts_are_refused(translation: TranslationWorld, exp
                 one.load_state_dict(other.state_dict())
 
 
-def test_experts_do_not_go_with_the_plain_formula(world: World, expert_file: Path) -> None:
-    with pytest.raises(OptionError, match="--output-formula plain: not supported with --expert; use signature"):
-        build([*world.train_args(), *options(expert_file, "Said"), "--output-formula", "plain"])
-
-
 # ---- fairseq's commands --------------------------------------------------------------------------------------------
 
 
@@ -276,9 +271,7 @@ def test_senseless_samples_are_refused(world: World, more: list[str], message: s
         build([*world.train_args(), *more])
 
 
-def test_samples_do_not_go_with_experts_nor_the_plain_formula(world: World, expert_file: Path) -> None:
-    plain = ["--output-formula", "plain"]
-    for more, other in ((options(expert_file, "Said"), "--expert"), (plain, " ".join(plain))):
-        setting = build([*world.train_args(), "--sampled-classes", "5", *more])
-        with pytest.raises(OptionError, match=f"--sampled-classes: not supported with {other}"):
-            setting.criterion(setting.model.train(), batch(setting.task.dictionary, LINES))
+def test_samples_do_not_go_with_experts(world: World, expert_file: Path) -> None:
+    setting = build([*world.train_args(), "--sampled-classes", "5", *options(expert_file, "Said")])
+    with pytest.raises(OptionError, match="--sampled-classes: not supported with --expert"):
+        setting.criterion(setting.model.train(), batch(setting.task.dictionary, LINES))

@@ -105,9 +105,7 @@ def test_a_wide_beam_finds_what_enumeration_finds(world: World, network: str, ba
 
 @pytest.mark.parametrize("background", ["static", "dynamic"])
 @pytest.mark.parametrize("network", NETWORKS)
-def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(
-    world: World, network: str, background: str
-) -> None:
+def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(world: World, network: str, background: str) -> None:
     """Incremental decoding, reordered (duplicated, dropped) after every step, agrees with the full forward pass."""
     setting = make(world, *NETWORKS[network], background=background)
     sample = batch(setting.task.dictionary, allowed_lines(setting))
@@ -129,12 +127,9 @@ def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(
         torch.testing.assert_close(found[alive], whole[sentence, t][alive], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("formula", ["signature", "plain"])
 @pytest.mark.parametrize("background", ["static", "dynamic"])
-def test_criterion_forward_pass_and_search_agree_with_the_definition(
-    world: World, background: str, formula: str
-) -> None:
-    setting = make(world, "--output-formula", formula, background=background)
+def test_criterion_forward_pass_and_search_agree_with_the_definition(world: World, background: str) -> None:
+    setting = make(world, background=background)
     dictionary = setting.task.dictionary
     sample = batch(dictionary, allowed_lines(setting))
     with torch.no_grad():

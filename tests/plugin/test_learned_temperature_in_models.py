@@ -36,11 +36,10 @@ def made(args: list[object], prior: Prior, seed: int = 7) -> Setting:
 
 
 @pytest.mark.parametrize("kind", ["grammar", "n-grams"])
-@pytest.mark.parametrize("formula", ["signature", "plain"])
-def test_the_loss_is_the_definition(world: World, kind: str, formula: str) -> None:
-    """log B₀ + τ r of the signatures, and the shares of b; in value and gradient, by either formula."""
+def test_the_loss_is_the_definition(world: World, kind: str) -> None:
+    """log B₀ + τ r of the signatures, and the shares of b; in value and gradient."""
     prior = prior_of(world.prior("prior"), kind)
-    setting = made([*world.train_args(), "--output-formula", formula], prior)
+    setting = made(world.train_args(), prior)
     lines = GRAMMATICAL if kind == "grammar" else LINES
     sample = batch(setting.task.dictionary, lines)
     loss, _, _ = setting.criterion(setting.model, sample)

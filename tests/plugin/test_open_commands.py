@@ -411,10 +411,3 @@ def test_options_that_do_not_go_together(
 ) -> None:
     command = ("llrnn", "prior", "--dict", world.data / "dict.txt", "--out", tmp_path / "prior")
     assert message in shell.run(*command, *options, code=2).err
-
-
-def test_the_plain_formula_is_refused(world: World, opened: Path) -> None:
-    from fairseq_llrnn.errors import OptionError
-
-    with pytest.raises(OptionError, match="--output-formula plain: not supported with a prior that has an open"):
-        build([*world.train_args("open"), "--output-formula", "plain"])

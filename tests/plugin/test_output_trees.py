@@ -204,7 +204,6 @@ def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
         ([*TREE, "--tree-reassign", "2"], "--tree-reassign 2: expected --output-tree learned, found huffman"),
         (["--output-tree", "learned", "--tree-reassign", "0"], "--tree-reassign 0: expected a number of times"),
         (["--output-tree", "learned", "--tree-reassign-epochs", "-1"], "--tree-reassign-epochs -1.0: expected a"),
-        ([*TREE, "--output-formula", "plain"], "--output-tree: not supported with --output-formula plain"),
     ],
 )
 def test_what_is_refused(world: World, more: list[str], message: str) -> None:

@@ -21,7 +21,6 @@ DTYPES = [torch.bfloat16, torch.float16]
     [
         ["--label-smoothing", "0.1"],
         ["--context-window", "4", "--cell", "gru"],
-        ["--output-formula", "plain"],
     ],
 )
 def test_a_short_model_keeps_its_background_and_its_loss(world: World, options: list[str], dtype: torch.dtype) -> None:

@@ -20,8 +20,8 @@ def test_a_model_of_fairseqs_old_kind_has_its_own_options_and_not_those_of_fairs
     section = page.partition("## `--arch llrnn_transformer`\n")[2].partition("\n## ")[0]
     assert "Beside those of fairseq's TransformerModel:" in section
     options = {line.split("`")[1].split()[0] for line in section.splitlines() if line.startswith("| `")}
-    assert options >= {"--feature-input", "--tie-features", "--bf16-products", "--output-formula"}
-    assert "| `--output-formula {signature,plain}` |" in section and "(default: signature)" in section
+    assert options >= {"--feature-input", "--tie-features", "--bf16-products", "--input-characters"}
+    assert "| `--input-characters {none,cnn}` |" in section and "(default: none)" in section
     assert not options & {"--encoder-layers", "--decoder-layers-to-keep", "--dropout", "--share-all-embeddings"}
 
 

@@ -21,6 +21,15 @@ def log_linear_by_hand(
     return [s / total for s in scores]
 
 
+def plain_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, phi: Tensor, log_weights: Tensor) -> Tensor:
+    """log p(x | K) for every word by the definition: (N, V).
+
+    Args:
+        hidden: (N, H). weight: (F, H). bias: (F,). phi: dense (V, F). log_weights: log b, (N, V) or (1, V).
+    """
+    return ((hidden @ weight.T + bias) @ phi.T + log_weights).log_softmax(dim=-1)
+
+
 class HashBackground(Background):
     """A background that depends on the last two tokens; only the slow defaults of the contract answer for it.
 

@@ -19,14 +19,12 @@ from torch import Tensor, nn
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.characters import CharacterOptions
-from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
 from fairseq_llrnn.plugin.models.character_options import ADD, CNN, NONE, ONLY, CharacterConfig, character_options
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
     LEARN_TEMPERATURE,
     LEXICAL_WARMUP,
-    OUTPUT_FORMULA,
     check_same_features,
     prior_of,
     set_defaults,
@@ -80,7 +78,6 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
         parser.add_argument("--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"])
         gen_parser_from_dataclass(parser, SpellerConfig())
         gen_parser_from_dataclass(parser, TreeConfig())
-        parser.add_argument("--output-formula", choices=FORMULAS, default="signature", help=OUTPUT_FORMULA["help"])
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> "LLRNNTransformerModel":
@@ -129,7 +126,6 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
             experts=task.panel,
             learn_temperature=getattr(args, "learn_background_temperature", False),
             speller=speller_sizes(args),
-            formula=args.output_formula,
             **tree_of(args, prior),
         )
         warm_up_lexicon(args, head)

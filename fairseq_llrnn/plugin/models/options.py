@@ -14,7 +14,6 @@ from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.output.log_linear import FORMULAS
 from fairseq_llrnn.plugin.models.character_options import (
     CharacterConfig,
     character_options,
@@ -31,7 +30,6 @@ CELL = {
     "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step how many "
     "of their dimensions they compute"
 }
-OUTPUT_FORMULA = {"help": "`plain` computes every word of the vocabulary: slow, to check"}
 LEARN_TEMPERATURE = {
     "help": "the network chooses how far n-grams or an automaton count, by a power of their masses that depends on its "
     "state and on the signature, and begins at 1"
@@ -65,9 +63,6 @@ class DecoderConfig(TreeConfig, SpellerConfig, CharacterConfig):
         },
     )
     learn_background_temperature: bool = field(default=False, metadata=LEARN_TEMPERATURE)
-    output_formula: ChoiceEnum(FORMULAS) = field(  # type: ignore[valid-type]
-        default="signature", metadata=OUTPUT_FORMULA
-    )
     bf16_products: bool = field(default=False, metadata=BF16_PRODUCTS)
 
 
@@ -161,7 +156,6 @@ def build_head(
         learn_temperature=getattr(args, "learn_background_temperature", False),
         speller=speller_sizes(args),
         speller_input=speller_input,
-        formula=args.output_formula,
         **tree_of(args, prior),
     )
     if getattr(args, "start_at_background", False):

@@ -1,9 +1,19 @@
-"""log p of a class, for training: the one place where scores, masses and corrections of classes and slots meet.
+"""The loss of a log-linear layer, on one page: plain torch, no prior, no module.
 
-Sizes: N positions, G groups of positions, S signatures, J slots, H hidden width. Probabilities are natural logarithms.
+    p(x | K)  ∝  b(K, x) exp(a(K)ᵀ φ(x)),   a(K) = W h + c        (Dymetman & Xiao 2016, §2)
 
-    scores  =  hidden rowsᵀ + bias + corrections          classes: bias is Φc + log_mass, or Φc + the shared masses
-    log Z   =  log (Σ exp scores + Σ exp slot_scores)
+Words with equal features φ are one class σ. With rows E = Φ W, masses B_K(σ) = Σ_{x ∈ σ} b(K, x), and the share
+b(K, x) / B_K(σ) of a word in its class,
+
+    scores(σ)       =  h E_σᵀ + (Φ c)_σ + log B_K(σ)                a sum over S classes instead of V words
+    −log p(x | K)   =  log Σ_σ exp scores(σ)  −  scores(σ(x))  −  log share(x)
+
+    E = features @ weight                                           # (S, F), (F, H): Φ and W, learned
+    loss = log_linear_nll(hidden, class_of[words], E, log_mass, log_share[words]).mean()
+
+With one word a class, log_mass = 0 and no shares it is torch's cross_entropy. Everything else in this package makes
+these five tensors. Sizes: N positions, G groups of positions, S classes, J classes of the context (slots), H hidden
+width. Probabilities are natural logarithms.
 """
 
 from __future__ import annotations
@@ -97,6 +107,34 @@ def _without_nans(probabilities: Tensor, top: Tensor) -> Tensor:
     return probabilities
 
 
+def log_linear_nll(
+    hidden: Tensor,
+    targets: Tensor,
+    rows: Tensor,
+    log_mass: Tensor | Corrections,
+    log_share: Tensor | None = None,
+    bias: Tensor | None = None,
+    slot_scores: Tensor | None = None,
+) -> Tensor:
+    """−log p of each target in nats (module docstring): (N,); inf for what is forbidden.
+
+    Args:
+        hidden: (N, H). targets: (N,) their classes; S + j for slot j.
+        rows: E, (S, H).
+        log_mass: log B_K(σ), (S,); or (G, S), of which row g serves the N/G positions from g·N/G on; or corrections of
+            N rows (backgrounds/sparse_mass.py). −inf forbids a class.
+        log_share: log b − log B of the target words, (N,); None where classes have one word each.
+        bias: Φc, (S,). slot_scores: aᵀφ + log mass of J more classes at each position, (N, J).
+    """
+    corrections = log_mass if isinstance(log_mass, Corrections) else None
+    masses = log_mass.shared if isinstance(log_mass, Corrections) else log_mass
+    dtype = torch.promote_types(rows.dtype if bias is None else bias.dtype, torch.float32)
+    masses = masses.to(dtype) if bias is None else masses.to(dtype) + bias
+    masses = masses.squeeze(0) if masses.dim() == 2 and len(masses) == 1 else masses
+    log_prob = class_log_prob(hidden, rows.to(hidden.dtype), masses, targets, slot_scores, corrections)
+    return -log_prob if log_share is None else -(log_prob + log_share)
+
+
 def class_log_prob(
     hidden: Tensor,
     rows: Tensor,
@@ -105,7 +143,7 @@ def class_log_prob(
     slot_scores: Tensor | None = None,
     corrections: Corrections | None = None,
 ) -> Tensor:
-    """log p(target), target (N,) being classes, from S on slots, of the softmax of the module docstring: (N,).
+    """log p(target), target (N,) being classes, from S on slots, of a softmax over classes and slots: (N,).
 
     Args:
         hidden: (N, H). rows: (S, H). bias: (S,) or (G, S), of which row g serves the N/G positions from g·N/G on; −inf

@@ -1,11 +1,12 @@
-"""The fused loss: its gradient is that of the slow formula."""
+"""The loss on one page: the definition over words in value and gradient, and the fused gradient by itself."""
 
 import pytest
 import torch
+from oracles import plain_log_probs
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
-from fairseq_llrnn.output.fused_loss import class_log_prob
+from fairseq_llrnn.functional import class_log_prob, log_linear_nll
 
 
 @pytest.mark.parametrize("groups", [None, 1, 2, 4])
@@ -50,3 +51,37 @@ def test_gradcheck_with_corrections() -> None:
             lambda h, r, b, *s, t=classes: class_log_prob(h, r, b, t, *(s or [None]), corrections=corrections),
             (hidden, rows, bias, *slots),
         )
+
+
+def test_the_loss_is_the_definition_over_words() -> None:
+    """Words of equal features, one that is forbidden, masses by sentence; value and gradient in float64."""
+    torch.manual_seed(3)
+    class_of = torch.tensor([0, 1, 1, 2, 1, 3])
+    features = torch.randn(4, 5, dtype=torch.float64)
+    weight, hidden = (torch.randn(n, 3, dtype=torch.float64, requires_grad=True) for n in (5, 4))
+    bias = torch.randn(5, dtype=torch.float64, requires_grad=True)
+    log_b = torch.randn(2, 6, dtype=torch.float64)
+    log_b[1, 3] = float("-inf")
+    each, words = log_b.repeat_interleave(2, 0), torch.tensor([2, 4, 1, 3])
+
+    mass = torch.stack([log_b[:, class_of == c].logsumexp(1) for c in range(4)], dim=1)
+    share = (each - mass.repeat_interleave(2, 0)[:, class_of]).gather(1, words.unsqueeze(1)).squeeze(1).nan_to_num()
+    fast = log_linear_nll(hidden, class_of[words], features @ weight, mass, share, features @ bias)
+    slow = -plain_log_probs(hidden, weight, bias, features[class_of], each).gather(1, words.unsqueeze(1)).squeeze(1)
+    assert torch.isposinf(fast[3]) and torch.isposinf(slow[3])
+    torch.testing.assert_close(fast, slow)
+    for one, other in zip(
+        torch.autograd.grad(fast[:3].sum(), [hidden, weight, bias]),
+        torch.autograd.grad(slow[:3].sum(), [hidden, weight, bias]), strict=True,
+    ):  # fmt: skip
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_cross_entropy_is_a_special_case(dtype: torch.dtype) -> None:
+    torch.manual_seed(4)
+    hidden, rows, words = torch.randn(7, 4).to(dtype), torch.randn(9, 4).to(dtype), torch.arange(7)
+    found = log_linear_nll(hidden, words, rows, torch.zeros(9))
+    assert found.dtype == torch.promote_types(dtype, torch.float32)
+    expected = torch.nn.functional.cross_entropy((hidden @ rows.T).to(found.dtype), words, reduction="none")
+    torch.testing.assert_close(found, expected)
