@@ -8,7 +8,7 @@ Prior Knowledge": a network that writes characters makes only words of a list, a
     chat                    a word a line: each of its characters is a symbol
 
 A text is words with separators between them and, maybe, behind the last. A separator is in no word. The words are one
-minimal automaton, so that endings count once; backgrounds/copied_words.py adds what a sentence has evidence for.
+minimal automaton, so that endings count once.
 """
 
 from __future__ import annotations

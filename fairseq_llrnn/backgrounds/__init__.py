@@ -11,7 +11,6 @@
     lexical_mixture.py      … of the sentences of a batch: a factor, and more for a few words
     source_rows.py          … rows of links of words and of their lemmas, the sentence at hand left out
     form_shares.py          … a lemma shared among its forms
-    copied_words.py         words of the source, spelled in characters
     language_model.py       another trained model
     product.py              backgrounds made of backgrounds: all must allow a word
     mixture.py              … a weighted sum

@@ -1,6 +1,6 @@
 """A background that its source makes another one: by itself it is the background below.
 
-What a subclass supplies is `given`; that of evidence (evidence.py) and of words to copy (copied_words.py) do.
+What a subclass supplies is `given`.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def read_grammar(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart
     log_weights = prior.log_weights / options.temperature
     read = read_automaton(source, given.words, options.unknown_symbols, log_weights)
     automaton, notes = tempered(read.automaton, options.temperature), Counter(read.notes)
-    if given.texts and not options.copy_source_words:  # what a text can hold is only known beside its source
+    if given.texts:
         notes.update(_without_probability(automaton, log_weights, given))
     if options.on_zero == "floor":
         automaton = floored(automaton, log_weights)

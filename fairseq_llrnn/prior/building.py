@@ -37,9 +37,9 @@ from fairseq_llrnn.prior.named_backgrounds import Given
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
 from fairseq_llrnn.prior.origins import made_from
-from fairseq_llrnn.prior.parts import CopiedWordsPart, GuessesPart
+from fairseq_llrnn.prior.parts import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.source_dictionary import check_copies, source_symbols
+from fairseq_llrnn.prior.source_dictionary import source_symbols
 from fairseq_llrnn.prior.translations import add_translations, background_of
 
 Dictionary = WordList | Sequence[str] | str | Path
@@ -79,8 +79,6 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     code = None if options.language is None else language_code(options.language)
     background, patterns = with_codes(read_background(options.background), code), _patterns(options)
     evidence = rules_of(options, patterns)
-    if options.background_options.copy_source_words:
-        check_copies(options, background)
     if options.translations is None and any(kind_of(atom.text)[0] == TRANSLATIONS for atom in atoms(background)):
         raise OptionError(
             "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
@@ -114,8 +112,6 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     given = Given(words, counts, as_paths(options.text), options.background_options, options.workers)
     prior, more = add_backgrounds(prior, background, given)
     notes.update(more)
-    if options.background_options.copy_source_words:
-        prior = prior.with_part(CopiedWordsPart(), source)
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
         features = united(lexicon, morphemes.features or {})

@@ -20,7 +20,6 @@ def check_of_labels(options: PriorOptions) -> None:
         ("--open-vocabulary", options.open_vocabulary),
         ("--evidence", options.evidence),
         ("--pieces", options.pieces),
-        ("--copy-source-words", options.background_options.copy_source_words or None),
     ):
         if given is not None:
             raise OptionError(f"--labels: found {name} beside it, which is of words in a text; leave one of them out")

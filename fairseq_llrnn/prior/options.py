@@ -63,7 +63,6 @@ class BackgroundOptions:
     temperature: float = 1.0  # of n-grams beside their unigram, of automata
     on_zero: str = ON_ZERO[0]  # what becomes of training sentences to which an automaton gives probability zero
     unknown_symbols: str = "error"  # of automata: or "drop"
-    copy_source_words: bool = False  # of automata of words spelled in characters
     cache_weight: float = cache.WEIGHT  # of the words of cache:N, where b₀ has the rest
     cache_decay: float = cache.DECAY
     cache_learned: bool = False  # weight and decay are parameters

@@ -1,4 +1,4 @@
-"""The dictionary of a translation's source, which evidence and copied words are read by."""
+"""The dictionary of a translation's source, which evidence is read by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.prior.expression import Atom, Expression
 from fairseq_llrnn.prior.options import PriorOptions
 
 
@@ -16,7 +15,7 @@ def source_symbols(options: PriorOptions, path: Path | None) -> tuple[str, ...]:
     () where nothing needs them. Raises OptionError: none or several; one that is not the parallel text's.
     """
     given, translations = options.source_dictionary, options.translations
-    if options.evidence is None and not options.background_options.copy_source_words:
+    if options.evidence is None:
         return ()
     if given is not None:
         symbols = load_dictionary(given).symbols if isinstance(given, (str, Path)) else tuple(given)
@@ -31,20 +30,9 @@ def source_symbols(options: PriorOptions, path: Path | None) -> tuple[str, ...]:
         return translations.text.source_symbols
     others = [] if path is None else [p for p in path.parent.glob("dict.*.txt") if p.name != path.name]
     if len(others) != 1:
-        option = "--copy-source-words" if options.background_options.copy_source_words else "--evidence"
         found = ", ".join(sorted(other.name for other in others)) or "none"
         raise OptionError(
-            f"{option}: expected one other dict.*.txt beside --dict {path}, the source's, found {found}; give it as "
+            f"--evidence: expected one other dict.*.txt beside --dict {path}, the source's, found {found}; give it as "
             "--source-dict"
         )
     return load_dictionary(others[0]).symbols
-
-
-def check_copies(options: PriorOptions, background: Expression) -> None:
-    """Raise OptionError for what --copy-source-words does not go with."""
-    if options.evidence is not None:
-        raise OptionError(
-            "--evidence: evidence is of whole words, and --copy-source-words spells them; leave one of them out"
-        )
-    if not (isinstance(background, Atom) and background.text.endswith(".words")):
-        raise OptionError("--copy-source-words: it needs --background automaton:FILE.words; add that, or leave it out")

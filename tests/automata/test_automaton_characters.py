@@ -9,17 +9,15 @@ import pytest
 from automata import string_weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spelled_words import with_words
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.automata.characters import read_words, spelling
+from fairseq_llrnn.automata.characters import read_words
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 
 NAMES = ("a", "b", "▁", ".")
-SEPARATORS = (6, 7)
 WORDS = WordList((*SPECIALS, *NAMES), np.array([0] * 4 + [5] * 4))
 
 
@@ -44,24 +42,11 @@ def expected(words: set[str], separators: str, longest: int = 6) -> set[str]:
 WORD = st.text("ab", min_size=1, max_size=3)
 
 
-@given(words=st.sets(WORD, min_size=1, max_size=4), more=st.sets(WORD, max_size=3))
+@given(words=st.sets(WORD, min_size=1, max_size=4))
 @settings(max_examples=25, deadline=None)
-def test_texts_are_words_and_separators(
-    tmp_path_factory: pytest.TempPathFactory, words: set[str], more: set[str]
-) -> None:
-    symbols = Symbols(WORDS)
+def test_texts_are_words_and_separators(tmp_path_factory: pytest.TempPathFactory, words: set[str]) -> None:
     characters = read(tmp_path_factory.mktemp("words"), "%separator ▁ .\n" + "\n".join(words))
     assert texts(characters, 5) == expected(words, "▁.", 5)
-    spelled = [word for text in more if (word := spelling(text, symbols, "here")) is not None]
-    assert texts(with_words(characters, SEPARATORS, spelled), 5) == expected(words | more, "▁.", 5)
-
-
-def test_a_word_with_separators_is_several(tmp_path: Path) -> None:
-    characters = read(tmp_path, "%separator . ▁\na\n")
-    word = spelling("b.ab", Symbols(WORDS), "here")
-    assert word is not None
-    assert texts(with_words(characters, SEPARATORS, [word])) == expected({"a", "b", "ab"}, "▁.")
-    assert with_words(characters, SEPARATORS, []) is characters
 
 
 def test_endings_are_shared(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies, tran
         ),
         (
             ("--source-dict", "dict.en.txt"),
-            "--source-dict: it needs --evidence or --copy-source-words; add that, or leave it out",
+            "--source-dict: it needs --evidence; add that, or leave it out",
         ),
     ],
 )

@@ -132,6 +132,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "a width": (["llrnn_transformer", "--encoder-embed-dim", "-4"], "--encoder-embed-dim -4: expected a number of at"),
     "a probability": (["llrnn_transformer", "--dropout", "1.5"], "--dropout 1.5: expected a probability"),
     "joint tables": (["llrnn_transformer", "--merge-src-tgt-embed"], "--joined-dictionary"),
+    "some layers": (["llrnn_transformer", "--decoder-layers-to-keep", "1"], "with fewer --decoder-layers"),
     "tied rows": (["llrnn_transformer", "--tie-adaptive-weights"], "--tie-adaptive-weights: not supported"),
     "tied projections": (["llrnn_transformer", "--tie-adaptive-proj"], "--tie-adaptive-proj: not supported"),
     "zeros that are read": (

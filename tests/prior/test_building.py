@@ -112,10 +112,6 @@ def test_a_text_and_another_one_that_is_no_translation(files: Path) -> None:
         (PriorOptions(evidence=EvidenceOptions(("patterns",))), "--evidence patterns: expected --patterns with your"),
         (PriorOptions(evidence=EvidenceOptions(("names",), weight=0)), "--evidence-weight 0: expected a number"),
         (PriorOptions(evidence=EvidenceOptions(("names",))), "--evidence: expected one other dict"),
-        (
-            PriorOptions(background_options=BackgroundOptions(copy_source_words=True)),
-            "--copy-source-words: it needs --background automaton:FILE.words",
-        ),
     ],
 )
 def test_options_that_do_not_go_together(

@@ -20,7 +20,6 @@ NEEDS = {  # which backgrounds an option says something of, and how errors call 
     "ngram_weight": (("ngram:N", "ngram"), "--background ngram:…"),
     "on_zero": (("automaton",), "--background automaton:…"),
     "unknown_symbols": (("automaton",), "--background automaton:…"),
-    "copy_source_words": (("automaton",), "--background automaton:FILE.words"),
     "background_temperature": (
         ("ngram:N", "ngram", "automaton", "model"),
         "--background ngram:…, automaton:… or model:…",
@@ -65,11 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what to do with training sentences to which an automaton gives probability zero: an error, looked for in "
         "--count-text and again when training starts; skip them; or floor, which gives what it forbids "
         f"{defaults.AUTOMATON_FLOOR:g} of the unigram, so that nothing is impossible (default: {defaults.ON_ZERO[0]})",
-    )  # fmt: skip
-    group.add_argument(
-        "--copy-source-words", action="store_true", default=None,
-        help="of automaton:FILE.words, words spelled in characters: a translation may also hold the words of its own "
-        "source, which is spelled with the same separators (--source-dict)",
     )  # fmt: skip
     group.add_argument(
         "--unknown-symbols", choices=("error", "drop"),
@@ -131,7 +125,6 @@ def background_options(args: argparse.Namespace) -> "BackgroundOptions":
         "temperature": args.background_temperature,
         "on_zero": args.on_zero,
         "unknown_symbols": args.unknown_symbols,
-        "copy_source_words": args.copy_source_words,
         "cache_weight": None if learned else args.cache_weight,
         "cache_decay": defaults.LEARNED_CACHE_DECAY if learned and args.cache_decay is None else args.cache_decay,
         "cache_learned": learned or None,

@@ -145,9 +145,7 @@ def evidence_options(args: argparse.Namespace) -> "EvidenceOptions | None":
         OptionError: options that are wrong or do not go together.
     """
     if args.evidence is None and args.evidence_map is None:
-        refuse_alone(args, ("evidence_weight", "unsupported"), "--evidence")
-        if not args.copy_source_words:
-            refuse_alone(args, ("source_dict",), "--evidence or --copy-source-words")
+        refuse_alone(args, ("evidence_weight", "unsupported", "source_dict"), "--evidence")
         return None
     chosen = _kinds(args.evidence or "")
     if not chosen and args.evidence_map is None:

@@ -17,5 +17,4 @@
     open_dictionary.py   a dictionary with strings outside itself
     interactive_lines.py the lines of fairseq-interactive, terms behind a tab among them
     processes.py         several processes that train one model
-    layer_pruning.py     --encoder-layers-to-keep, --decoder-layers-to-keep
 """

@@ -20,7 +20,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, first_forbidden
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
-from fairseq_llrnn.prior.parts import AutomatonPart, CopiedWordsPart
+from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)
@@ -49,8 +49,8 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
         DataError: there is one, and the prior has --on-zero error.
     """
     grammars = [part for part in prior.required(AutomatonPart) if part.forbids]
-    if prior.find(CopiedWordsPart) is not None or not grammars:
-        return  # copies are only known beside their sources: the criterion finds such a sentence in its batch
+    if not grammars:
+        return
     lines: list[list[int]] = []
     for target in targets:
         line: list[int] = []

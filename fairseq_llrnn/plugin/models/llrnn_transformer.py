@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.characters import CharacterOptions
-from fairseq_llrnn.plugin.compat.layer_pruning import keep_layers, read_as_text, take_kept_layers
 from fairseq_llrnn.plugin.models.character_options import ADD, CNN, NONE, ONLY, CharacterConfig, character_options
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
@@ -41,7 +40,8 @@ from fairseq_llrnn.plugin.models.transformer_parts import (
 )
 from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
 
-# Options of fairseq that speak of an output matrix with a row per word. Here its rows are composed from features.
+# Options of fairseq that speak of an output matrix with a row per word, while our rows are composed of features; and
+# lists of layers, which fairseq reads wrongly (docs/fairseq-notes.md).
 REFUSED = {
     "share_decoder_input_output_embed": "use --tie-features with --feature-input to share feature weights",
     "share_all_embeddings": "use --tie-features with --feature-input to share the target's feature weights",
@@ -49,6 +49,8 @@ REFUSED = {
     "adaptive_softmax_cutoff": "the log-linear layer takes the place of the softmax",
     "tie_adaptive_weights": "the log-linear layer takes the place of the softmax",
     "tie_adaptive_proj": "the log-linear layer takes the place of the softmax",
+    "encoder_layers_to_keep": "train a model with fewer --encoder-layers",
+    "decoder_layers_to_keep": "train a model with fewer --decoder-layers",
 }
 
 
@@ -57,12 +59,10 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over fairseq's Transformer."""
 
     decoder: TransformerLogLinearDecoder
-    kept_layers: dict[str, list[int]]  # of a deeper model, whose checkpoint is loaded
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         super().add_args(parser)
-        read_as_text(parser)
         parser.add_argument(
             "--feature-input", action="store_true",
             help="the decoder reads words through their features (ψ) instead of a table of words",
@@ -92,12 +92,8 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
             setattr(args, name, getattr(args, name, False))
         for name, advice in REFUSED.items():
             if getattr(args, name, None):
-                raise OptionError(
-                    f"--{name.replace('_', '-')}: not supported by llrnn_transformer, whose output has a row per "
-                    f"feature, not per word; {advice}"
-                )
+                raise OptionError(f"--{name.replace('_', '-')}: not supported by llrnn_transformer; {advice}")
         _check(args)
-        kept_layers = take_kept_layers(args)
         cfg = _configuration(args)
         if args.tie_features and not args.feature_input:
             raise OptionError("--tie-features: expected --feature-input, without which the decoder reads no features")
@@ -149,15 +145,7 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
         encoder = SourceKeepingEncoder(cfg, source, written)
         encoder.bf16_products = args.bf16_products
         decoder = TransformerLogLinearDecoder(target, body, head, args.bf16_products)
-        model = cls(args, encoder, decoder)
-        model.kept_layers = kept_layers
-        return model
-
-    def load_state_dict(
-        self, state_dict: dict[str, Tensor], strict: bool = True, model_cfg: Any = None, args: Namespace | None = None
-    ) -> Any:
-        """As fairseq, which takes from the last two what layers to keep; our model knows since it was built."""
-        return super().load_state_dict(keep_layers(state_dict, self.kept_layers), strict)
+        return cls(args, encoder, decoder)
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor

@@ -23,7 +23,6 @@ from fairseq_llrnn.plugin.compat.two_dictionaries import TwoDictionaries
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.prior.directory import check_symbols
 from fairseq_llrnn.prior.manifest import REBUILD
-from fairseq_llrnn.prior.parts import CopiedWordsPart
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -50,9 +49,9 @@ class SourceSide(TwoDictionaries):
     def keep_unknown_source_words(self) -> None:
         """From here on typed and raw text keep the strings of source words that the dictionary lacks.
 
-        With evidence they do, as far as they are evidence; those of words that the target spells are characters.
+        With evidence they do, as far as they are evidence.
         """
-        if self.prior.find(EvidencePart) is None and self.prior.find(CopiedWordsPart) is None:
+        if self.prior.find(EvidencePart) is None:
             dictionary: Dictionary = self.source_dictionary
             self.src_dict = OpenDictionary(dictionary, self.source_words, self.source_words.index)
 

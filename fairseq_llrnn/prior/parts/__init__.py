@@ -2,7 +2,6 @@
 
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart
 from fairseq_llrnn.prior.parts.cache import CachePart
-from fairseq_llrnn.prior.parts.copied_words import CopiedWordsPart
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.languages import LanguagesPart
@@ -14,7 +13,6 @@ from fairseq_llrnn.prior.parts.static import StaticPart
 __all__ = [
     "AutomatonPart",
     "CachePart",
-    "CopiedWordsPart",
     "EvidencePart",
     "GuessesPart",
     "LanguagesPart",
