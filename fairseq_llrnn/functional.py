@@ -102,6 +102,8 @@ class _ClassScore(torch.autograd.Function):
 def _without_nans(probabilities: Tensor, top: Tensor) -> Tensor:
     """Probabilities 0 in rows where everything is forbidden, as after padding: there, 0 · NaN would be a gradient."""
     nothing = top.isneginf()
+    if torch.compiler.is_compiling():  # to look at a value would break its graph
+        return probabilities.masked_fill(nothing.unsqueeze(1), 0.0)
     if bool(nothing.any()):
         probabilities[nothing] = 0.0
     return probabilities

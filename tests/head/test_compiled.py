@@ -1,0 +1,76 @@
+"""A head over a static background under torch.compile, torch.export and autocast says what it says without them."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.prior import PriorOptions
+
+WIDTH, WORDS = 8, tuple(f"w{i}" for i in range(30))
+
+
+@pytest.fixture(params=["uniform", "unigram"])
+def head(request: pytest.FixtureRequest, tmp_path) -> LogLinearHead:  # type: ignore[no-untyped-def]
+    (tmp_path / "train.txt").write_text("\n".join(" ".join(WORDS[i : i + 5]) for i in range(30)), encoding="utf-8")
+    options = PriorOptions(text=tmp_path / "train.txt", suffixes=3, top_words=10, background=request.param)
+    torch.manual_seed(1)
+    return LogLinearHead(Prior.build([*SPECIALS, *WORDS], options), WIDTH)
+
+
+def batch(head: LogLinearHead) -> tuple[Tensor, Tensor]:
+    return torch.randn(2, 5, WIDTH, requires_grad=True), torch.randint(4, head.num_words, (2, 5))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_compiled_loss_is_one_graph_with_the_same_gradient(head: LogLinearHead, training: bool) -> None:
+    head.train(training)
+    hidden, targets = batch(head)
+    compiled = torch.compile(head.loss, fullgraph=True, backend="aot_eager")
+    leaves = [hidden, head.output.weight, head.output.bias]
+    losses = head.loss(hidden, targets), compiled(hidden, targets)
+    torch.testing.assert_close(*losses)
+    for one, other in zip(*(torch.autograd.grad(loss, leaves) for loss in losses), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [lambda head, h, t: head.log_probs(h, previous=t), lambda head, h, t: head.top_k(h[:, 0], head.start(2), 3)[0]],
+)
+def test_what_a_search_asks_compiles_too(head: LogLinearHead, ask: Callable[..., Tensor]) -> None:
+    """Not in one graph: Python 3.11 takes a lock where it keeps what was computed."""
+    hidden, targets = batch(head.eval())
+    with torch.no_grad():
+        torch.testing.assert_close(
+            torch.compile(ask, backend="aot_eager")(head, hidden, targets), ask(head, hidden, targets)
+        )
+
+
+def test_log_probabilities_are_exported(head: LogLinearHead) -> None:
+    class LogProbs(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = head
+
+        def forward(self, hidden: Tensor) -> Tensor:
+            return self.head.log_probs(hidden)
+
+    head.eval()
+    hidden = batch(head)[0].detach()
+    exported = torch.export.export(LogProbs(), (hidden,)).module()
+    torch.testing.assert_close(exported(hidden), head.log_probs(hidden))
+
+
+def test_autocast_shortens_products_and_not_sums(head: LogLinearHead) -> None:
+    hidden, targets = batch(head)
+    exact = head.loss(hidden, targets)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = head.loss(hidden, targets)
+        full = head.log_probs(hidden, previous=head.previous(targets))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, exact, atol=0.01, rtol=0.01)
+    torch.testing.assert_close(full.exp().sum(-1), torch.ones(2, 5), atol=1e-5, rtol=0)
