@@ -23,6 +23,7 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 import fairseq_llrnn.plugin  # noqa: F401  (fills the registries)
 from fairseq_llrnn import extras
 from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
+from fairseq_llrnn.registry import names as plugged_in
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "options.md"
@@ -112,7 +113,8 @@ def table(lines: Iterator[str]) -> str:
 
 def page(extra: str = "") -> str:
     """The page of what an extra adds; without one, that of all else."""
-    commands = [name for name, module in extras.commands().items() if extra_of(module) == extra] if extra else COMMANDS
+    of_extra = [name for name, module in plugged_in("commands").items() if extra_of(module) == extra]
+    commands = of_extra if extra else COMMANDS
     parts: list[str] = []
     for name in commands:
         command = load(name)
@@ -135,7 +137,7 @@ def page(extra: str = "") -> str:
 
 def pages() -> dict[Path, str]:
     """All pages, and what they say."""
-    modules = [*extras.commands().values(), *extras.plugins()]
+    modules = [*plugged_in("commands").values(), *plugged_in("plugins").values()]
     names = sorted({extra_of(module) for module in modules})
     return {PAGE: page()} | {ROOT / "fairseq_llrnn" / "extras" / name / "options.md": page(name) for name in names}
 

@@ -6,20 +6,18 @@ are said on stderr); 130 interrupted; 141 the reader of our output went away.
 
 import argparse
 import difflib
-import importlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
-from fairseq_llrnn import __version__, extras
+from fairseq_llrnn import __version__, registry
 from fairseq_llrnn.cli.output import drop_output, has_place, open_output, output_error
 from fairseq_llrnn.errors import LLRNNError, OptionError
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# The module of each is its name with "_" for "-" and "." for a blank. Those of extras are found by their files
-# (fairseq_llrnn/extras).
+# The module of each is its name with "_" for "-" and "." for a blank. Others are found by registry.py.
 COMMANDS = (
     *("text", "dictionary", "prior", "show", "explain", "score", "classify", "rescore", "report"),
     *("phrases extract", "phrases score", "rare-words annotate", "rare-words restore"),
@@ -40,9 +38,9 @@ class Command(Protocol):
 
 
 def all_commands() -> dict[str, str]:
-    """Every sub-command, ours and then those of extras: name -> module."""
+    """Every sub-command, ours and then those of systems and other packages: name -> module."""
     own = {name: f"fairseq_llrnn.cli.{name.replace('-', '_').replace(' ', '.')}" for name in COMMANDS}
-    return own | extras.commands()
+    return own | registry.names("commands")
 
 
 def load(name: str) -> Command:
@@ -52,7 +50,7 @@ def load(name: str) -> Command:
         near = difflib.get_close_matches(name, modules, n=1)
         advice = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(modules)}"
         raise OptionError(f"there is no sub-command '{name}'; {advice} ('llrnn --help' shows them all)")
-    return cast(Command, importlib.import_module(modules[name]))
+    return cast(Command, registry.load(modules[name]))
 
 
 def overview(group: str = "") -> str:

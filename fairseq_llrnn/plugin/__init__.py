@@ -11,13 +11,14 @@
 
 It changes nothing for other tasks: own_tasks.py in compat/ says what is done for ours alone. Users call
 `fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they do in every --user-dir. Every file of
-models/, optimizers/ and tasks/ is imported, so that what it registers is known; so is what extras bring for fairseq.
+models/, optimizers/ and tasks/ is imported, so that what it registers is known; so is what systems and other packages
+bring for fairseq (registry.py).
 """
 
 import importlib
 import pkgutil
 
-from fairseq_llrnn import extras
+from fairseq_llrnn import registry
 from fairseq_llrnn.plugin import models, optimizers, tasks
 from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
 from fairseq_llrnn.plugin.tasks.own import OwnTask
@@ -26,5 +27,4 @@ for folder in (models, optimizers, tasks):
     for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
         importlib.import_module(module.name)
 load_safely_for(OwnTask)
-for name in extras.plugins():
-    importlib.import_module(name)
+registry.load_all("plugins")

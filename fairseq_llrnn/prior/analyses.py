@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from fairseq_llrnn import registry
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.dictionary import WordList
@@ -37,7 +38,8 @@ def read_analyses(options: PriorOptions, words: WordList, text: PieceText | None
     lexicon = Lexicon()
     given, language = options.lexicon, language_of(options.lower)
     for option, path in options.word_files:
-        lexicon.update(READERS[option](path, lowercase=not options.keep_case, language=language))
+        read, file = _reader(option, path)
+        lexicon.update(read(file, lowercase=not options.keep_case, language=language))
     if isinstance(given, Lexicon):
         lexicon.update(given)
     elif isinstance(given, Mapping):
@@ -49,6 +51,13 @@ def read_analyses(options: PriorOptions, words: WordList, text: PieceText | None
         lowercase = not options.keep_case
         lexicon.update(read_apertium(looked_up, analyser=options.apertium, lowercase=lowercase, language=language))
     return lexicon
+
+
+def _reader(option: str, path: str) -> tuple[Callable[..., Lexicon], str]:
+    """Who reads a file, and which: `--lexicon NAME:FILE` names a reader of another package (registry.py)."""
+    name, _, file = path.partition(":")
+    place = registry.names("readers").get(name) if option == "lexicon" and file else None
+    return (READERS[option], path) if place is None else (registry.load(place), file)
 
 
 def complete_analyses(

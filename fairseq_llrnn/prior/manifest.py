@@ -10,7 +10,8 @@ from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.files.atomic_write import set_aside
 from fairseq_llrnn.files.special_files import refuse_special
 from fairseq_llrnn.files.text_lines import shown
-from fairseq_llrnn.prior.part import KINDS, Part, import_parts_of_extras
+from fairseq_llrnn.prior.part import KINDS, Part
+from fairseq_llrnn.registry import load_all
 
 FORMAT = "fairseq_llrnn prior"
 VERSION = 4
@@ -69,7 +70,7 @@ def part_class(name: str) -> type[Part]:
     """The class of a part with that name (`automaton`, `automaton.2`). Raises PriorError for an unregistered one."""
     kind = name.partition(".")[0]
     if kind not in KINDS:
-        import_parts_of_extras()
+        load_all("parts")
     if kind not in KINDS:
         raise PriorError(
             f"the prior has a part {shown(name)}, expected one of {', '.join(sorted(KINDS))}; import the module "

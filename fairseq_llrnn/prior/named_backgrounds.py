@@ -3,8 +3,8 @@
     @register_background("mrf", example="mrf:field")
     def read(source, prior, given): return SomePart(…), {"words that it lacks": 3}
 
-A reader stands beside its part, in parts/ (those of automata in automata.py), or in the file part.py of an extra
-(fairseq_llrnn/extras). All are found without being named here.
+A reader stands beside its part, in parts/ (those of automata in automata.py), or where registry.py finds it: in a
+system, or in another package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.prior.part import Part, import_parts_of_extras
+from fairseq_llrnn.prior.part import Part
+from fairseq_llrnn.registry import load_all
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.options import BackgroundOptions
@@ -74,7 +75,7 @@ def register_background(
 
 
 def named_background(name: str) -> NamedBackground | None:
-    """What was registered under that name, here or in an extra; None: nothing."""
+    """What was registered under that name, here or elsewhere; None: nothing."""
     if name not in _KNOWN:
-        import_parts_of_extras()
+        load_all("parts")
     return _KNOWN.get(name)

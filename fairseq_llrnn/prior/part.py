@@ -28,7 +28,6 @@ Sizes: V words, S signatures.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -39,7 +38,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn import extras
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.prior.arrays import read_array
 
@@ -177,12 +175,6 @@ def register_part(kind: str) -> Callable[[type[PartType]], type[PartType]]:
         return part
 
     return known
-
-
-def import_parts_of_extras() -> None:
-    """Import part.py of every extra, so that the parts that they bring are registered."""
-    for module in extras.parts():
-        importlib.import_module(module)
 
 
 def names_of(kinds: list[str]) -> list[str]:

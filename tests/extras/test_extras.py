@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_llrnn import extras
+from fairseq_llrnn import registry
 
-EXTRAS = sorted(path.name for path in extras.FOLDER.iterdir() if (path / "README.md").exists())
+EXTRAS = sorted(path.name for path in registry.SYSTEMS.iterdir() if (path / "README.md").exists())
 EVERYTHING = """
 import importlib, pkgutil
 import fairseq_llrnn
@@ -29,8 +29,8 @@ def test_commands_and_plugins_are_found_by_their_files(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("raise SystemExit('imported')\n", encoding="utf-8")
     start = "fairseq_llrnn.extras."
-    assert extras.commands(tmp_path) == {"a-b": f"{start}one.commands.a_b", "c": f"{start}two.commands.c"}
-    assert extras.plugins(tmp_path) == [f"{start}one.plugin", f"{start}two.plugin"]
+    assert registry.names("commands", tmp_path) == {"a-b": f"{start}one.commands.a_b", "c": f"{start}two.commands.c"}
+    assert registry.names("plugins", tmp_path) == {"one": f"{start}one.plugin", "two": f"{start}two.plugin"}
 
 
 @pytest.mark.parametrize("name", EXTRAS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_llrnn import extras
+from fairseq_llrnn import registry
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.tempered import Tempered
 from fairseq_llrnn.errors import OptionError
@@ -59,4 +59,6 @@ def test_parts_of_extras_are_found_by_their_files(tmp_path: Path) -> None:
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    assert extras.parts(tmp_path) == [f"{extras.__name__}.{name}.part" for name in ("one", "three")]
+    assert registry.names("parts", tmp_path) == {
+        name: f"fairseq_llrnn.extras.{name}.part" for name in ("one", "three")
+    }
