@@ -4,11 +4,13 @@ All have the same network and recipe, and give a probability to the same lines o
 
     open        words; every string outside the dictionary by open classes              (llrnn prior --open-vocabulary)
     neural      the same, whose open words are spelled by a network as well (--open-vocabulary neural)
+    features    pieces of words (BPE) with features: their place in a word, case, suffixes; and a unigram background
     unk         a softmax over words that occur twice at least; others are <unk>, spelled by the same character model
     pieces      a softmax over pieces of words (BPE), with bytes for characters that have none
     characters  a softmax over characters
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,10 +23,10 @@ LEAST_COUNT = 2  # of the words of `unk`
 
 NETWORK = ("--arch", "llrnn_lm", "--decoder-layers", "2", "--tie-features")
 RECIPE = (
-    *("--criterion", "log_linear", "--optimizer", "adam", "--clip-norm", "1.0", "--dropout", "0.4", "--lr", "0.002"),
-    *("--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", "0", "--patience", "3"),
+    *("--criterion", "log_linear", "--optimizer", "adam", "--clip-norm", "1.0", "--lr", "0.002"),
     *("--sample-break-mode", "eos", "--required-batch-size-multiple", "1", "--bf16-products"),
 )
+PLATEAU = ("--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", "0", "--patience", "3")
 HOUSEHOLD = ("--cpu", "--num-workers", "0", "--no-epoch-checkpoints", "--log-format", "simple", "--log-interval", "50")
 
 
@@ -35,8 +37,12 @@ class Sizes:
     width: int = 256
     epochs: int = 30
     pieces: int = 8000
-    top_words: int = 2500
+    top_words: str = "2500"
     open_types: int = 50
+    least: int = 1  # the dictionary of `open` has words of this count
+    dropout: float = 0.4
+    seed: int = 1
+    passes: int = 0  # over the text, while the learning rate falls linearly to 0; 0: it falls by the validation loss
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,10 @@ SYSTEMS = {
     "neural": System("neural", "words, open classes, spelled by a network as well", 512, 1024),
     "unk": System("unk", "words, <unk>, the same character model", 512, 1024),
     "pieces": System("pieces", "pieces (BPE)", 1024, 1536),
+    "features": System("features", "pieces (BPE) with features", 1024, 1536),
     "characters": System("characters", "characters", 4096, 6144),
 }
+PIECES = ("pieces", "features")
 OPEN = {"open": "characters", "neural": "neural"}  # how the systems with an open vocabulary spell
 
 
@@ -70,12 +78,12 @@ def prepare(name: str, text: Path, place: Path, sizes: Sizes) -> None:
     write: Callable[[str], str] = str
     if name == "characters":
         write, counts = as_characters, character_symbols(lines["train"])
-    elif name == "pieces":
+    elif name in PIECES:
         pieces = Pieces.train(text / "train.txt", place / "pieces.model", sizes.pieces)
         write, counts = pieces.write, pieces.symbols(lines["train"])
     else:
         counts = Counter(word for line in lines["train"] for word in line.split())
-        least = LEAST_COUNT if name == "unk" else 1
+        least = LEAST_COUNT if name == "unk" else sizes.least
         counts = Counter({word: count for word, count in counts.items() if count >= least})
     for split, own in lines.items():
         (place / f"{split}.txt").write_text("".join(write(line) + "\n" for line in own), encoding="utf-8")
@@ -93,8 +101,13 @@ def commands(name: str, place: Path, lexicon: Sequence[str], user_dir: str, size
     if name in OPEN:
         prior = [
             *("llrnn", "prior", *known, *lexicon, "--count-text", str(place / "train.txt"), "--shapes", "--suffixes"),
-            *("--top-words", str(sizes.top_words), "--open-vocabulary", OPEN[name]),
+            *("--top-words", sizes.top_words, "--open-vocabulary", OPEN[name]),
             *("--open-types", str(sizes.open_types)),
+        ]
+    elif name == "features":
+        prior = [
+            *("llrnn", "prior", *known, "--count-text", str(place / "train.txt"), "--suffixes", "--shapes"),
+            *("--pieces", "sentencepiece", "--background", "unigram"),
         ]
     else:
         prior = ["llrnn", "prior", *known, "--softmax"]
@@ -109,10 +122,20 @@ def commands(name: str, place: Path, lexicon: Sequence[str], user_dir: str, size
             *("fairseq-train", str(data), "--user-dir", user_dir, "--task", "llrnn_language_modeling", *NETWORK),
             *("--decoder-embed-dim", str(sizes.width), "--decoder-hidden-size", str(sizes.width), *RECIPE),
             *("--tokens-per-sample", str(system.longest), "--max-tokens", str(system.batch)),
-            *("--max-epoch", str(sizes.epochs), "--seed", "1", "--save-dir", str(place / "model"), *HOUSEHOLD),
-            *("--log-file", str(place / "train.log")),
+            *("--dropout", str(sizes.dropout), "--seed", str(sizes.seed), "--save-dir", str(place / "model")),
+            *schedule(place, system, sizes), *HOUSEHOLD, *("--log-file", str(place / "train.log")),
         ],
     ]
+
+
+def schedule(place: Path, system: System, sizes: Sizes) -> list[str]:
+    """How the learning rate falls, and when training ends."""
+    if not sizes.passes:
+        return [*PLATEAU, "--max-epoch", str(sizes.epochs)]
+    tokens = sum(1 + len(line.split()) for line in lines_of(place / "train.txt"))
+    updates = str(math.ceil(sizes.passes * tokens / system.batch))  # batches are nearly full
+    falling = ["--lr-scheduler", "polynomial_decay", "--end-learning-rate", "0", "--warmup-updates", "100"]
+    return [*falling, "--total-num-update", updates, "--max-update", updates, "--max-epoch", str(sizes.passes + 1)]
 
 
 def score_command(name: str, place: Path) -> list[str]:
