@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
-from fairseq_llrnn.files.text_lines import check_as_long, iter_lines
+from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import check_as_long
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ def read_text_bitext(source: Path | str, target: Path | str) -> TextBitext:
     Raises:
         DataError: a file that cannot be read, or texts of different lengths.
     """
-    found = bitext_of(*((line.split() for _, line in iter_lines(path)) for path in (source, target)))
+    found = bitext_of(*((line.split() for _, line in iter_sentences(path)) for path in (source, target)))
     check_as_long(source, target, len(found.bitext.source), len(found.bitext.target))
     return found
 

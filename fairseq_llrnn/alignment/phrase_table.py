@@ -20,7 +20,8 @@ from typing import TextIO
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import whole_binary
 from fairseq_llrnn.files.numbers import LARGEST_SCORE
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place, shown
 
 BAR = "|||"
 FACTOR = "|"  # between the factors of a word, to Moses
@@ -47,17 +48,16 @@ class PhrasePair:
         return f" {BAR} ".join(fields).rstrip()
 
 
-def read_phrase_table(path: Path | str) -> Iterator[PhrasePair]:
-    """The phrase pairs of a table, in its order.
+def iter_phrase_pairs(count: ReadCount) -> Iterator[PhrasePair]:
+    """The phrase pairs of a table, in its order; whoever uses them counts them as read, or leaves them out.
 
     Raises:
         DataError: a file that cannot be read or has no phrase pairs; a line with too few fields, an empty side, scores
             that are no numbers of 0 or more or not as many as on the first line, or links outside the phrases.
     """
     columns: int | None = None
-    for number, line in iter_lines(path):
-        if not line.strip():
-            continue
+    path = count.file
+    for number, line in count.lines():
         pair = _parsed(line, place(path, number))
         if columns is None:
             columns = len(pair.scores)
@@ -72,6 +72,14 @@ def read_phrase_table(path: Path | str) -> Iterator[PhrasePair]:
             f"{path}: expected a phrase table, with lines such as `the house {BAR} la maison {BAR} 0.5 0.2`, found an "
             "empty file; is it the right file?"
         )
+
+
+def read_phrase_table(path: Path | str) -> Iterator[PhrasePair]:
+    """All of them. Raises as above."""
+    count = ReadCount(path, "phrase pairs")
+    for pair in iter_phrase_pairs(count):
+        count.read += 1
+        yield pair
 
 
 def num_scores(path: Path | str) -> int:

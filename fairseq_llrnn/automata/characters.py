@@ -21,12 +21,14 @@ import numpy as np
 
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.shared_nodes import SharedNodes
-from fairseq_llrnn.automata.symbols import Symbols
+from fairseq_llrnn.automata.symbols import LACKED, Symbols
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place, shown
 
 USUAL_SEPARATORS = ("▁", "_")
 WORDS_DROPPED = "words with a character that the dictionary lacks, dropped"
+REPEATED = "repeated"
 LONGEST_WORD = 200  # characters; what is longer is another kind of text
 START, BETWEEN = 0, 1  # the states before the first word, and behind a separator
 
@@ -42,17 +44,24 @@ def read_words(path: Path | str, symbols: Symbols) -> Automaton:
     """
     separators: dict[int, str] = {}
     spelled: dict[Spelling, str] = {}  # and where each word stands
-    for number, line in iter_lines(path):
+    count = ReadCount(path, "lines")
+    for number, line in count.lines(lambda line: line.strip() != "" and not _is_comment(line, symbols)):
         text, where = line.strip(), place(path, number)
         if text.startswith("%separator "):
             for name in text.split()[1:]:
                 found = symbols.find(name, where)
                 if found is not None:
                     separators[found] = name
-        elif text and not (text.startswith("#") and "#" not in symbols.index):
-            word = spelling(text, symbols, where)
-            if word is not None:
-                spelled.setdefault(word, f"{where}: the word {shown(text)}")
+            count.read += 1
+            continue
+        word = spelling(text, symbols, where)
+        if word is None:
+            count.left_out[LACKED] += 1
+        elif word in spelled:
+            count.left_out[REPEATED] += 1
+        else:
+            spelled[word] = f"{where}: the word {shown(text)}"
+            count.read += 1
     symbols.refuse_unknown()
     if not separators:
         separators = {symbols.index[name]: name for name in USUAL_SEPARATORS if name in symbols.index}
@@ -68,6 +77,10 @@ def read_words(path: Path | str, symbols: Symbols) -> Automaton:
         if inside:
             raise DataError(f"{where} holds the separator {shown(inside[0])}; list its parts, or separate by others")
     return _texts(list(spelled), tuple(separators), len(symbols))
+
+
+def _is_comment(line: str, symbols: Symbols) -> bool:
+    return line.lstrip().startswith("#") and "#" not in symbols.index
 
 
 def spelling(word: str, symbols: Symbols, where: str) -> Spelling | None:

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairseq_llrnn.automata.grammar_bounds import Item
-from fairseq_llrnn.automata.symbols import Symbols
+from fairseq_llrnn.automata.symbols import LACKED, Symbols
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
 PIECE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\|)|\[\s*([^\]]*?)\s*\]|([^\s"'|\[\]]+))""")
@@ -54,6 +55,7 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
     grammar, left = Grammar(""), ""
     used: dict[str, str] = {}  # nonterminal -> where it is first used
     plain = 0  # alternatives without weights
+    count = ReadCount(path, "alternatives")
     for number, line in iter_lines(path):
         text, where = line.strip(), place(path, number)
         if not text or text.startswith("#"):
@@ -75,9 +77,14 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
             found = _items(items, symbols, where, used)
             grammar.weighted |= weight is not None
             plain += weight is None
-            if found is not None:
+            count.found += 1
+            if found is None:
+                count.left_out[LACKED] += 1
+            else:
+                count.read += 1
                 rules.append(Alternative(found, math.log(1.0 if weight is None else weight)))
     symbols.refuse_unknown()
+    count.done()
     if not grammar.rules:
         raise DataError(f"{path}: expected rules `X -> …`, found none; is it the right file?")
     for name, where in used.items():

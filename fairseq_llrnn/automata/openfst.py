@@ -15,9 +15,10 @@ from typing import Any, BinaryIO
 
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton
-from fairseq_llrnn.automata.symbols import Symbols
+from fairseq_llrnn.automata.symbols import LACKED, Symbols
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_LOG
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import shown
 
 MAGIC = (2125659606).to_bytes(4, "little")
@@ -44,7 +45,7 @@ def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
     """
     fst = _load(Path(path))
     labels = _Labels(path, fst.input_symbols(), symbols)
-    paths = Paths(num_states=0)
+    paths, count = Paths(num_states=0), ReadCount(path, "arcs")
     start = fst.start()
     if start < 0:
         raise ValueError("the automaton accepts no string: it has no start")
@@ -61,12 +62,17 @@ def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
                     f"{writes}; project the transducer first (fstproject)"
                 )
             symbol = labels.find(arc.ilabel, state)
-            if symbol is not None:
+            count.found += 1
+            if symbol is None:
+                count.left_out[LACKED] += 1
+            else:
+                count.read += 1
                 paths.add(origin, symbol, number[arc.nextstate], _log_weight(arc.weight, path, state, paths))
         final = fst.final(state)
         if float(final) != math.inf:
             paths.finals[origin] = _log_weight(final, path, state, paths)
     symbols.refuse_unknown()
+    count.done()
     return to_automaton(paths, len(symbols))
 
 

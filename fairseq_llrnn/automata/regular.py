@@ -22,8 +22,9 @@ import numpy as np
 
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, Piece, to_automaton
-from fairseq_llrnn.automata.symbols import Symbols
+from fairseq_llrnn.automata.symbols import LACKED, Symbols
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
 MOST_PIECES = 4_000_000  # arcs before it is made deterministic
@@ -129,6 +130,7 @@ class _Parser:
         self.path, self.symbols = path, symbols
         self.tokens = [*_tokens(path), _Token("end", "the end", f"{path}")]
         self.at = 0
+        self.count = ReadCount(path, "words", found=sum(token.kind == "word" for token in self.tokens))
 
     @property
     def next(self) -> _Token:
@@ -139,7 +141,18 @@ class _Parser:
         if self.next.kind != "end":
             raise self._unexpected("an operator or a word")
         self.symbols.refuse_unknown()
+        self.count.done()
         return node
+
+    def _symbol(self) -> int | None:
+        """That of the word that comes next; None where the dictionary lacks it."""
+        found = self.symbols.find(self.next.text, self.next.where)
+        self.at += 1
+        if found is None:
+            self.count.left_out[LACKED] += 1
+        else:
+            self.count.read += 1
+        return found
 
     def _unexpected(self, expected: str) -> DataError:
         return DataError(f"{self.next.where}: expected {expected}, found {shown(self.next.text)}; fix the expression")
@@ -180,10 +193,10 @@ class _Parser:
 
     def _one(self, depth: int) -> Node:
         token = self.next
-        self.at += 1
         if token.kind == "word":
-            found = self.symbols.find(token.text, token.where)
+            found = self._symbol()
             return Words(() if found is None else (found,))
+        self.at += 1
         if token.kind == ".":
             return Words(tuple(self.symbols.any_word.tolist()))
         if token.kind == "[":
@@ -197,8 +210,7 @@ class _Parser:
         other = self._take("^")
         found = set()
         while self.next.kind == "word":
-            symbol = self.symbols.find(self.next.text, self.next.where)
-            self.at += 1
+            symbol = self._symbol()
             if symbol is not None:
                 found.add(symbol)
         if not self._take("]"):

@@ -16,6 +16,7 @@ from fairseq_llrnn.files.text_lines import shown
 EMPTY_NAMES = ("<eps>", "<epsilon>")  # an arc that reads nothing; OpenFst's label 0
 UNKNOWN = ("error", "drop")  # what is done about symbols that are not in the dictionary
 MOST_NAMED = 4  # unknown symbols that an error names
+LACKED = "with symbols that the dictionary lacks"  # of entries of a file that are left out
 DROPPED = "arcs on symbols that the dictionary lacks, dropped"
 
 

@@ -25,10 +25,11 @@ from fairseq_llrnn.automata.automaton import ROOT, Automaton
 from fairseq_llrnn.automata.flattening import flatten
 from fairseq_llrnn.automata.mass import check_mass
 from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton, untrimmed
-from fairseq_llrnn.automata.symbols import EMPTY_NAMES, Symbols
+from fairseq_llrnn.automata.symbols import EMPTY_NAMES, LACKED, Symbols
 from fairseq_llrnn.automata.trimming import trim
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_LOG, LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 
 ROOT_NAME = "root"
@@ -89,10 +90,12 @@ def read_text(path: Path | str, symbols: Symbols) -> Automaton:
     """
     lines = _Lines(symbols)
     two_symbols = _has_two_symbols(path)
-    for number, line in iter_lines(path):
-        fields = line.split()
-        if fields and not fields[0].startswith("#"):
-            _read_line(lines, fields, place(path, number), number, two_symbols)
+    count = ReadCount(path, "lines")
+    for number, line in count.lines(lambda line: line.strip() != "" and not line.lstrip().startswith("#")):
+        if _read_line(lines, line.split(), place(path, number), number, two_symbols):
+            count.read += 1
+        else:
+            count.left_out[LACKED] += 1
     symbols.refuse_unknown()
     if not (lines.some_arc or lines.fail):
         raise DataError(f"{path}: expected lines `from to symbol`, found none; is it the right file?")
@@ -112,7 +115,8 @@ def _has_two_symbols(path: Path | str) -> bool:
     return bool(fours) and all(fields[2] == fields[3] for fields in fours)
 
 
-def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> None:
+def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> bool:
+    """False for an arc on a symbol that the dictionary lacks, where these are dropped, or refused later."""
     if fields[0] == "weights" and len(fields) == 2:
         if fields[1] != "probabilities":
             raise DataError(f"{where}: expected `weights probabilities`, found {shown(' '.join(fields))}")
@@ -125,12 +129,13 @@ def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_sy
             raise DataError(f"{where}: state {shown(fields[0])} is final already; remove one of the lines")
         lines.paths.finals[state] = lines.weight(fields[1], where) if len(fields) == 2 else 0.0
     elif len(fields) <= 5:
-        _read_arc(lines, fields, where, number, two_symbols)
+        return _read_arc(lines, fields, where, number, two_symbols)
     else:
         raise DataError(f"{where}: expected `from to symbol [weight]`, found {len(fields)} fields; fix the line")
+    return True
 
 
-def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> None:
+def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> bool:
     origin, target, name, *more = fields
     lines.some_arc = True
     if len(more) == 2 or (len(more) == 1 and two_symbols):
@@ -144,11 +149,12 @@ def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_sym
     begin, end = lines.state(origin), lines.state(target)
     symbol = EMPTY if name in EMPTY_NAMES else lines.symbols.find(name, where)
     if symbol is None:
-        return
+        return False
     if symbol == EMPTY or (begin, symbol) in lines.where:
         lines.twice = lines.twice or number
     lines.where[begin, symbol] = number
     lines.paths.add(begin, symbol, end, weight)
+    return True
 
 
 def _read_failure(lines: _Lines, fields: list[str], where: str) -> None:

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.tables import note
-from fairseq_llrnn.cli.word_files import add_lower, add_word_files
+from fairseq_llrnn.cli.word_files import add_lower, add_normalize, add_word_files
 from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.features.casing import check_casing, language_of, lower
+from fairseq_llrnn.features.casing import check_casing, language_of
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.languages import FrequencySource, language_code, sources_of
+from fairseq_llrnn.features.languages import FrequencySource, Spelling, language_code, sources_of
 from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
 from fairseq_llrnn.features.more_forms import more_forms
 from fairseq_llrnn.features.text_words import count_words
+from fairseq_llrnn.files.unicode_forms import advice_on_form, known_otherwise
 
 NAME = "dictionary"
 HELP = "make a dictionary of a text's words and of forms of them that the text lacks"
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-case", action="store_true", help="the text has capitals: do not lower-case forms and lemmas"
     )
     add_lower(sources)
+    add_normalize(sources, "the text is in this Unicode form; so are the words of these files then")
     result = parser.add_argument_group("the dictionary")
     result.add_argument(
         "--most", type=int, metavar="N",
@@ -69,6 +71,12 @@ def run(args: argparse.Namespace) -> int:
         raise DataError(f"{', '.join(args.text)}: expected words, found none; give a tokenised text")
     lemmas = Lemmas.read(replace(sources, words=frozenset(shown)), "llrnn dictionary")
     frequencies = None if code is None else _frequencies(code, sources)
+    if otherwise := known_otherwise(shown, lemmas.listed):
+        word = min(otherwise)
+        note(
+            f"{len(otherwise):,} words of the text that the sources have in another Unicode form only, such as "
+            f"{word!r}: {advice_on_form(word, args.normalize)}"
+        )
     found = more_forms(shown, lemmas, frequencies)
     forms = found.all(args.most, frequencies)
     with text_output(args.out) as file:
@@ -96,7 +104,7 @@ def _sources(args: argparse.Namespace, code: str | None) -> LemmaSources:
             "llrnn dictionary: expected a source of forms, found none; give --conllu, --lexicon, --unimorph, "
             "--hunspell or --language"
         )
-    return LemmaSources(files, code, not args.keep_case, language_of(args.lower))
+    return LemmaSources(files, code, not args.keep_case, language_of(args.lower), args.normalize)
 
 
 def _frequencies(code: str, sources: LemmaSources) -> Mapping[str, float] | None:
@@ -104,11 +112,10 @@ def _frequencies(code: str, sources: LemmaSources) -> Mapping[str, float] | None
     for source in sources_of(code):
         if isinstance(source, FrequencySource) and not source.missing(code):
             known = source.known(code)
-            if not sources.lowercase:
-                return known
-            lowered: dict[str, float] = {}
+            spelling = Spelling(sources.lowercase, sources.rules, sources.form)
+            spelled: dict[str, float] = {}
             for word, frequency in known.items():
-                form = lower(word, sources.rules)
-                lowered[form] = max(frequency, lowered.get(form, 0.0))
-            return lowered
+                form = spelling.of_text(word)
+                spelled[form] = max(frequency, spelled.get(form, 0.0))
+            return spelled
     return None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
-from fairseq_llrnn.cli.output import drop_output, has_place, open_output, output_error
+from fairseq_llrnn.cli.output import drop_output, has_place, notes_of_readers, open_output, output_error
 from fairseq_llrnn.errors import LLRNNError, OptionError
 
 if TYPE_CHECKING:
@@ -149,7 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        status = dispatch(argv)
+        with notes_of_readers():
+            status = dispatch(argv)
     except LLRNNError as error:
         print(f"llrnn: error: {error}", file=sys.stderr)
         if output_error() is not None:

@@ -1,8 +1,14 @@
-"""stdout: in UTF-8, and what happens where it cannot take what is written: a full disk, or a reader that went away."""
+"""stdout: in UTF-8, and what happens where it cannot take what is written: a full disk, or a reader that went away.
+
+stderr: what readers of files have to say.
+"""
 
 import io
+import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def open_output() -> None:
@@ -34,3 +40,32 @@ def drop_output() -> None:
 def has_place(error: OSError) -> bool:
     """Whether an error is about a file that has a name, and so not about stdout."""
     return error.filename is not None
+
+
+class _Notes(logging.Handler):
+    """Prints remarks as notes, each once: a file may be read twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text not in self.said:
+            self.said.add(text)
+            print(f"note: {text}", file=sys.stderr)
+
+
+@contextmanager
+def notes_of_readers() -> Iterator[None]:
+    """Say on stderr what readers have read and left out (files/read_count.py)."""
+    logger, handler = logging.getLogger("fairseq_llrnn.files"), _Notes()
+    before = logger.level, logger.propagate
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.level, logger.propagate = before

@@ -5,10 +5,14 @@ from collections.abc import Iterator
 
 from fairseq_llrnn.cli.places import check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.word_files import add_normalize
 from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.readers import in_one_word, iter_conllu_sentences, surface_words
+from fairseq_llrnn.features.readers.conllu import SURFACE_ROWS
+from fairseq_llrnn.files.read_count import ReadCount
 
 NAME = "text"
+PARTS = "written together with others"
 HELP = "write the words of treebanks as text, a sentence a line"
 EXAMPLES = (
     "llrnn text --conllu train.conllu --lower > treebank.txt",
@@ -30,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lower-case the words, by the rules of a language: tr or az (İ becomes i, I becomes ı), lt; all others "
         "need no LANG (default: the words keep their case, for `llrnn prior --keep-case`)",
     )  # fmt: skip
+    add_normalize(result, "write the words in this Unicode form")
     result.add_argument("--out", metavar="FILE", help="where the text goes (default, or `-`: stdout)")
 
 
@@ -39,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     check_not_read(args.out, args.conllu)
     sentences, words = 0, 0
     with text_output(args.out) as file:
-        for line in _lines(args.conllu, args.words, args.lower):
+        for line in _lines(args.conllu, args.words, args.lower, args.normalize):
             sentences += 1
             words += len(line)
             file.write(" ".join(line) + "\n")
@@ -47,9 +52,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _lines(paths: list[str], kind: str, casing: str | None) -> Iterator[list[str]]:
+def _lines(paths: list[str], kind: str, casing: str | None, form: str | None) -> Iterator[list[str]]:
     """The words of each sentence. `casing`: None, or a code of a language, or "" for none in particular."""
     for path in paths:
-        for sentence in iter_conllu_sentences(path, casing is not None, language=language_of(casing)):
+        count = ReadCount(path, "rows", form)
+        for sentence in iter_conllu_sentences(count, casing is not None, language_of(casing)):
             words = surface_words(sentence, path) if kind == "surface" else [token.form for token in sentence.words]
+            count.read += len(words)
+            others = len(sentence.words) + len(sentence.spans) - len(words)
+            count.left_out[PARTS if kind == "surface" else SURFACE_ROWS] += others
             yield [in_one_word(word) for word in words]

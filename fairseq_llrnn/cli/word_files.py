@@ -2,6 +2,8 @@
 
 import argparse
 
+from fairseq_llrnn.files.unicode_forms import FORMS
+
 
 def add_word_files(group: argparse._ArgumentGroup) -> None:
     """Treebanks and lexicons."""
@@ -19,4 +21,13 @@ def add_lower(group: argparse._ArgumentGroup) -> None:
         "--lower", metavar="LANG",
         help="the text was lower-cased by the rules of this language: tr or az (İ becomes i, I becomes ı), lt; so are "
         "the words of these files then (all other languages need no LANG)",
+    )  # fmt: skip
+
+
+def add_normalize(group: argparse._ArgumentGroup, what: str) -> None:
+    """The Unicode form of words."""
+    group.add_argument(
+        "--normalize", choices=FORMS,
+        help=f"{what}: nfc (é is one character) or nfd (e with a mark behind it), which look alike (default: as they "
+        "are)",
     )  # fmt: skip

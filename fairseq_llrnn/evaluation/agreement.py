@@ -26,8 +26,10 @@ from itertools import pairwise
 
 from fairseq_llrnn.evaluation.words import has_letters
 from fairseq_llrnn.features.readers.tsv import TsvRow, iter_tsv_rows
+from fairseq_llrnn.files.read_count import ReadCount
 
 RARE = 0.02
+SLIPS = "of less than 2 % of a form's occurrences"
 DETERMINER, NOUN, ADJECTIVE = "determiner", "noun", "adjective"
 PAIRS = frozenset({(DETERMINER, NOUN), (DETERMINER, ADJECTIVE), (ADJECTIVE, NOUN), (NOUN, ADJECTIVE)})
 IGNORED = frozenset({"PROPN", "X", "NUM"})
@@ -61,9 +63,14 @@ class Agreement:
 def read_roles(path: str) -> dict[str, Roles]:
     """What each form of a lexicon (form, lemma, UPOS, FEATS and, maybe, a count) is, see above. Raises DataError."""
     rows: defaultdict[str, list[TsvRow]] = defaultdict(list)
-    for row in iter_tsv_rows(path, Counter()):
+    count = ReadCount(path, later=True)
+    for row in iter_tsv_rows(count):
         rows[row.form].append(row)
-    return {form: _roles(_without_slips(of_form)) for form, of_form in rows.items()}
+    kept = {form: _without_slips(of_form) for form, of_form in rows.items()}
+    count.read = sum(map(len, kept.values()))
+    count.left_out[SLIPS] += sum(map(len, rows.values())) - count.read
+    count.done()
+    return {form: _roles(of_form) for form, of_form in kept.items()}
 
 
 def count_errors(sentences: Iterable[Sequence[str]], roles: Mapping[str, Roles]) -> Agreement:

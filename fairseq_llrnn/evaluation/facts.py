@@ -15,7 +15,8 @@ from typing import Any
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.words import occurrences, words
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import place, shown
 
 AGREEMENT = "agreement"
 EXPECTED = (
@@ -39,7 +40,7 @@ def read_facts(path: str, reference: Sequence[Sequence[str]]) -> list[list[Fact]
     Raises:
         DataError: a line of another form, another number of lines, or a fact that the reference does not bear out.
     """
-    facts = [list(_facts(line, place(path, number))) for number, line in iter_lines(path)]
+    facts = [list(_facts(line, place(path, number))) for number, line in iter_sentences(path)]
     if len(facts) != len(reference):
         raise DataError(
             f"{path}: expected {len(reference):,} lines, one for each sentence of the reference, found {len(facts):,}; "

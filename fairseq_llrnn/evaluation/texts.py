@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.words import has_letters, words
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.read_count import iter_sentences
 from fairseq_llrnn.nbest import FORMATS, open_nbest, settle
 
 FAIRSEQ = FORMATS["fairseq"]
@@ -60,7 +60,7 @@ def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts
 def count_words(path: str) -> Counter[str]:
     """How often each word occurs in a text, which may be large. Raises DataError."""
     counts: Counter[str] = Counter()
-    for _, line in iter_lines(path):
+    for _, line in iter_sentences(path):
         counts.update(words(line))
     if not counts:
         raise DataError(f"{path}: expected the target text of the training, found no word in it")
@@ -68,7 +68,7 @@ def count_words(path: str) -> Counter[str]:
 
 
 def _read(path: str, file: Path) -> list[str]:
-    lines = [line for _, line in iter_lines(file)]
+    lines = [line for _, line in iter_sentences(file)]
     if not lines:
         raise DataError(f"{path}: expected a sentence a line, found an empty file")
     return lines

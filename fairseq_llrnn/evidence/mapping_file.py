@@ -4,20 +4,24 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.rules import is_token
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place, shown
+
+REPEATED = "repeated"
 
 
-def read_evidence_map(path: Path | str) -> dict[str, tuple[str, ...]]:
-    """source token -> target words; blank lines are skipped, and so is a row that repeats an earlier one.
+def read_evidence_map(path: Path | str, form: str | None = None) -> dict[str, tuple[str, ...]]:
+    """source token -> target words; a row that repeats an earlier one is left out.
+
+    `form`: of unicode_forms.py.
 
     Raises DataError, with file and line, for a row of another shape, an empty side, a source of several tokens, a
     special symbol, a source given twice with different targets, and a file without rows.
     """
     mapping: dict[str, tuple[str, ...]] = {}
     lines: dict[str, int] = {}
-    for number, line in iter_lines(path):
-        if not line.strip():
-            continue
+    count = ReadCount(path, "rows", form)
+    for number, line in count.lines():
         where, cells = place(path, number), line.split("\t")
         if len(cells) != 2:
             raise DataError(
@@ -41,7 +45,10 @@ def read_evidence_map(path: Path | str) -> dict[str, tuple[str, ...]]:
                 f"{where}: {source!r} was mapped to {' '.join(mapping[source])!r} in line {lines[source]}, found "
                 f"{' '.join(target)!r} here; remove one of them"
             )
-        lines.setdefault(source, number)
+        if lines.setdefault(source, number) == number:
+            count.read += 1
+        else:
+            count.left_out[REPEATED] += 1
     if not mapping:
         raise DataError(f"{path}: expected rows `source token<TAB>target words`, found none; is it the right file?")
     return mapping

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
 from fairseq_llrnn.evidence.terms_file import TermEntry, add_entry, check_entry
 from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.files.unicode_forms import form_of, in_form
 
 logger = logging.getLogger(__name__)
 
@@ -67,11 +69,13 @@ class Terms:
         self._lemmas = source_lemmas or {}
         self._is_lower = is_lower(table.source.known_index)
         self.matched = 0  # phrases of the entries, found in sentences; also where a sentence repeats the entry
-        self._entries = {(entry.source, entry.target) for entry in entries}
+        self._entries: set[tuple[tuple[str, ...], str]] = set()
         self._noted: dict[str, list[str]] = {remark: [] for remark in ADVICE}
         self._warned: set[tuple[str, str]] | None = None  # of terms of single sentences; None while entries are read
         self._of_first: dict[str, list[tuple[TermEntry, int]]] = {}
-        for entry in entries:
+        self._unicode = form_of(table.source.known_index), form_of(table.target.known_index)
+        for entry in map(self._spelled, entries):
+            self._entries.add((entry.source, entry.target))
             self._add(entry)
         table.terms.required |= must
         for remark, targets in self._noted.items():
@@ -94,6 +98,13 @@ class Terms:
         group = self.table.terms.group(entry.target, self.forms_of(entry), self.must)
         for key in self._phrase_keys(entry.source[0]):
             self._of_first.setdefault(key, []).append((entry, group))
+
+    def _spelled(self, entry: TermEntry) -> TermEntry:
+        """In the Unicode forms of the dictionaries."""
+        of_source, of_target = self._unicode
+        source = tuple(in_form(word, of_source) for word in entry.source)
+        forms = tuple(in_form(form, of_target) for form in entry.forms)
+        return replace(entry, source=source, target=in_form(entry.target, of_target), forms=forms)
 
     def _check(self, entry: TermEntry) -> None:
         """Raise DataError for a part of speech among the words, and for pieces."""
@@ -221,7 +232,7 @@ class Terms:
             raise DataError(f"{where}: the source side is empty; expected {CELL}")
         target, bar, upos = target.partition(f" {BAR} ")
         kind = upos.strip().upper() if bar else None
-        entry = TermEntry(tuple(source.split()), " ".join(target.split()), kind, (), where, IN_CELLS)
+        entry = self._spelled(TermEntry(tuple(source.split()), " ".join(target.split()), kind, (), where, IN_CELLS))
         check_entry(entry)
         self._check(entry)
         return entry

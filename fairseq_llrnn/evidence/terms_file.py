@@ -16,7 +16,8 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.rules import is_token
 from fairseq_llrnn.evidence.term_table import MOST_FORMS
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place, shown
 
 COLUMNS = "source phrase, target lemma, part of speech (optional), forms parted by | (optional)"
 UPOS = (
@@ -24,6 +25,7 @@ UPOS = (
     "VERB", "X",
 )  # fmt: skip
 MOST_WORDS = 16  # of a phrase
+REPEATED = "repeated"
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,8 @@ def read_terms(path: Path | str) -> list[TermEntry]:
     symbol, a phrase that has two different targets, and a file without rows.
     """
     found: dict[tuple[str, ...], TermEntry] = {}
-    for number, line in iter_lines(path):
-        if not line.strip():
-            continue
+    count = ReadCount(path)
+    for number, line in count.lines():
         where, cells = place(path, number), [cell.strip(" ") for cell in line.split("\t")]
         if not 2 <= len(cells) <= 4:
             raise DataError(
@@ -60,14 +61,20 @@ def read_terms(path: Path | str) -> list[TermEntry]:
         )  # fmt: skip
         if not entry.source:
             raise DataError(f"{where}: the source side is empty; fix or remove the row")
-        add_entry(found, check_entry(entry))
+        if add_entry(found, check_entry(entry)):
+            count.read += 1
+        else:
+            count.left_out[REPEATED] += 1
     if not found:
         raise DataError(f"{path}: expected rows of {COLUMNS}, found none; is it the right file?")
     return list(found.values())
 
 
-def add_entry(found: dict[tuple[str, ...], TermEntry], entry: TermEntry) -> None:
-    """Take an entry in. Raises DataError where the same phrase has another target already: both cannot be required."""
+def add_entry(found: dict[tuple[str, ...], TermEntry], entry: TermEntry) -> bool:
+    """Take an entry in; False for one that is there already.
+
+    Raises DataError where the same phrase has another target: both cannot be required.
+    """
     other = found.setdefault(entry.source, entry)
     kinds = {one.upos for one in (other, entry)} - {None}
     if (other.target, other.forms) != (entry.target, entry.forms) or len(kinds) > 1:
@@ -76,6 +83,7 @@ def add_entry(found: dict[tuple[str, ...], TermEntry], entry: TermEntry) -> None
             "here; a phrase cannot be required to become both: remove one, or give both as forms of "
             "one row"
         )
+    return other is entry
 
 
 def _said(entry: TermEntry) -> str:

@@ -21,6 +21,7 @@ from xml.parsers import expat
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.terms_file import TermEntry, check_entry
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import opened, place
 
 ENTRIES = ("termEntry", "conceptEntry")
@@ -34,6 +35,8 @@ UPOS = {
 }  # fmt: skip
 IN_NOTES = 'in <termNote type="partOfSpeech"> of the target\'s term'
 LEFT_OUT = ("deprecated", "superseded")
+UNUSED, WITHOUT_TARGET = "empty, deprecated or superseded", "of entries without a target term to use"
+REPEATED, OTHERWISE = "repeated", "with another translation in an earlier entry"
 BLOCK = 1 << 16  # bytes
 LONGEST = 10_000  # characters of a term or a note
 
@@ -64,11 +67,17 @@ class _Reading:
 def read_tbx(path: Path | str, languages: Sequence[str]) -> list[TermEntry]:
     """The rows of a TBX file, checked; raises DataError as `iter_tbx`, and for what no row may have."""
     found: dict[tuple[str, ...], TermEntry] = {}
-    others = []
-    for entry in iter_tbx(path, languages):
+    others, count = [], ReadCount(path, "source terms")
+    for entry in iter_tbx(count, languages):
         first = found.setdefault(entry.source, check_entry(entry))
-        if first.target != entry.target:
+        if first is entry:
+            count.read += 1
+        elif first.target == entry.target:
+            count.left_out[REPEATED] += 1
+        else:
+            count.left_out[OTHERWISE] += 1
             others.append(" ".join(entry.source))
+    count.done()
     if others:
         some = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
         logger.warning(
@@ -78,8 +87,8 @@ def read_tbx(path: Path | str, languages: Sequence[str]) -> list[TermEntry]:
     return list(found.values())
 
 
-def iter_tbx(path: Path | str, languages: Sequence[str]) -> Iterator[TermEntry]:
-    """The rows of a TBX file, as they stand.
+def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
+    """The rows of a TBX file, as they stand; whoever uses them counts them as read, or leaves them out.
 
     Args:
         languages: of source and target, as `en`; regions in the file (`en-GB`) do not count.
@@ -87,7 +96,7 @@ def iter_tbx(path: Path | str, languages: Sequence[str]) -> Iterator[TermEntry]:
     Raises:
         DataError: no XML, entities of its own, or neither language in it.
     """
-    parser = expat.ParserCreate()
+    path, parser = count.file, expat.ParserCreate()
     reading = _Reading(path, parser)
     source, target = (_primary(language) for language in languages)
 
@@ -106,7 +115,7 @@ def iter_tbx(path: Path | str, languages: Sequence[str]) -> Iterator[TermEntry]:
     def end(name: str) -> None:
         name = name.rpartition(":")[2]
         if name in ENTRIES:
-            reading.found += _rows(path, reading.entry, source, target)
+            reading.found += _rows(count, reading.entry, source, target)
         elif name in TERMS and reading.term is not None:
             reading.entry.setdefault(reading.language, []).append(reading.term)
             reading.term = None
@@ -163,12 +172,16 @@ def _primary(language: str) -> str:
     return language.replace("_", "-").partition("-")[0].lower()
 
 
-def _rows(path: Path | str, entry: dict[str, list[_Term]], source: str, target: str) -> Iterator[TermEntry]:
+def _rows(count: ReadCount, entry: dict[str, list[_Term]], source: str, target: str) -> Iterator[TermEntry]:
     sources, targets = ([term for term in entry.get(of, ()) if _is_used(term)] for of in (source, target))
-    if targets:
+    count.found += len(entry.get(source, ()))
+    count.left_out[UNUSED] += len(entry.get(source, ())) - len(sources)
+    if not targets:
+        count.left_out[WITHOUT_TARGET] += len(sources)
+    else:
         best = min(targets, key=lambda term: not term.status.startswith("preferred"))
         for term in sources:
-            yield TermEntry(tuple(term.text.split()), best.text, best.upos, (), place(path, term.line), IN_NOTES)
+            yield TermEntry(tuple(term.text.split()), best.text, best.upos, (), place(count.file, term.line), IN_NOTES)
 
 
 def _is_used(term: _Term) -> bool:

@@ -17,7 +17,9 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.text_words import count_blocks
-from fairseq_llrnn.files.text_lines import iter_lines, place
+from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import place
+from fairseq_llrnn.files.unicode_forms import warn_of_forms
 
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 SPECIALS = (BOS, PAD, EOS, UNK)
@@ -71,16 +73,22 @@ class WordList:
         Raises:
             DataError: a file that cannot be read or is not UTF-8.
         """
-        return self.counts_of(count_blocks(paths, workers))
+        lacking = set[str]()
+        counts = self.counts_of(count_blocks(paths, workers), lacking)
+        warn_of_forms(paths, lacking, self.symbols)
+        return counts
 
-    def counts_of(self, found: Iterable[tuple[Mapping[str, int], int]]) -> np.ndarray:
+    def counts_of(
+        self, found: Iterable[tuple[Mapping[str, int], int]], lacking: set[str] | None = None
+    ) -> np.ndarray:
         """Counts (V,) of the symbols in parts of a text: </s> once a line, words outside the dictionary as <unk>.
 
         <unk> counts as seen once at least, as in `counts_with_ends`; a text without any word of the dictionary is of
         another language or file, and counts nothing.
 
         Args:
-            found: of each part, how often each word occurs, and how many lines it has.
+            found: of each part, how often each word occurs, and how many lines it has. lacking: takes up the words that
+                the dictionary lacks.
         """
         index = {s: i for i, s in enumerate(self.symbols)}
         unk, eos = index[UNK], index[EOS]
@@ -89,6 +97,8 @@ class WordList:
             ids = np.array([index.get(word, unk) for word in words], dtype=np.int64)
             np.add.at(counts, ids, np.fromiter(words.values(), dtype=np.int64, count=len(words)))
             counts[eos] += lines
+            if lacking is not None:
+                lacking.update(word for word in words if word not in index)
         counts[unk] = max(1, counts[unk])
         known = counts.sum() - counts[unk] - counts[eos] > 0
         return counts if known else np.zeros_like(counts)
@@ -108,7 +118,7 @@ def load_dictionary(path: Path | str) -> WordList:
     path = Path(path)
     symbols, counts = list(SPECIALS), [0] * len(SPECIALS)
     where: dict[str, int] = dict.fromkeys(SPECIALS, 0)
-    for number, line in iter_lines(path):
+    for number, line in iter_sentences(path):
         text = line.rstrip()
         overwrite = text.endswith(_FLAG)
         text = text[: -len(_FLAG)].rstrip(" ") if overwrite else text

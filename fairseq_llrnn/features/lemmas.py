@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.casing import lower
-from fairseq_llrnn.features.languages.base import sources_of
+from fairseq_llrnn.features.languages.base import Spelling, sources_of
 from fairseq_llrnn.features.lemma_rules import LemmaRules
 from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
 
@@ -22,6 +21,7 @@ class LemmaSources:
     language: str | None = None  # a code of features/languages/names.py, whose packages list words
     lowercase: bool = True
     rules: str | None = None  # the language by whose rules words are lower-cased (casing.py)
+    form: str | None = None  # of unicode_forms.py
     words: Collection[str] | None = None  # of the text; dictionaries of hunspell are read for these
 
     def pairs(self) -> Iterator[tuple[str, str]]:
@@ -31,12 +31,15 @@ class LemmaSources:
             DataError: as the readers do.
         """
         for kind, path in self.files:
-            yield from iter_lemmas(path, kind, lowercase=self.lowercase, language=self.rules, words=self.words)
+            yield from iter_lemmas(
+                path, kind, lowercase=self.lowercase, language=self.rules, words=self.words, form=self.form
+            )
+        spelling = Spelling(self.lowercase, self.rules, self.form)
         for source in sources_of(self.language) if self.language else ():
             if source.missing(str(self.language)):
                 continue
             for form, lemma in source.listed(str(self.language)):
-                yield (lower(form, self.rules), lower(lemma, self.rules)) if self.lowercase else (form, lemma)
+                yield spelling.of_text(form), spelling.of_text(lemma)
 
 
 @dataclass(frozen=True)

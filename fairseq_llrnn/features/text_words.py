@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.files.text_blocks import Block, map_blocks
+from fairseq_llrnn.files.unicode_forms import warn_of_forms
 
 
 def counts_of_block(block: Block) -> tuple[dict[str, int], int]:
@@ -54,10 +55,12 @@ def read_ids(
     Raises:
         DataError: a file that cannot be read or is not UTF-8.
     """
-    index = {symbol: i for i, symbol in enumerate(symbols)}
+    index, lacking = {symbol: i for i, symbol in enumerate(symbols)}, set[str]()
     tokens, lengths = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int64)]
     for words, ids, per_line in map_blocks(ids_of_block, paths, "reading words", workers):
         known = np.array([index.get(word, unknown) for word in words], dtype=np.int32)
+        lacking.update(word for word in words if word not in index)
         tokens.append(known[ids])
         lengths.append(per_line.astype(np.int64))
+    warn_of_forms(paths, lacking, symbols)
     return np.concatenate(tokens), np.concatenate(lengths)

@@ -20,6 +20,7 @@ import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.expression_limits import refused
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.special_files import read_whole
 from fairseq_llrnn.files.text_lines import shown
 
@@ -66,7 +67,9 @@ class UserPatterns:
                 raise OptionError(
                     f"{path}: pattern {name!r} is {expression!r}; expected a regular expression in quotes"
                 )
-        return cls(table["patterns"], str(path))
+        patterns = cls(table["patterns"], str(path))
+        ReadCount(path, "patterns", None, len(table["patterns"]), len(patterns.names)).done()
+        return patterns
 
     def _compiled(self, name: str, expression: str) -> "regex.Pattern[str]":
         if not name or any(character.isspace() for character in name):

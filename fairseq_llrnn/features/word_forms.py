@@ -13,7 +13,6 @@ their union.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,12 +24,13 @@ from fairseq_llrnn.features.languages.lemmas import GROUP, Simplemma
 from fairseq_llrnn.features.lexicon import Lexicon, feature_group
 from fairseq_llrnn.features.named_places import split_place
 from fairseq_llrnn.features.readers.apertium import read_apertium_lemmas
-from fairseq_llrnn.features.readers.conllu import iter_conllu_words
+from fairseq_llrnn.features.readers.conllu import iter_conllu_tokens
 from fairseq_llrnn.features.readers.hunspell import iter_hunspell
-from fairseq_llrnn.features.readers.lemma_rows import NONE
+from fairseq_llrnn.features.readers.lemma_rows import NONE, WITHOUT_LEMMA
 from fairseq_llrnn.features.readers.tsv import iter_tsv_rows
-from fairseq_llrnn.features.readers.unimorph import MISSING, iter_unimorph_rows
+from fairseq_llrnn.features.readers.unimorph import iter_unimorph_rows
 from fairseq_llrnn.features.readers.unimorph_tags import tags_features
+from fairseq_llrnn.files.read_count import ReadCount
 
 Row = tuple[str, str, Iterable[str]]  # lemma, form, features
 
@@ -117,33 +117,40 @@ def _package_rows(code: str, asked: Asked) -> Iterator[Row]:
             f"{', '.join(package.codes)}: give a file with lexicon:FILE or unimorph:FILE"
         )
     package.need(known, named)
-    lexicon: Lexicon = package.read(asked.words, known, asked.spelling)
+    lexicon: Lexicon = package.lookup(asked.words, known, asked.spelling)
     for word in asked.words:
         for name in lexicon.features(word):
             yield name.partition(":")[2], word, ()
 
 
-def _lexicon_rows(path: str, _: Asked) -> Iterator[Row]:
-    for row in iter_tsv_rows(path, Counter()):
-        if row.lemma not in NONE:
-            yield row.lemma, row.form, row.features
+def _lexicon_rows(path: str, asked: Asked) -> Iterator[Row]:
+    count = ReadCount(path, "rows", asked.spelling.form)
+    return _with_lemma(count, ((row.lemma, row.form, row.features) for row in iter_tsv_rows(count)))
 
 
-def _treebank_rows(path: str, _: Asked) -> Iterator[Row]:
-    for sentence in iter_conllu_words(path, False):
-        for token in sentence:
-            if token.lemma not in NONE:
-                yield token.lemma, token.form, token.features
+def _treebank_rows(path: str, asked: Asked) -> Iterator[Row]:
+    count = ReadCount(path, "rows", asked.spelling.form)
+    return _with_lemma(count, ((word.lemma, word.form, word.features) for word in iter_conllu_tokens(count, False)))
 
 
-def _unimorph_rows(path: str, _: Asked) -> Iterator[Row]:
-    for lemma, form, tags in iter_unimorph_rows(path):
-        if lemma not in NONE and form not in MISSING:
-            yield lemma, form, tags_features(tags)
+def _unimorph_rows(path: str, asked: Asked) -> Iterator[Row]:
+    count = ReadCount(path, "rows", asked.spelling.form)
+    rows = ((lemma, form, tags_features(tags)) for lemma, form, tags in iter_unimorph_rows(count))
+    return _with_lemma(count, rows)
+
+
+def _with_lemma(count: ReadCount, rows: Iterable[Row]) -> Iterator[Row]:
+    for row in rows:
+        if row[0] in NONE:
+            count.left_out[WITHOUT_LEMMA] += 1
+            continue
+        count.read += 1
+        yield row
 
 
 def _hunspell_rows(path: str, asked: Asked) -> Iterator[Row]:
-    for lemma, forms in iter_hunspell(path, set(asked.words), asked.spelling.of_text):
+    spelling = asked.spelling
+    for lemma, forms in iter_hunspell(path, set(asked.words), spelling.cased, spelling.form):
         for form in forms:
             yield lemma, form, ()
 

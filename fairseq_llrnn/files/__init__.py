@@ -6,6 +6,8 @@
     labelled_lines.py texts with labels
     shards.py        work in parts, and whether all of them are there
     reading.py       what is said where a file cannot be read
+    read_count.py    entries read, and left out for a reason
+    unicode_forms.py NFC and NFD
     special_files.py devices and pipes are known before they are opened
     array_file.py    arrays of numbers, mapped from disk
     numbers.py       how large a number in a file may be

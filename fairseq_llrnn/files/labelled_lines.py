@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import place, shown
 
 PREFIX = "__label__"
 
@@ -27,9 +28,9 @@ def read_labelled(path: Path | str) -> Iterator[LabelledLine]:
     """The texts of a file with their labels; a line with a tab has columns, if it does not begin with a label.
 
     Raises:
-        DataError: as `iter_lines`; a line without labels, a label that is empty or has blanks in it.
+        DataError: as `iter_sentences`; a line without labels, a label that is empty or has blanks in it.
     """
-    for number, line in iter_lines(path):
+    for number, line in iter_sentences(path):
         text, *columns = line.split("\t")
         labels = [column for column in columns if column]
         if not columns or line.lstrip().startswith(PREFIX):  # fastText's words may be behind tabs as well

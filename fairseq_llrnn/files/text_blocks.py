@@ -18,6 +18,7 @@ from typing import TypeVar
 from tqdm import tqdm
 
 from fairseq_llrnn.files.processes import ordered
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, decoded, opened
 
 BLOCK_BYTES = 1 << 22  # of unpacked text: some 700,000 words
@@ -109,8 +110,18 @@ def map_blocks(
     """
     sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]
     total = sum(sizes) if len(sizes) == len(paths) else None  # that of a pipe is not known
-    blocks = (block for path in paths for block in iter_blocks(path))
+    counts = {str(path): ReadCount(path, "lines") for path in paths}
+
+    def blocks() -> Iterator[Block]:
+        for path in paths:
+            for block in iter_blocks(path):
+                counts[block.path].found += block.num_lines
+                yield block
+
     with tqdm(total=total, desc=doing, unit="B", unit_scale=True, leave=False, disable=None) as bar:
-        for block, result in ordered(function, blocks, workers):
+        for block, result in ordered(function, blocks(), workers):
             bar.update(block.read)
             yield result
+            counts[block.path].read += block.num_lines
+    for count in counts.values():
+        count.done()

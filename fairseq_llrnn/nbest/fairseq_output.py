@@ -7,16 +7,16 @@
     F-12<TAB>llrnn_model=score …             ours, in reranked lists
 
 Scores are logarithms to base 2; here they become nats, and base 2 again when they are written. fairseq-generate prints
-sentences in the order of its batches, and logs in between; other lines are skipped and counted.
+sentences in the order of its batches, and logs in between; other lines are left out.
 """
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.nbest.lists import (
     PREFIX,
@@ -33,21 +33,24 @@ NAME = "fairseq"
 EXPECTED = "lines such as `H-12<TAB>-0.53<TAB>a hypothesis` of fairseq-generate"
 LINE = re.compile(r"([A-Z])-([0-9]{1,18})(?:_[0-9]+)?\t(.*)", re.DOTALL)
 OF_A_SENTENCE = "STWC"  # the other letters are of the hypothesis before them
-SKIPPED = "lines that are no part of the list (logs), skipped"
+LOGS = "that are no part of the list (logs)"
 
 
 def belongs(line: str) -> bool:
     return LINE.fullmatch(line) is not None
 
 
-def read(path: str, lines: Lines, notes: Counter[str]) -> Iterator[NBest]:
+def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     """See NBestFormat.read."""
     current: NBest | None = None
     detokenised: bool | None = None  # whether hypotheses have a D- line: all, or none
     for number, line in lines:
+        if not line.strip():
+            continue
+        count.found += 1
         found = LINE.fullmatch(line)
         if found is None:
-            notes[SKIPPED] += bool(line.strip())
+            count.left_out[LOGS] += 1
             continue
         letter, sentence, rest = found[1], int(found[2]), found[3]
         where = place(path, number)
@@ -57,6 +60,7 @@ def read(path: str, lines: Lines, notes: Counter[str]) -> Iterator[NBest]:
                 yield current
             current = NBest(sentence, None)
         current.lines.append((number, line))
+        count.read += 1
         if letter == "H":
             score, text = _score_and_text(where, line, rest)
             current.hypotheses.append(Hypothesis(text, text, score))

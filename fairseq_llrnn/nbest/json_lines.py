@@ -8,12 +8,12 @@ object holds is kept.
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_SCORE
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.nbest.lists import PREFIX, Hypothesis, Lines, NBest, Ranked, refuse_rescored
 
@@ -25,12 +25,13 @@ def belongs(line: str) -> bool:
     return line.lstrip().startswith("{")
 
 
-def read(path: str, lines: Lines, notes: Counter[str]) -> Iterator[NBest]:
+def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     """See NBestFormat.read."""
     first: list[str] | None = None  # what hypotheses have: "score", names of features
     for number, line in lines:
         if not line.strip():
             continue
+        count.found += 1
         where = place(path, number)
         record = _object(line, where)
         sentence, source = record.get("id"), record.get("source")
@@ -51,6 +52,7 @@ def read(path: str, lines: Lines, notes: Counter[str]) -> Iterator[NBest]:
                     f"{_listed(has)}; every hypothesis must have the same"
                 )
             nbest.hypotheses.append(hypothesis)
+        count.read += 1
         yield nbest
 
 

@@ -1,13 +1,13 @@
 """What every format of n-best lists is read into, and written from."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_SCORE
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import shown
 
 PREFIX = "llrnn_"  # of the names of the scores that we add
@@ -60,8 +60,8 @@ class NBestFormat(Protocol):
     def belongs(self, line: str) -> bool:
         """Whether the line looks like one of this format."""
 
-    def read(self, path: str, lines: Lines, notes: Counter[str]) -> Iterator[NBest]:
-        """The sentences in the order of the file; what was left out is counted in `notes`.
+    def read(self, path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
+        """The sentences in the order of the file. count: of its lines.
 
         Raises:
             DataError: a line that is not as this format says, with the file and line.

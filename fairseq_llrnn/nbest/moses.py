@@ -8,10 +8,10 @@ values, as the first one.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.nbest.lists import (
     PREFIX,
@@ -37,13 +37,14 @@ def belongs(line: str) -> bool:
     return BAR in line
 
 
-def read(path: str, lines: Lines, notes: Counter[str]) -> Iterator[NBest]:
+def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     """See NBestFormat.read."""
     current: NBest | None = None
     first: Shape | None = None
     for number, line in lines:
         if not line.strip():
             continue
+        count.found += 1
         where = place(path, number)
         fields = [field.strip() for field in line.split(BAR)]
         shape = _shape(fields, where, line)
@@ -58,6 +59,7 @@ def read(path: str, lines: Lines, notes: Counter[str]) -> Iterator[NBest]:
         score = number_of(fields[_total(fields)], where, "total")
         current.hypotheses.append(Hypothesis(fields[1], fields[1], score, tuple(fields)))
         current.lines.append((number, line))
+        count.read += 1
     if current is not None:
         yield current
 

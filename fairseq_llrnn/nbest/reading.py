@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.files.special_files import refuse_special
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
@@ -55,7 +56,7 @@ class NBestFile:
 
     def __iter__(self) -> Iterator[NBest]:
         lines = _numbered_lines(self.file) if self.is_sorted_copy else iter_lines(self.file)
-        return self.format.read(self.name, lines, Counter())
+        return self.format.read(self.name, lines, ReadCount(self.name))
 
 
 def settle(path: Path | str, scratch: Path, what: str) -> Path:
@@ -86,10 +87,10 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
     name = "stdin" if str(path) == STDIN else str(path)
     file = settle(path, scratch, "nbest")
     format_ = FORMATS[format_name] if format_name else _detect(name, file)
-    notes: Counter[str] = Counter()
+    notes, count = Counter[str](), ReadCount(name, "lines")
     sentences = hypotheses = 0
     before, last, scored, has_sources = -1, -1, True, True
-    for nbest in format_.read(name, iter_lines(file), notes):
+    for nbest in format_.read(name, iter_lines(file), count):
         if nbest.number == before:
             raise _repeated(name, nbest.number, nbest.lines[0][0], None)
         notes[UNSORTED] += nbest.number < last
@@ -104,6 +105,7 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
         raise DataError(
             f"{name}: expected an n-best list with {format_.EXPECTED}, found {found}; is it the right file?"
         )
+    count.done()
     if last + 1 > 2 * sentences + 1000:
         raise DataError(
             f"{name}: expected numbers that count the sentences from 0, found {sentences:,} sentences, and {last:,} as "
@@ -111,7 +113,7 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
         )
     is_sorted_copy = bool(notes[UNSORTED])
     if is_sorted_copy:
-        file = _sorted_copy(name, format_.read(name, iter_lines(file), Counter()), scratch)
+        file = _sorted_copy(name, format_.read(name, iter_lines(file), ReadCount(name)), scratch)
     if format_ is fairseq_output:
         del notes[UNSORTED]  # as fairseq-generate always does
     return NBestFile(

@@ -32,6 +32,7 @@ from tqdm import tqdm
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import BOS
 from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown
 from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams, trie_keys
 
@@ -78,6 +79,8 @@ def read_arpa(path: Path | str) -> NGrams:
     if BOS in index:
         model.log_probs[index[BOS]] = -np.inf
     _fill_added(model)
+    count = ReadCount(path, "n-grams", None, sum(counts), sum(counts))  # each section has as many as it announces
+    count.done()
     return model
 
 

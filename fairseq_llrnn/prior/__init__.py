@@ -6,7 +6,7 @@
     building.py       from files or objects to a prior, by options.py; its steps are build.py, leaves.py,
                       open_vocabulary.py, translations.py (lemmas.py) and evidence.py (source_dictionary.py)
     analyses.py       … the lexicon that it is built from, with languages.py, morphemes.py, guessing.py
-    case_check.py     … a text or a lexicon that was lower-cased, and the other not
+    spelling_check.py … a text and a lexicon in different case or Unicode form
     labels.py         … of labels
     language_weights.py  the unigram of a language
     origins.py        what it was made from

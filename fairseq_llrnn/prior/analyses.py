@@ -19,6 +19,7 @@ from fairseq_llrnn.features.readers import (
     read_values,
 )
 from fairseq_llrnn.features.subwords import PieceText
+from fairseq_llrnn.files.unicode_forms import in_form
 from fairseq_llrnn.prior.guessing import MODES, Completed, complete
 from fairseq_llrnn.prior.options import PriorOptions, as_paths
 
@@ -39,7 +40,8 @@ def read_analyses(options: PriorOptions, words: WordList, text: PieceText | None
     given, language = options.lexicon, language_of(options.lower)
     for option, path in options.word_files:
         read, file = _reader(option, path)
-        lexicon.update(read(file, lowercase=not options.keep_case, language=language))
+        lowercase = not options.keep_case
+        lexicon.update(read(file, lowercase=lowercase, language=language, form=options.normalize))
     if isinstance(given, Lexicon):
         lexicon.update(given)
     elif isinstance(given, Mapping):
@@ -57,7 +59,18 @@ def _reader(option: str, path: str) -> tuple[Callable[..., Lexicon], str]:
     """Who reads a file, and which: `--lexicon NAME:FILE` names a reader of another package (registry.py)."""
     name, _, file = path.partition(":")
     place = registry.names("readers").get(name) if option == "lexicon" and file else None
-    return (READERS[option], path) if place is None else (registry.load(place), file)
+    if place is None:
+        return READERS[option], path
+    read = registry.load(place)
+
+    def in_its_form(file: str, *, lowercase: bool, language: str | None, form: str | None) -> Lexicon:
+        theirs, found = read(file, lowercase=lowercase, language=language), Lexicon()
+        for word in theirs:
+            found.add(in_form(word, form), theirs.features(word))
+        found.notes.update(theirs.notes)
+        return found
+
+    return in_its_form, file
 
 
 def complete_analyses(
@@ -94,5 +107,6 @@ def with_values(lexicon: Lexicon, options: PriorOptions, pooled: Lexicon) -> Lex
     united.update(lexicon)
     united.update(pooled)
     for path in paths:
-        united.update(read_values(path, lowercase=not options.keep_case, language=language_of(options.lower)))
+        lowercase, language = not options.keep_case, language_of(options.lower)
+        united.update(read_values(path, lowercase=lowercase, language=language, form=options.normalize))
     return united

@@ -22,9 +22,9 @@ from fairseq_llrnn.features.lexicon import united
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.files.unicode_forms import check_form
 from fairseq_llrnn.prior.analyses import complete_analyses, read_analyses, with_values
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
-from fairseq_llrnn.prior.case_check import notes_of_case
 from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words, rules_of, spelled_words
 from fairseq_llrnn.prior.expression import Expression, atoms
 from fairseq_llrnn.prior.guessing import Completed
@@ -40,6 +40,7 @@ from fairseq_llrnn.prior.origins import made_from
 from fairseq_llrnn.prior.parts import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.source_dictionary import source_symbols
+from fairseq_llrnn.prior.spelling_check import notes_of_spelling
 from fairseq_llrnn.prior.translations import add_translations, background_of
 
 Dictionary = WordList | Sequence[str] | str | Path
@@ -69,6 +70,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     """
     options = options or PriorOptions()
     check_casing(options.lower, options.keep_case)
+    check_form(options.normalize)
     check_options(options)
     check_units(options)
     words = _words(dictionary)
@@ -100,7 +102,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         words, counts, lexicon, settings, patterns, origins, text, for_source, morphemes.features
     )
     notes.update(morphemes.notes)
-    notes.update(notes_of_case(words, counts, analyses, options) if text is None else ())
+    notes.update(notes_of_spelling(words, counts, analyses, options) if text is None else ())
     entries = len(lexicon) - completed.added
     known = {"background": options.background, "lexicon_entries": entries, **({LABELS: True} if options.labels else {})}
     prior = replace(prior, settings={**prior.settings, **known})

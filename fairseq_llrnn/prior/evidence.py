@@ -48,7 +48,7 @@ def rules_of(options: PriorOptions, patterns: UserPatterns | None) -> EvidenceRu
         )
     mapping = asked.mapping or {}
     if isinstance(mapping, (str, Path)):
-        mapping = read_evidence_map(str(mapping))
+        mapping = read_evidence_map(str(mapping), options.normalize)
     table = {word: tuple(words) for word, words in mapping.items()}
     kinds = tuple(kind for kind in KINDS if kind in asked.kinds or (kind == "mapped" and table))
     return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, asked.weight)

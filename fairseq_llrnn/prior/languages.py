@@ -61,7 +61,8 @@ def gathered_for(
     """
     if code is None:
         return Gathered()
-    spelling, floor = Spelling(not options.keep_case, language_of(options.lower)), options.lemma_floor
+    spelling = Spelling(not options.keep_case, language_of(options.lower), options.normalize)
+    floor = options.lemma_floor
     if whole is not None:
         symbols = list(whole)
         return gather(symbols, np.zeros(len(symbols)), (), code, spelling, floor)

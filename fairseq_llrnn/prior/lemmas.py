@@ -47,8 +47,9 @@ def lemmas_of(options: PriorOptions, words: WordList, code: str | None) -> list[
     if options.translations is None or options.translations.units != "lemma":
         return None
     files = [*options.word_files, *(("hunspell", path) for path in as_paths(options.translations.hunspell))]
-    known = frozenset(words.symbols)
-    lemmas = Lemmas.read(LemmaSources(files, code, not options.keep_case, language_of(options.lower), known), OPTION)
+    rules, known = language_of(options.lower), frozenset(words.symbols)
+    sources = LemmaSources(files, code, not options.keep_case, rules, options.normalize, known)
+    lemmas = Lemmas.read(sources, OPTION)
     return [() if special else lemmas.of(word) for word, special in zip(words.symbols, words.specials, strict=True)]
 
 
@@ -64,7 +65,7 @@ def source_lemmas_of(options: PriorOptions) -> list[Sequence[str]] | None:
     advice = "give lexicon:FILE, unimorph:FILE, treebank:FILE or hunspell:FILE.dic, or a package's lemmas:CODE"
     symbols = options.translations.text.source_symbols
     sources = _sources(options.translations.source_lemmas, is_lower(symbols))  # --keep-case is of the target
-    lemmas = Lemmas.read(replace(sources, words=frozenset(symbols)), named, advice)
+    lemmas = Lemmas.read(replace(sources, form=options.normalize, words=frozenset(symbols)), named, advice)
     return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, is_word(symbols), strict=True)]
 
 

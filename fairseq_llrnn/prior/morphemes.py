@@ -79,7 +79,8 @@ def morphemes_of(
             raise OptionError(
                 f"--morphemes {given}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
             )
-        segmentations = read_segmentations(path, lowercase=not options.keep_case, language=language_of(options.lower))
+        lowercase, language = not options.keep_case, language_of(options.lower)
+        segmentations = read_segmentations(path, lowercase=lowercase, language=language, form=options.normalize)
         if not segmentations.keys() & set(ordinary):
             raise DataError(
                 f"{path}: expected words of the dictionary, cut into segments, found none of them; is it a file of "

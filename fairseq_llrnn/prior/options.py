@@ -149,6 +149,7 @@ class PriorOptions:
     morpheme_floor: int = MORPHEME_FLOOR  # word types of the text that must share a morpheme
     keep_case: bool = False
     lower: str | None = None  # the language by whose rules forms are lower-cased; None: none in particular
+    normalize: str | None = None  # the Unicode form of the text, in which the words of files are read
     guess: str = "auto"  # words without analyses: of MODES in guessing.py
     pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
     # which features the model has

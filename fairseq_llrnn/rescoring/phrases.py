@@ -22,10 +22,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairseq_llrnn.alignment.phrase_table import read_phrase_table
+from fairseq_llrnn.alignment.phrase_table import iter_phrase_pairs
+from fairseq_llrnn.files.read_count import ReadCount
 
 UNCOVERED = -10.0  # nats, in every column
 LEAST = -100.0
+NOT_IN_SOURCES = "of phrases that no source has"
 WORDS, UNKNOWN = "words", "unknown words"  # what is counted, as for other models
 
 Columns = tuple[float, ...]  # log p of a pair, or sums of these, by column
@@ -50,13 +52,16 @@ class PhraseTable:
         spans: dict[int, set[str]] = {}  # by length
         pairs: dict[str, Pairs] = {}
         longest = 0
-        for pair in read_phrase_table(path):
+        count = ReadCount(path, "phrase pairs")
+        for pair in iter_phrase_pairs(count):
             size = len(pair.source)
             if size not in spans:
                 spans[size] = {" ".join(s[i : i + size]) for s in sentences for i in range(len(s) - size + 1)}
             source = " ".join(pair.source)
             if source not in spans[size]:
+                count.left_out[NOT_IN_SOURCES] += 1
                 continue
+            count.read += 1
             columns = tuple(max(LEAST, math.log(score)) if score else LEAST for score in pair.scores)
             _keep_best(pairs.setdefault(source, {}), " ".join(pair.target), sum(columns) / len(columns), columns)
             longest = max(longest, len(pair.target))

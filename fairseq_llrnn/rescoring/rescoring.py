@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.corpus_metrics import CorpusMetric
+from fairseq_llrnn.files.read_count import iter_sentences
 from fairseq_llrnn.files.shards import Shard
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest, settle
@@ -95,7 +96,7 @@ def open_job(nbest: str, source: str | None, reference: str | None, format_name:
     sentences, file = lists.last + 1, None
     if source is not None:
         file = settle(source, scratch, "source")
-        sentences = sum(1 for _ in iter_lines(file))
+        sentences = sum(1 for _ in iter_sentences(file))
         if lists.last >= sentences:
             hint = "are its sentences counted from 1?" if lists.last == sentences else "give the source of this list"
             raise DataError(
@@ -104,7 +105,7 @@ def open_job(nbest: str, source: str | None, reference: str | None, format_name:
             )
     references = None
     if reference is not None:
-        references = [line for _, line in iter_lines(settle(reference, scratch, "reference"))]
+        references = [line for _, line in iter_sentences(settle(reference, scratch, "reference"))]
         if len(references) != sentences:
             raise DataError(
                 f"{reference}: expected {sentences:,} lines, one for each sentence of {source or lists.name}, found "

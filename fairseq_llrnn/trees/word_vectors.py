@@ -12,7 +12,10 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_VALUE
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place, shown
+
+HEADER, NOT_ASKED, REPEATED = "as header", "of words that the dictionary lacks", "repeated"
 
 
 def read_word_vectors(path: Path | str, symbols: Sequence[str]) -> np.ndarray:
@@ -24,9 +27,11 @@ def read_word_vectors(path: Path | str, symbols: Sequence[str]) -> np.ndarray:
     index = {symbol: i for i, symbol in enumerate(symbols)}
     found: dict[int, np.ndarray] = {}
     size: int | None = None
-    for number, line in iter_lines(path):
+    count = ReadCount(path, "lines")
+    for number, line in count.lines(lambda _: True):
         word, *cells = line.rstrip().split(" ")
         if number == 1 and len(cells) == 1 and word.isdecimal() and cells[0].isdecimal():
+            count.left_out[HEADER] += 1
             continue
         if not word or not cells or size not in (None, len(cells)):
             expected = "a word and its numbers" if size is None else f"a word and {size:,} numbers"
@@ -35,8 +40,11 @@ def read_word_vectors(path: Path | str, symbols: Sequence[str]) -> np.ndarray:
                 "give vectors as word2vec, GloVe or fastText write them, as text"
             )
         size = len(cells)
-        if word in index and index[word] not in found:  # of a word that comes twice, the first counts
-            found[index[word]] = _numbers(cells, place(path, number))
+        if word not in index or index[word] in found:  # of a word that comes twice, the first counts
+            count.left_out[REPEATED if word in index else NOT_ASKED] += 1
+            continue
+        found[index[word]] = _numbers(cells, place(path, number))
+        count.read += 1
     if not found or size is None:
         raise DataError(f"{path}: expected vectors of words of the dictionary, found none; give those of its language")
     vectors = np.full((len(symbols), size), np.nan, dtype=np.float32)

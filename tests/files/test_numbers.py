@@ -1,7 +1,6 @@
 """Finite but absurd numbers are refused, with the file and the line, by every reader of numbers."""
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers.values import read_values
 from fairseq_llrnn.features.readers.weights import read_weights
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.nbest import json_lines, moses
 from fairseq_llrnn.ngrams.arpa import read_arpa
 from fairseq_llrnn.prior.arrays import check_log_weights
@@ -43,12 +43,12 @@ def grammar(path: Path) -> object:
 
 def moses_list(path: Path) -> object:
     lines = list(enumerate(path.read_text(encoding="utf-8").splitlines(), 1))
-    return list(moses.read(str(path), iter(lines), Counter()))
+    return list(moses.read(str(path), iter(lines), ReadCount(path)))
 
 
 def json_list(path: Path) -> object:
     lines = list(enumerate(path.read_text(encoding="utf-8").splitlines(), 1))
-    return list(json_lines.read(str(path), iter(lines), Counter()))
+    return list(json_lines.read(str(path), iter(lines), ReadCount(path)))
 
 
 @pytest.mark.parametrize(

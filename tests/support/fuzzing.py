@@ -26,6 +26,7 @@ from typing import TextIO
 from fuzz_targets import Target, check_said
 from hostile_readers import Reader, readers
 from mutations import mutate
+from read_counts import check_counts, counted
 
 from fairseq_llrnn.errors import LLRNNError
 
@@ -56,7 +57,9 @@ def reader_target(reader: Reader) -> Target:
         file = place / reader.file
         file.write_bytes(mutate(rng.choice(reader.samples), rng))
         try:
-            reader.read(file)
+            with counted() as counts:
+                reader.read(file)
+            check_counts(counts)
         except LLRNNError as error:
             check_said(str(error))
             named = str(file) in str(error) or not reader.names_file

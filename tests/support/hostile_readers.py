@@ -21,16 +21,22 @@ from fairseq_llrnn.alignment.bitext_files import read_text_bitext
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.alignment.phrase_table import read_phrase_table
 from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.cli.main import dispatch
+from fairseq_llrnn.cli.rare_words.annotate import _read as rare_words_of
 from fairseq_llrnn.evaluation.agreement import read_roles
 from fairseq_llrnn.evaluation.facts import read_facts
 from fairseq_llrnn.evaluation.text_bits import sum_of
 from fairseq_llrnn.evaluation.text_parts import merged, was_open
-from fairseq_llrnn.evaluation.texts import read_texts
+from fairseq_llrnn.evaluation.texts import count_words, read_texts
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
+from fairseq_llrnn.extras.discourse.paragraphs import iter_paragraphs
+from fairseq_llrnn.extras.markov_field.tagger_training import read_tagged
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
-from fairseq_llrnn.features.readers.conllu import read_conllu
+from fairseq_llrnn.features.languages.base import Spelling
+from fairseq_llrnn.features.languages.english import _lemmas as english_lemmas
+from fairseq_llrnn.features.readers.conllu import iter_conllu_words, read_conllu
 from fairseq_llrnn.features.readers.hunspell import iter_hunspell
 from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
 from fairseq_llrnn.features.readers.segmentations import read_segmentations
@@ -38,7 +44,9 @@ from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
 from fairseq_llrnn.features.readers.unimorph import read_unimorph
 from fairseq_llrnn.features.readers.values import read_values
 from fairseq_llrnn.features.readers.weights import read_weights
+from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.features.word_forms import read_word_forms
 from fairseq_llrnn.files.labelled_lines import read_labelled
 from fairseq_llrnn.nbest import open_nbest
 from fairseq_llrnn.ngrams.arpa import read_arpa, write_arpa
@@ -69,6 +77,9 @@ class Reader:
     samples: tuple[bytes, ...]
     read: Callable[[Path], Any]
     names_file: bool = True  # whether each of its messages does
+    counts: bool = True  # whether it says what it has read: not of files of our own, which are checked as a whole
+    # sound files with entries that are left out, and what is said behind the file's name
+    counted: tuple[tuple[str, str], ...] = ()
 
 
 def words() -> WordList:
@@ -163,6 +174,123 @@ LIST_PART = (
 )
 
 
+SURFACE = "1-2\tau\t_\t_\t_\t_\t_\t_\t_\t_\n" + CONLLU.replace("1-2\tau\t_\t_\t_\t_\t_\t_\t_\t_\n", "")
+PIECES = "▁le ▁ch at\n▁mer\n"
+PARAGRAPHS = "le chat\nla mer\n\nun chat\nvert\n"
+ENGLISH = "cats,noun,cat\nwalked,verb,walk\n"
+TREEBANK_ROWS = "1-2\tau\t_\t_\t_\t_\t_\t_\t_\t_\n1\tle\t_\tDET\t_\t_\t_\t_\t_\t_\n2\ta b\tx\tX\t_\t_\t_\t_\t_\t_\n"
+TREEBANK_ROWS += "2.1\ty\ty\t_\t_\t_\t_\t_\t_\t_\n3\tmer\tmer\tNOUN\t_\t_\t_\t_\t_\t_\n"
+OF_TREEBANK = "1 for empty nodes, 1 for words written together"
+LEXICON_ROWS = "form\tlemma\tUPOS\tFEATS\tcount\nau\t_\t_\t_\t1\n" + "".join(
+    f"{row}\n" for row in ("le\tle\tDET\t_\t99", "le\tle\tDET\t_\t99", "le\tle\tNOUN\t_\t1", "a b\t_\tX\t_\t1")
+)
+UNIMORPH_ROWS = "aller\t-\tV;PRS\n_\tva\tV;PRS\naller\ts'en va\tV;PRS\naller\tva\tV;PRS\n"
+TBX_TERMS = TBX.replace(
+    "</body>",
+    '<termEntry><langSet xml:lang="en"><tig><term>cat</term></tig><tig><term>tom</term></tig></langSet>'
+    '<langSet xml:lang="fr"><tig><term>matou</term></tig></langSet></termEntry>'
+    '<termEntry><langSet xml:lang="en"><tig><term>cat</term></tig><tig><term>old</term>'
+    '<termNote type="administrativeStatus">superseded</termNote></tig></langSet>'
+    '<langSet xml:lang="fr"><tig><term>chat</term></tig></langSet></termEntry>'
+    '<termEntry><langSet xml:lang="en"><tig><term>sea</term></tig></langSet></termEntry></body>',
+)
+LOGS = f"2026-01-01 | INFO | loading\n{FAIRSEQ}Generate valid: BLEU4 = 3\n"
+# of readers, by name: files with entries of every reason to be left out, and what is said
+COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
+    "treebank": ((TREEBANK_ROWS, f"3 of 5 rows read; left out: {OF_TREEBANK}"),),
+    "words of a treebank": ((TREEBANK_ROWS, f"3 of 5 rows read; left out: {OF_TREEBANK}"),),
+    "text of a treebank": ((TREEBANK_ROWS, f"3 of 5 rows read; left out: {OF_TREEBANK}"),),
+    "surface of a treebank": (
+        (TREEBANK_ROWS, "2 of 5 rows read; left out: 1 for empty nodes, 2 written together with others"),
+    ),
+    "tagged treebank": ((TREEBANK_ROWS, f"3 of 5 rows read; left out: {OF_TREEBANK}"),),
+    "forms of a treebank": ((TREEBANK_ROWS, f"2 of 5 rows read; left out: {OF_TREEBANK}, 1 without a lemma"),),
+    "lemmas of a treebank": ((TREEBANK_ROWS, f"2 of 5 rows read; left out: {OF_TREEBANK}, 1 without a lemma"),),
+    "lexicon": (
+        (
+            LEXICON_ROWS,
+            "3 of 6 rows read; left out: 1 as header, 1 for words written together, 1 repeated (same form, lemma, UPOS "
+            "and FEATS)",
+        ),
+    ),
+    "lemmas of a lexicon": (
+        (
+            LEXICON_ROWS + "a b\tc\tX\t_\t1\n",
+            "3 of 7 rows read; left out: 1 as header, 1 for words written together, 1 of several words, 1 "
+            "without a lemma",
+        ),
+    ),
+    "forms of a lexicon": (
+        (LEXICON_ROWS, "3 of 6 rows read; left out: 1 as header, 1 for words written together, 1 without a lemma"),
+    ),
+    "roles": (
+        (
+            LEXICON_ROWS,
+            "3 of 6 rows read; left out: 1 as header, 1 for words written together, 1 of less than 2 % of a form's "
+            "occurrences",
+        ),
+    ),
+    "UniMorph": ((UNIMORPH_ROWS, "2 of 4 rows read; left out: 1 of several words, 1 without a form"),),
+    "lemmas of UniMorph": (
+        (UNIMORPH_ROWS, "1 of 4 rows read; left out: 1 of several words, 1 without a form, 1 without a lemma"),
+    ),
+    "forms of UniMorph": ((UNIMORPH_ROWS, "2 of 4 rows read; left out: 1 without a form, 1 without a lemma"),),
+    "dictionary of hunspell": (
+        (
+            "3\n# comment\n \tpo:noun\nchat/1\nfaux/3\nmer/2\nroi\n",
+            "3 of 5 words read; left out: 1 forbidden, 1 without a word",
+        ),
+        (
+            "3\nchat/1\nfaux/3\nmer/2\nroi\nchaton\n",
+            "2 of 5 words read; left out: 1 forbidden, 2 without a form in the text",
+        ),
+    ),
+    "lemmas of hunspell": (
+        ("2\na priori\nchat st:_\nroi\n", "1 of 3 forms read; left out: 1 of several words, 1 without a lemma"),
+    ),
+    "segmentations": (
+        ("# comment\n# two\n2 un + e\n1 un + e\n3 le\n", "2 of 5 rows read; left out: 2 as comment, 1 repeated"),
+    ),
+    "terms": (("cat\tchat\ncat\tchat\tNOUN\nsea\tmer\n", "2 of 3 rows read; left out: 1 repeated"),),
+    "terms of TBX": (
+        (
+            TBX_TERMS,
+            "2 of 7 source terms read; left out: 1 empty, deprecated or superseded, 1 of entries without a "
+            "target term to use, 1 repeated, 2 with another translation in an earlier entry",
+        ),
+    ),
+    "evidence map": (("a\tb\na\tb\n\nc\td\n", "2 of 3 rows read; left out: 1 repeated"),),
+    "grammar with unknown symbols": (
+        (
+            "%length 9\nS -> 'le' | 'roi'\n",
+            "1 of 2 alternatives read; left out: 1 with symbols that the dictionary lacks",
+        ),
+    ),
+    "regular expression with unknown symbols": (
+        ("le (chat | roi | [la reine])", "3 of 5 words read; left out: 2 with symbols that the dictionary lacks"),
+    ),
+    "automaton with unknown symbols": (
+        ("# comment\n0 1 le\n0 1 roi\n1\n", "2 of 3 lines read; left out: 1 with symbols that the dictionary lacks"),
+    ),
+    "words with unknown characters": (
+        (
+            "%separator , .\n# comment\nle\nle\nété\n",
+            "2 of 4 lines read; left out: 1 repeated, 1 with symbols that the dictionary lacks",
+        ),
+    ),
+    "phrases of a source": (
+        (PHRASES + "roi ||| king ||| 1 1 1 1\n", "3 of 4 phrase pairs read; left out: 1 of phrases that no source has"),
+    ),
+    "n-best list": ((LOGS, "10 of 12 lines read; left out: 2 that are no part of the list (logs)"),),
+    "vectors of words": (
+        (
+            "4 2\nle 1 2\nle 3 4\nroi 5 6\nla 7 8\n",
+            "2 of 5 lines read; left out: 1 as header, 1 of words that the dictionary lacks, 1 repeated",
+        ),
+    ),
+}
+
+
 def _arpa() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         text, path = Path(folder, "text"), Path(folder, "arpa")
@@ -178,6 +306,10 @@ def _weights_json() -> bytes:
         return path.read_bytes()
 
 
+def _model_weights(path: Path) -> object:
+    return read_weights_file(path, ["lm", "words"])
+
+
 def _tree() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.tree")
@@ -190,8 +322,20 @@ def _all_of_a_tree(path: Path) -> object:
     return tree.path, tree.chosen, tree.span, tree.order, tree.place
 
 
-def _automaton(path: Path) -> object:
-    return read_automaton(path, words(), log_weights=np.log(np.full(len(SYMBOLS), 0.05)))
+def _automaton(path: Path, unknown: str = "error") -> object:
+    return read_automaton(path, words(), unknown, log_weights=np.log(np.full(len(SYMBOLS), 0.05)))
+
+
+def _dropping_words(path: Path) -> object:
+    return read_automaton(path, spelling(), "drop")
+
+
+def _text_of_treebank(path: Path, kind: str) -> object:
+    return dispatch(["text", "--conllu", str(path), "--words", kind, "--out", str(path.with_name("out"))])
+
+
+def _forms(kind: str, path: Path) -> object:
+    return read_word_forms([f"{kind}:{path}"], WORDS, Spelling(True))
 
 
 def _nbest(path: Path) -> list[object]:
@@ -251,22 +395,39 @@ def readers() -> list[Reader]:
     dictionary = "".join(f"{word} {len(WORDS) - i}\n" for i, word in enumerate(WORDS)) + "madeupword0000 0\n"
     index = {word: i for i, word in enumerate(SYMBOLS)}
 
-    def text(name: str, file: str, read: Callable[[Path], Any], *samples: str) -> Reader:
-        return Reader(name, file, tuple(sample.encode() for sample in samples), read)
+    def text(name: str, file: str, read: Callable[[Path], Any], *samples: str, counts: bool = True) -> Reader:
+        encoded = tuple(sample.encode() for sample in samples)
+        return Reader(name, file, encoded, read, counts=counts, counted=COUNTED.get(name, ()))
 
     return [
         text("dictionary", "dict.txt", load_dictionary, dictionary),
         text("text", "text", lambda path: read_sentences([path], words()), TEXT),
         # what a text lacks for n-grams is said of the option
         Reader("counted text", "text", (TEXT.encode(),), _counted, names_file=False),
+        text("text in pieces", "text", lambda path: PieceText.read([path], CONVENTIONS["sentencepiece"]), PIECES),
+        text("text of a report", "text", lambda path: count_words(str(path)), TEXT),
+        text("text with rare words", "text", lambda path: rare_words_of(str(path)), TEXT),
+        text("paragraphs", "text", lambda path: list(iter_paragraphs([path], True)), PARAGRAPHS),
+        text("forms of English", "lemma_lu.csv", lambda path: list(english_lemmas(path)), ENGLISH),
         text("parallel text", "text", _parallel, TEXT),
-        Reader("treebank", "a.conllu", (CONLLU.encode(), gzip.compress(CONLLU.encode(), mtime=0)), _conllu),
+        Reader(
+            "treebank", "a.conllu", (CONLLU.encode(), gzip.compress(CONLLU.encode(), mtime=0)), _conllu,
+            counted=COUNTED["treebank"],
+        ),  # fmt: skip
+        text("words of a treebank", "a.conllu", lambda path: list(iter_conllu_words(path, True)), CONLLU),
+        text("text of a treebank", "a.conllu", lambda path: _text_of_treebank(path, "syntactic"), CONLLU),
+        text("surface of a treebank", "a.conllu", lambda path: _text_of_treebank(path, "surface"), SURFACE),
+        text("tagged treebank", "a.conllu", lambda path: read_tagged([str(path)]), CONLLU),
+        text("forms of a treebank", "a.conllu", lambda path: _forms("treebank", path), CONLLU),
+        text("forms of a lexicon", "lexicon.tsv", lambda path: _forms("lexicon", path), LEXICON),
+        text("forms of UniMorph", "unimorph", lambda path: _forms("unimorph", path), UNIMORPH),
         text("lexicon", "lexicon.tsv", lambda path: read_tsv_lexicon(path, lowercase=True), LEXICON),
         text("UniMorph", "unimorph", lambda path: read_unimorph(path, lowercase=True), UNIMORPH),
         text("lemmas of a treebank", "a.conllu", lambda path: _lemmas(path, "conllu"), CONLLU),
         text("lemmas of a lexicon", "lexicon.tsv", lambda path: _lemmas(path, "lexicon"), LEXICON),
         text("lemmas of UniMorph", "unimorph", lambda path: _lemmas(path, "unimorph"), UNIMORPH),
         text("dictionary of hunspell", "a.dic", _hunspell, HUNSPELL_WORDS),
+        text("lemmas of hunspell", "a.dic", lambda path: _lemmas(_beside(path), "hunspell"), HUNSPELL_WORDS),
         # damaged rules may be noticed in the words
         Reader("rules of hunspell", "a.aff", (HUNSPELL_RULES.encode(),), _hunspell, names_file=False),
         text("values", "values.tsv", lambda path: read_values(path, lowercase=True), VALUES),
@@ -281,6 +442,10 @@ def readers() -> list[Reader]:
         text("regular expression", "a.regex", _automaton, REGULAR),
         text("automaton", "a.txt", _automaton, FST, FAILING, PROBABILITIES),
         text("words in characters", "a.words", lambda path: read_automaton(path, spelling()), SPELLED),
+        text("grammar with unknown symbols", "a.grammar", lambda path: _automaton(path, "drop"), GRAMMAR),
+        text("regular expression with unknown symbols", "a.regex", lambda path: _automaton(path, "drop"), REGULAR),
+        text("automaton with unknown symbols", "a.txt", lambda path: _automaton(path, "drop"), FST, FAILING),
+        text("words with unknown characters", "a.words", _dropping_words, SPELLED),
         Reader("n-grams", "a.arpa", (_arpa(),), read_arpa),
         Reader("prior of n-grams", "a.arpa", (_arpa(),), _arpa_prior),
         text("roles", "lexicon.tsv", lambda path: read_roles(str(path)), LEXICON),
@@ -290,12 +455,12 @@ def readers() -> list[Reader]:
         text("phrases of a source", "table", lambda path: PhraseTable.read(path, ["la mer", "le chat"]), PHRASES),
         text("bitext", "bitext", lambda path: read_text_bitext(path, path), TEXT),
         text("n-best list", "nbest", _nbest, MOSES, JSON_LINES, FAIRSEQ),
-        Reader("weights of models", "w.json", (_weights_json(),), lambda p: read_weights_file(p, ["lm", "words"])),
-        text("scores", "scores", _scores, SCORES),
-        Reader("tree", "a.tree", (_tree(),), _all_of_a_tree),
+        Reader("weights of models", "w.json", (_weights_json(),), _model_weights, counts=False),
+        text("scores", "scores", _scores, SCORES, counts=False),
+        Reader("tree", "a.tree", (_tree(),), _all_of_a_tree, counts=False),
         text("vectors of words", "a.vec", lambda path: read_word_vectors(path, WORDS), "2 3\nle 1 2 3\nla 0 -1 1e3\n"),
-        text("part of a text", "part", _text_part, TEXT_PART),
-        text("part of a list", "part", _list_part, LIST_PART),
+        text("part of a text", "part", _text_part, TEXT_PART, counts=False),
+        text("part of a list", "part", _list_part, LIST_PART, counts=False),
     ]
 
 
@@ -309,12 +474,16 @@ def _lemmas(path: Path, kind: str) -> object:
     return list(iter_lemmas(path, kind, lowercase=True))
 
 
-def _hunspell(path: Path) -> object:
-    """The file, beside a sound one of the other kind."""
+def _beside(path: Path) -> Path:
+    """FILE.dic of the file, which stands beside a sound one of the other kind."""
     for name, sound in ((".dic", HUNSPELL_WORDS), (".aff", HUNSPELL_RULES)):
         if path.suffix != name:
             path.with_suffix(name).write_text(sound, encoding="utf-8")
-    found = list(iter_hunspell(path.with_suffix(".dic")))
+    return path.with_suffix(".dic")
+
+
+def _hunspell(path: Path) -> object:
+    found = list(iter_hunspell(_beside(path)))
     return found, list(iter_hunspell(path.with_suffix(".dic"), {"chats", "mers"}, str.lower))
 
 

@@ -11,7 +11,7 @@ from fairseq_llrnn.cli.prior import model as prior_model
 from fairseq_llrnn.cli.prior import morphemes as prior_morphemes
 from fairseq_llrnn.cli.prior import open as prior_open
 from fairseq_llrnn.cli.prior import source as prior_source
-from fairseq_llrnn.cli.word_files import add_lower, add_word_files
+from fairseq_llrnn.cli.word_files import add_lower, add_normalize, add_word_files
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords
@@ -65,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words as they are (without this, `lyon` is looked up as Lyon and LYON, too)",
     )  # fmt: skip
     add_lower(sources)
+    add_normalize(sources, "the text is in this Unicode form; so are the words of these files then")
     sources.add_argument(
         "--pieces", choices=list(CONVENTIONS),
         help="--dict holds pieces of words: of sentencepiece (`▁` begins a word), or of subword-nmt's bpe (`@@`: the "
@@ -187,6 +188,7 @@ def options(args: argparse.Namespace) -> "PriorOptions":
         morpheme_floor=prior_morphemes.floor(args),
         keep_case=args.keep_case,
         lower=args.lower,
+        normalize=args.normalize,
         pieces=args.pieces,
         guess=args.guess or PriorOptions.guess,
         top_words=_chosen_top_words(args),

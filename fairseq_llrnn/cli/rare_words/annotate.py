@@ -19,7 +19,8 @@ from fairseq_llrnn.cli.tables import many, percent
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.atomic_write import whole_folder
-from fairseq_llrnn.files.text_lines import check_as_long, iter_lines
+from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import check_as_long
 
 NAME = "rare-words annotate"
 HELP = "write a bitext whose rare words are unknown ones that point to the source, for any model to be trained on"
@@ -123,7 +124,7 @@ def _read_pair(prefix: str, languages: Sequence[str]) -> tuple[Lines, Lines]:
 
 
 def _read(path: str) -> Lines:
-    return [line.split() for _, line in iter_lines(path)]
+    return [line.split() for _, line in iter_sentences(path)]
 
 
 def _sources(read: TextBitext, links: Links) -> list[dict[int, int]]:

@@ -11,7 +11,7 @@ from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.features.dictionary import UNK
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.read_count import iter_sentences
 
 NAME = "rare-words restore"
 HELP = "replace annotated unknown words of translations by translations of their source words, or copy these"
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
             f"--data {args.data}: expected a folder that `llrnn rare-words annotate` wrote, found no {SOURCE_WORDS} "
             "there; give its --destdir"
         )
-    known = frozenset(line for _, line in iter_lines(folder / SOURCE_WORDS))
+    known = frozenset(line for _, line in iter_sentences(folder / SOURCE_WORDS))
     translations = read_evidence_map(folder / TRANSLATIONS)
-    sources = [line.split() for _, line in iter_lines(args.source)]
+    sources = [line.split() for _, line in iter_sentences(args.source)]
     outputs = [line.split() for line in stdin_lines()]
     if len(outputs) != len(sources):
         raise DataError(

@@ -8,7 +8,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.read_count import iter_sentences
 
 Paragraph = list[list[str]]  # of sentences, of words
 
@@ -27,7 +27,7 @@ def iter_paragraphs(paths: Sequence[Path | str], lower: bool) -> Iterator[Paragr
 def _of_file(path: Path | str, lower: bool, bar: tqdm) -> Iterator[Paragraph]:
     paragraph: Paragraph = []
     sentences, breaks, longest = 0, 0, 0
-    for _, line in iter_lines(path):
+    for _, line in iter_sentences(path):
         bar.update()
         if words := (line.lower() if lower else line).split():
             sentences += 1

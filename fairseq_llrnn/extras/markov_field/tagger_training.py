@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.features.readers.conllu import iter_conllu_sentences
+from fairseq_llrnn.features.readers.conllu import SURFACE_ROWS, iter_conllu_sentences
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place
 
 from .curvature import of_tags
@@ -121,8 +122,11 @@ def read_tagged(paths: Sequence[str]) -> list[Sentence]:
     """Words and UPOS of treebanks. Raises DataError: no file, no sentence in it, a word without a tag."""
     sentences: list[Sentence] = []
     for path in paths:
-        for sentence in iter_conllu_sentences(path, lowercase=False):
+        count = ReadCount(path)
+        for sentence in iter_conllu_sentences(count, lowercase=False):
+            count.left_out[SURFACE_ROWS] += len(sentence.spans)
             for token in sentence.words:
+                count.read += 1
                 if token.upos is None:
                     raise DataError(
                         f"{place(path, token.line)}: expected a tag (UPOS) of {token.form!r}, found none; give a "

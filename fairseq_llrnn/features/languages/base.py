@@ -30,6 +30,11 @@ import numpy as np
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.unicode_forms import in_form
+
+LONGEST_WORD = 100  # some analysers take all too long for what is no word
+TOO_LONG, UNKNOWN = f"of more than {LONGEST_WORD} letters", "that it does not know"
 
 
 @dataclass(frozen=True)
@@ -56,9 +61,15 @@ class Spelling:
     # the language by whose rules it was lower-cased, where it has rules of its own (casing.py)
     rules: str | None = None
 
+    form: str | None = None  # of unicode_forms.py; None: as words are
+
+    def cased(self, word: str) -> str:
+        """A word of the source in the case of the text."""
+        return lower(word, self.rules) if self.lowercase else word
+
     def of_text(self, word: str) -> str:
         """A word of the source as the text has it."""
-        return lower(word, self.rules) if self.lowercase else word
+        return self.cased(in_form(word, self.form))
 
 
 class LanguageSource(ABC):
@@ -100,6 +111,21 @@ class FeatureSource(LanguageSource):
     @abstractmethod
     def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
         """The features of those of the words that it knows; the others are no members."""
+
+    def lookup(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+        """As `read`, of words in any Unicode form, where packages have NFC; far too long ones are left out."""
+        count, lexicon = ReadCount(self.name, "words", None, len(words)), Lexicon()
+        asked = {word: in_form(word, "nfc") for word in words if len(word) <= LONGEST_WORD}
+        count.left_out[TOO_LONG] += len(words) - len(asked)
+        found = self.read(list(dict.fromkeys(asked.values())), code, spelling)
+        for word, spelled in asked.items():
+            if spelled in found:
+                lexicon.add(word, found.features(spelled))
+                count.read += 1
+            else:
+                count.left_out[UNKNOWN] += 1
+        count.done()
+        return lexicon
 
 
 class FrequencySource(LanguageSource):

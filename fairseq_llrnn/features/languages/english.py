@@ -16,7 +16,8 @@ from typing import ClassVar
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.languages.base import FeatureSource, Package, Spelling, register_source
 from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import place, shown
 
 PART_OF_SPEECH = {"noun": "POS:NOUN", "verb": "POS:VERB", "adj": "POS:ADJ", "adv": "POS:ADV", "aux": "POS:AUX"}
 PAST = ("Mood:Ind", "Tense:Past", "VerbForm:Fin")
@@ -66,13 +67,13 @@ class Lemminflect(FeatureSource):
             for form in dict.fromkeys((word, word.lower())):  # in text with capitals, a sentence begins with one
                 asked.setdefault(form, []).append(word)
         for form, names in (*_lemmas(folder / "lemma_lu.csv.gz"), *_forms(folder / "infl_lu.csv.gz")):
-            for word in asked.get(spelling.of_text(form), ()):
+            for word in asked.get(spelling.cased(form), ()):
                 lexicon.add(word, names)
         return lexicon
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
-    for number, line in iter_lines(path):
+    for number, line in iter_sentences(path):
         cells = line.split(",")
         if len(cells) < 3 or cells[1] not in PART_OF_SPEECH:
             raise DataError(

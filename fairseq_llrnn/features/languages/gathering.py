@@ -21,7 +21,6 @@ from fairseq_llrnn.features.languages.names import NAMES
 from fairseq_llrnn.features.lexicon import Lexicon
 
 LEMMA_FLOOR = 8  # words that must share a lemma (docs/results/language-packages.md has the numbers of signatures)
-LONGEST_WORD = 100  # some analysers take all too long for what is no word
 KINDS = ("frequencies", "lemmas", "analyses")  # what sources may give
 
 
@@ -83,11 +82,11 @@ def gather(
             f"--language {code}: expected a package that knows {NAMES[code]}, found none of {', '.join(missing)}; "
             f"{pip_line(missing)}"
         )
-    asked = [word for word in dict.fromkeys((*symbols, *others)) if len(word) <= LONGEST_WORD]
+    asked = list(dict.fromkeys((*symbols, *others)))
     analyses, lemmas, findings = Lexicon(), Lexicon(), []
     for source in installed:
         if isinstance(source, FeatureSource):
-            found = source.read(asked, code, spelling)
+            found = source.lookup(asked, code, spelling)
             (analyses if source.is_guessable else lemmas).update(found)
             findings.append(_finding(source, code, symbols, counts, [word in found for word in symbols]))
         elif isinstance(source, FrequencySource):

@@ -16,14 +16,16 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import upper
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers.apertium_tags import tags_features
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.unicode_forms import in_form
 
 PROGRAM = "lt-proc"
 ANALYSERS_FOLDER = Path("/usr/share/apertium")
 ENDING = ".automorf.bin"
 WORDS_PER_RUN = 50_000
 
-UNKNOWN = "words unknown to the analyser"
-SPLIT = "words that the analyser takes for several, left without features"
+UNKNOWN = "that it does not know"
+SPLIT = "that it takes for several"
 
 # One lexical unit, ^surface/analysis/analysis$; a backslash takes the special meaning from the next
 # character.
@@ -44,13 +46,13 @@ def read_apertium(
     as Lyon and LYON, with the capitals of `language` (casing.py). Raises DataError where lt-proc or the analyser is
     missing or fails, or does not know a single word.
     """
-    lexicon = Lexicon()
+    lexicon, count = Lexicon(), ReadCount(analyser, "words")
     for word, analyses in _analysed(words, analyser, lowercase, language):
         names = [] if analyses is None else [name for one in analyses for name in analysis_features(one)]
+        _count(count, analyses, any_use=bool(names))
         if names:
             lexicon.add(word, names)
-        else:
-            lexicon.notes[SPLIT if analyses is None else UNKNOWN] += 1
+    count.done()
     return lexicon
 
 
@@ -61,11 +63,23 @@ def read_apertium_lemmas(
 
     Takes and raises what read_apertium does.
     """
+    count = ReadCount(analyser, "words")
     for word, analyses in _analysed(words, analyser, lowercase, language):
-        for one in analyses or ():
-            lemma = _analysis_lemma(one)
+        rows = [(_analysis_lemma(one), one) for one in analyses or ()]
+        _count(count, analyses, any_use=any(lemma is not None for lemma, _ in rows))
+        for lemma, one in rows:
             if lemma is not None:
                 yield lemma, word, analysis_features(one)
+    count.done()
+
+
+def _count(count: ReadCount, analyses: list[str] | None, any_use: bool) -> None:
+    """A word that was asked for."""
+    count.found += 1
+    if any_use:
+        count.read += 1
+    else:
+        count.left_out[UNKNOWN if analyses == [] else SPLIT] += 1
 
 
 def _analysed(
@@ -86,7 +100,7 @@ def _analysed(
     asked = known = 0
     while batch := list(islice(remaining, WORDS_PER_RUN)):
         asked += len(batch)
-        spellings = [_spellings(word, lowercase, language) for word in batch]
+        spellings = [_spellings(in_form(word, "nfc"), lowercase, language) for word in batch]
         answers = iter(_run(program, automaton, [spelling for group in spellings for spelling in group]))
         for word, group in zip(batch, spellings, strict=True):
             analyses = _first_analyses([(spelling, next(answers)) for spelling in group])

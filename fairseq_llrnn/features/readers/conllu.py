@@ -1,12 +1,12 @@
 """CoNLL-U treebanks, streamed sentence by sentence, through the `conllu` library.
 
 Words are the syntactic ones (rows with a whole-number ID): features are theirs. Multi-word surface rows (`8-9 des`) say
-how some of them are written together: `surface_words`. Empty nodes (`8.1`) are skipped. Both are counted.
+how some of them are written together: `surface_words`. Empty nodes (`8.1`) are left out. What is counted are rows.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -17,14 +17,15 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers.ud import feats_features, pos_feature
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place, shown
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 # DEPS and MISC are not read, so the library need not look at them: it stops at the last field it is given.
 FIELDS_READ = COLUMNS[:8]
 
-SURFACE_ROWS = "multi-word surface rows skipped"
-EMPTY_NODES = "empty nodes skipped"
+SURFACE_ROWS = "for words written together"
+EMPTY_NODES = "for empty nodes"
 
 
 class Token(NamedTuple):
@@ -94,47 +95,62 @@ FIELD_PARSERS = {
 }
 
 
-def iter_conllu_words(
-    path: Path | str, lowercase: bool, notes: Counter[str] | None = None, language: str | None = None
-) -> Iterator[list[Token]]:
-    """The syntactic words of each sentence; arguments and errors as of `iter_conllu_sentences`."""
-    for sentence in iter_conllu_sentences(path, lowercase, notes, language):
+def iter_conllu_words(path: Path | str, lowercase: bool, language: str | None = None) -> Iterator[list[Token]]:
+    """The syntactic words of each sentence, all of them; other arguments and errors as of `iter_conllu_sentences`."""
+    count = ReadCount(path)
+    for sentence in iter_conllu_sentences(count, lowercase, language):
+        count.left_out[SURFACE_ROWS] += len(sentence.spans)
+        count.read += len(sentence.words)
         yield sentence.words
 
 
-def iter_conllu_sentences(
-    path: Path | str, lowercase: bool, notes: Counter[str] | None = None, language: str | None = None
-) -> Iterator[Sentence]:
+def iter_conllu_tokens(count: ReadCount, lowercase: bool, language: str | None = None) -> Iterator[Token]:
+    """The syntactic words, one after the other; arguments and errors as of `iter_conllu_sentences`."""
+    for sentence in iter_conllu_sentences(count, lowercase, language):
+        count.left_out[SURFACE_ROWS] += len(sentence.spans)
+        yield from sentence.words
+
+
+def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | None = None) -> Iterator[Sentence]:
     """Sentence by sentence.
 
-    `lowercase` lower-cases forms, by the rules of `language` (casing.py); `notes` receives the counts of skipped rows.
-    Raises DataError, with file and line, for rows that are not CoNLL-U, and for a file without any sentence.
+    Args:
+        count: of the treebank; whoever uses words and spans counts them as read. lowercase: lower-case forms, by the
+            rules of `language` (casing.py).
+
+    Raises:
+        DataError: with file and line, rows that are not CoNLL-U; a file without any sentence.
     """
-    notes = Counter() if notes is None else notes
+    path = count.file
     sentence, spans = list[Token](), list[Span]()
     sentences = 0
-    for number, line in iter_lines(path):
+    for number, line in chain(count.lines(_is_row, rest=True), [(0, "")]):  # the last sentence ends with the file
         if not line or line.isspace():
             if sentence:
                 sentences += 1
                 yield Sentence(_checked_heads(sentence, path), spans)
+            elif spans:
+                _refuse(spans[0], path)
             sentence, spans = [], []
         elif not line.startswith("#"):
-            row = _parse_row(line, number, path, len(sentence) + 1, notes)
+            row = _parse_row(line, number, path, len(sentence) + 1)
             if row is None:
+                count.left_out[EMPTY_NODES] += 1
                 continue
             row = row._replace(form=lower(row.form, language)) if lowercase else row
             if isinstance(row, Token):
                 sentence.append(row)
             else:
                 spans.append(row)
-    if sentence:
-        sentences += 1
-        yield Sentence(_checked_heads(sentence, path), spans)
+    count.done()
     if not sentences:
         raise DataError(
             f"{path}: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?"
         )
+
+
+def _is_row(line: str) -> bool:
+    return not (line == "" or line.isspace() or line.startswith("#"))
 
 
 def surface_words(sentence: Sentence, path: Path | str) -> list[str]:
@@ -171,9 +187,8 @@ def in_one_word(form: str) -> str:
     return form if form.isalnum() else "_".join(form.split())
 
 
-def _parse_row(
-    line: str, number: int, path: Path | str, expected_id: int, notes: Counter[str]
-) -> Token | Span | None:
+def _parse_row(line: str, number: int, path: Path | str, expected_id: int) -> Token | Span | None:
+    """None for an empty node."""
     columns = line.count("\t") + 1
     if columns != len(COLUMNS):
         raise DataError(
@@ -190,7 +205,6 @@ def _parse_row(
     token_id = row["id"]
     if isinstance(token_id, tuple):
         first, mark, last = token_id
-        notes[SURFACE_ROWS if mark == "-" else EMPTY_NODES] += 1
         return Span(first, last, row["form"], number) if mark == "-" else None
     if token_id != expected_id:
         raise DataError(
@@ -223,17 +237,19 @@ def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
     return sentence
 
 
-def read_conllu(path: Path | str, *, lowercase: bool, language: str | None = None) -> Lexicon:
+def read_conllu(
+    path: Path | str, *, lowercase: bool, language: str | None = None, form: str | None = None
+) -> Lexicon:
     """The lexicon of a treebank: each form with the union of POS and FEATS of its occurrences.
 
-    `lowercase`, `language`: as for `iter_conllu_sentences`.
+    `lowercase`, `language`: as for `iter_conllu_sentences`; `form`: of unicode_forms.py.
     """
-    lexicon = Lexicon()
+    lexicon, count = Lexicon(), ReadCount(path, "rows", form)
     seen: set[tuple[str, str | None, tuple[str, ...]]] = set()
-    for sentence in iter_conllu_words(path, lowercase, lexicon.notes, language):
-        for token in sentence:
-            analysis = (token.form, token.upos, token.feats)
-            if analysis not in seen:
-                seen.add(analysis)
-                lexicon.add(in_one_word(token.form), token.features)
+    for token in iter_conllu_tokens(count, lowercase, language):
+        count.read += 1
+        analysis = (token.form, token.upos, token.feats)
+        if analysis not in seen:
+            seen.add(analysis)
+            lexicon.add(in_one_word(token.form), token.features)
     return lexicon

@@ -16,20 +16,22 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.readers.hunspell_affixes import iter_encoded, read_affixes, split_flags
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, shown
 
 MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
+WITHOUT_WORD, FORBIDDEN, NOT_IN_TEXT = "without a word", "forbidden", "without a form in the text"
 STEM = re.compile(r"(?:^|\s)st:(\S+)")
 
 
 def iter_hunspell(
-    path: Path | str, words: Collection[str] | None = None, spelled: Callable[[str], str] = str
+    path: Path | str, words: Collection[str] | None = None, spelled: Callable[[str], str] = str, form: str | None = None
 ) -> Iterator[tuple[str, list[str]]]:
     """Lemmas and their forms, in the order of FILE.dic; its rules stand beside it in FILE.aff.
 
     Args:
         words: of a text: only lemmas with a form among them are answered. spelled: how the text spells a form; it may
-            not change its length.
+            not change its length. form: of unicode_forms.py, in which both files are read.
 
     Raises:
         DataError: a file that is missing, or is not in the format, with line.
@@ -40,11 +42,11 @@ def iter_hunspell(
             f"{path}: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found "
             f"{'another name' if Path(path).suffix != '.dic' else f'no {rules.name}'}; give both files"
         )
-    affixes = read_affixes(rules)
+    affixes = read_affixes(rules, form)
     prefixes = {(spelled(rule.add), spelled(rule.strip)) for own in affixes.prefixes.values() for rule in own}
     begins = None if words is None else _begins(words, prefixes)
-    rows = 0
-    for number, line in iter_encoded(path, affixes.encoding):
+    count = ReadCount(path, "words")
+    for number, line in iter_encoded(path, affixes.encoding, form):
         if number == 1:
             if not line.split() or not line.split()[0].isdecimal():
                 raise DataError(
@@ -54,21 +56,27 @@ def iter_hunspell(
             continue
         if not line.strip() or line[0] in "#\t":
             continue
-        rows += 1
+        count.found += 1
         text, _, said = line.partition("\t")
         if morphology := MORPHOLOGY.search(text):
             text, said = text[: morphology.start()], text[morphology.start() :] + said
         word, flags = split_flags(text.strip(), affixes, place(path, number))
         if not word or affixes.has(flags, "forbidden"):
+            count.left_out[FORBIDDEN if word else WITHOUT_WORD] += 1
             continue
         # what suffixes leave of a lemma must be the beginning of a word, or none of its forms is one
         if begins is not None and not any(spelled(word)[: len(word) - n] in begins for n in affixes.strips(flags)):
+            count.left_out[NOT_IN_TEXT] += 1
             continue
         forms = affixes.forms(word, flags)
         if words is None or any(spelled(form) in words for form in forms):
+            count.read += 1
             stem = STEM.search(said)
             yield stem[1] if stem else word, forms
-    if not rows:
+        else:
+            count.left_out[NOT_IN_TEXT] += 1
+    count.done()
+    if not count.found:
         raise DataError(f"{path}: expected words, found none; is the file empty?")
 
 

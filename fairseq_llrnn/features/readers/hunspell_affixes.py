@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import MAX_LINE_BYTES, opened, place, shown
+from fairseq_llrnn.files.unicode_forms import in_form
 
 MOST_FORMS = 2_000  # of a word, the first ones; only languages such as Hungarian have more
 MOST_TRIES = 100_000
@@ -129,8 +130,8 @@ class Affixes:
         return known
 
 
-def read_affixes(path: Path | str) -> Affixes:
-    """The rules of a dictionary. Raises DataError, with line."""
+def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
+    """The rules of a dictionary, read in a Unicode form. Raises DataError, with line."""
     affixes = Affixes()
     for number, line in iter_encoded(path, "latin-1"):  # what it is written in is written in it, in ASCII
         cells = line.split()
@@ -143,7 +144,7 @@ def read_affixes(path: Path | str) -> Affixes:
                     f"{place(path, number)}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line"
                 )
     counted = False
-    for number, line in iter_encoded(path, affixes.encoding):
+    for number, line in iter_encoded(path, affixes.encoding, form):
         cells = line.split()
         if not cells or cells[0].startswith("#"):
             continue
@@ -222,8 +223,11 @@ def _encoding(name: str, where: str) -> str:
     )
 
 
-def iter_encoded(path: Path | str, encoding: str) -> Iterator[tuple[int, str]]:
-    """Numbers and lines. Raises DataError for what is not in that encoding, and for a line that is far too long."""
+def iter_encoded(path: Path | str, encoding: str, form: str | None = None) -> Iterator[tuple[int, str]]:
+    """Numbers and lines, in a Unicode form.
+
+    Raises DataError for what is not in that encoding, and for a line that is far too long.
+    """
     with opened(path) as (source, _):
         number = 0
         while raw := source.readline(MAX_LINE_BYTES + 1):
@@ -241,7 +245,7 @@ def iter_encoded(path: Path | str, encoding: str) -> Iterator[tuple[int, str]]:
                     f"{place(path, number)}: expected {encoding}, as FILE.aff says (SET), found other bytes; take .dic "
                     "and .aff of the same dictionary"
                 ) from None
-            yield number, line.rstrip("\r\n")
+            yield number, in_form(line.rstrip("\r\n"), form)
 
 
 def split_flags(text: str, affixes: Affixes, where: str) -> tuple[str, frozenset[str]]:

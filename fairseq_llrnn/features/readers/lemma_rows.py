@@ -2,47 +2,57 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from fairseq_llrnn.features.casing import lower
-from fairseq_llrnn.features.readers.conllu import in_one_word, iter_conllu_words
+from fairseq_llrnn.features.readers.conllu import in_one_word, iter_conllu_tokens
 from fairseq_llrnn.features.readers.hunspell import iter_hunspell
 from fairseq_llrnn.features.readers.tsv import iter_tsv_rows
 from fairseq_llrnn.features.readers.unimorph import iter_unimorph_rows
+from fairseq_llrnn.files.read_count import ReadCount
 
 NONE = ("", "_")
+WITHOUT_LEMMA = "without a lemma"
+PHRASES = "of several words"
 
 
 def iter_lemmas(
-    path: Path | str, kind: str, *, lowercase: bool, language: str | None = None, words: Collection[str] | None = None
-) -> Iterator[tuple[str, str]]:
+    path: Path | str, kind: str, *, lowercase: bool, language: str | None = None, words: Collection[str] | None = None,
+    form: str | None = None,
+) -> Iterator[tuple[str, str]]:  # fmt: skip
     """Pairs of form and lemma, in order, as often as the file has them; rows without a lemma are left out.
 
     Args:
         kind: "conllu", "lexicon" (form, lemma, UPOS, FEATS), "unimorph" or "hunspell". lowercase: lower-case both, by
             the rules of `language` (casing.py). words: of a text; a dictionary of hunspell gives no forms of a lemma
-            of which none is among them.
+            of which none is among them. form: of unicode_forms.py.
 
     Raises:
         DataError: as the readers of features do.
     """
-    for form, lemma in _rows(path, kind, words, (lambda word: lower(word, language)) if lowercase else str):
-        if lemma in NONE or any(map(str.isspace, form)):
-            continue
-        yield (lower(form, language), lower(lemma, language)) if lowercase else (form, lemma)
+    count = ReadCount(path, "forms" if kind == "hunspell" else "rows", form)
+    for word, lemma in _rows(count, kind, words, (lambda word: lower(word, language)) if lowercase else str):
+        if lemma in NONE:
+            count.left_out[WITHOUT_LEMMA] += 1
+        elif any(map(str.isspace, word)):
+            count.left_out[PHRASES] += 1
+        else:
+            count.read += 1
+            yield (lower(word, language), lower(lemma, language)) if lowercase else (word, lemma)
 
 
 def _rows(
-    path: Path | str, kind: str, words: Collection[str] | None, spelled: Callable[[str], str]
+    count: ReadCount, kind: str, words: Collection[str] | None, spelled: Callable[[str], str]
 ) -> Iterator[tuple[str, str]]:
     if kind == "conllu":
-        for sentence in iter_conllu_words(path, lowercase=False):
-            yield from ((in_one_word(word.form), word.lemma) for word in sentence)
+        yield from ((in_one_word(word.form), word.lemma) for word in iter_conllu_tokens(count, lowercase=False))
     elif kind == "lexicon":
-        yield from ((row.form, row.lemma) for row in iter_tsv_rows(path, Counter()))
-    elif kind == "hunspell":
-        yield from ((form, lemma) for lemma, forms in iter_hunspell(path, words, spelled) for form in forms)
+        yield from ((row.form, row.lemma) for row in iter_tsv_rows(count))
+    elif kind == "hunspell":  # whose own entries, words, are counted there
+        for lemma, forms in iter_hunspell(count.file, words, spelled, count.form):
+            count.found += len(forms)
+            yield from ((form, lemma) for form in forms)
+        count.done()
     else:
-        yield from ((form, lemma) for lemma, form, _ in iter_unimorph_rows(path))
+        yield from ((form, lemma) for lemma, form, _ in iter_unimorph_rows(count))

@@ -16,32 +16,43 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.morphemes import Segmentation
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place, shown
 
 PLUS = " + "
+REPEATED = "repeated"
+COMMENT = "as comment"
 COUNT = re.compile(r"\d+ (?=\S+(?: \+ \S+)*$)", re.ASCII)  # before a segmentation of Morfessor's
 
 
 def read_segmentations(
-    path: Path | str, *, lowercase: bool, language: str | None = None
+    path: Path | str, *, lowercase: bool, language: str | None = None, form: str | None = None
 ) -> dict[str, tuple[Segmentation, ...]]:
     """The different segmentations of each word, in the file's order.
 
-    `lowercase` lower-cases words, by the rules of `language` (casing.py).
+    `lowercase` lower-cases words, by the rules of `language` (casing.py); `form`: of unicode_forms.py.
 
     Raises DataError, with file and line, for segments that do not spell their word and a row of another shape, and for
     a file without rows.
     """
     found: dict[str, dict[Segmentation, None]] = {}
-    lines = [(number, line) for number, line in iter_lines(path) if line.strip()]
+    count = ReadCount(path, "rows", form, later=True)
+    lines = list(count.lines())
     of_morfessor = any(PLUS in line for _, line in lines)
     for number, line in lines:
         if not found and line.startswith("# "):
+            count.left_out[COMMENT] += 1
             continue
         word, segments = _row(line, of_morfessor, place(path, number))
         if lowercase:
             word, segments = _lowered(word, segments, language)
-        found.setdefault(word, {})[segments] = None
+        known = found.setdefault(word, {})
+        if segments in known:
+            count.left_out[REPEATED] += 1
+            continue
+        known[segments] = None
+        count.read += 1
+    count.done()
     if not found:
         raise DataError(f"{path}: expected rows of words cut into segments, found none; is it the right file?")
     return {word: tuple(several) for word, several in found.items()}

@@ -10,29 +10,36 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers.unimorph_tags import OWN_GROUP, tags_features
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place, shown
 
 COLUMNS = ("lemma", "form", "features")
 OF_LEXICONS = ("NOUN", "VERB", "PRON", "CCONJ", "SCONJ", "SYM")  # parts of speech that are no tags of UniMorph
 MISSING = ("-", "–", "—")  # where a paradigm has no form
 
-PHRASES = "UniMorph forms of several words, left out"
+WITHOUT_FORM = "without a form"
+PHRASES = "of several words"
 OWN_SHOWN = 5
 
 
-def read_unimorph(path: Path | str, *, lowercase: bool, language: str | None = None) -> Lexicon:
+def read_unimorph(
+    path: Path | str, *, lowercase: bool, language: str | None = None, form: str | None = None
+) -> Lexicon:
     """Each form with the union of its analyses. `lowercase` lower-cases forms, by the rules of `language` (casing.py).
+
+    `form`: of unicode_forms.py.
 
     Raises DataError, with file and line, for a row of another shape, and for a file without rows.
     """
-    lexicon, own = Lexicon(), dict[str, None]()
-    for _, form, tags in iter_unimorph_rows(path):
-        if len(form.split()) > 1:
-            lexicon.notes[PHRASES] += 1
+    lexicon, own, count = Lexicon(), dict[str, None](), ReadCount(path, "rows", form)
+    for _, word, tags in iter_unimorph_rows(count):
+        if len(word.split()) > 1:
+            count.left_out[PHRASES] += 1
             continue
+        count.read += 1
         names = tags_features(tags)
         own.update(dict.fromkeys(name for name in names if name.startswith(f"{OWN_GROUP}:")))
-        lexicon.add(lower(form, language) if lowercase else form, names)
+        lexicon.add(lower(word, language) if lowercase else word, names)
     if own:
         kept = ", ".join(list(own)[:OWN_SHOWN]) + (", …" if len(own) > OWN_SHOWN else "")
         lexicon.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(
@@ -41,15 +48,15 @@ def read_unimorph(path: Path | str, *, lowercase: bool, language: str | None = N
     return lexicon
 
 
-def iter_unimorph_rows(path: Path | str) -> Iterator[tuple[str, str, str]]:
+def iter_unimorph_rows(count: ReadCount) -> Iterator[tuple[str, str, str]]:
     """Lemma, form and tags of each row, in order, as written; rows of a missing form are left out.
+
+    Whoever uses the others counts them as read, or leaves them out.
 
     Raises DataError as `read_unimorph` does.
     """
-    rows = 0
-    for number, line in iter_lines(path):
-        if not line or line.isspace():
-            continue
+    path = count.file
+    for number, line in count.lines():
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) < len(COLUMNS):
             raise DataError(
@@ -69,8 +76,9 @@ def iter_unimorph_rows(path: Path | str) -> Iterator[tuple[str, str, str]]:
                 f"speech {tags}; a file of form, lemma, UPOS and FEATS is a lexicon: give it as one (--lexicon, "
                 "lexicon:FILE)"
             )
-        rows += 1
         if form not in MISSING or tags.upper().startswith("PUNCT"):
             yield lemma, form, tags
-    if not rows:
+        else:
+            count.left_out[WITHOUT_FORM] += 1
+    if not count.found:
         raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")

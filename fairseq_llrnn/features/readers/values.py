@@ -5,22 +5,23 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.files.text_lines import iter_lines, place
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place
 
 
-def read_values(path: Path | str, *, lowercase: bool, language: str | None = None) -> Lexicon:
+def read_values(
+    path: Path | str, *, lowercase: bool, language: str | None = None, form: str | None = None
+) -> Lexicon:
     """Each word with its features and their values; blank lines are skipped.
 
-    `lowercase` lower-cases words, by the rules of `language` (casing.py).
+    `lowercase` lower-cases words, by the rules of `language` (casing.py); `form`: of unicode_forms.py.
 
     Raises DataError, with file and line, for a row of another shape, a value that is no finite number, a word and
     feature given twice, and a file without rows.
     """
-    lexicon = Lexicon()
+    lexicon, count = Lexicon(), ReadCount(path, "rows", form)
     seen: dict[tuple[str, str], int] = {}
-    for number, line in iter_lines(path):
-        if not line.strip():
-            continue
+    for number, line in count.lines():
         cells = line.split("\t")
         if len(cells) != 3:
             raise DataError(
@@ -42,6 +43,7 @@ def read_values(path: Path | str, *, lowercase: bool, language: str | None = Non
             ) from None
         except DataError as error:
             raise DataError(f"{place(path, number)}: {error}") from None
+        count.read += 1
     if not seen:
         raise DataError(f"{path}: expected rows of word, feature and value, found none; is it the right file?")
     return lexicon

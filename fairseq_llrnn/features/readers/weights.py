@@ -8,7 +8,8 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
-from fairseq_llrnn.files.text_lines import iter_lines, place
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place
 
 
 def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
@@ -20,11 +21,9 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
     Raises:
         DataError: a row that is not a known word and a non-negative finite number, a word given twice, no mass at all.
     """
-    weights = np.zeros(size)
+    weights, count = np.zeros(size), ReadCount(path)
     seen: dict[str, int] = {}
-    for number, line in iter_lines(path):
-        if not line.strip():
-            continue
+    for number, line in count.lines():
         cells = line.split("\t")
         where = place(path, number)
         if len(cells) != 2:
@@ -47,6 +46,7 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
                 f"found {text}; fix the row"
             )
         weights[index[word]] = weight
+        count.read += 1
     if weights.max(initial=0.0) == 0:
         raise DataError(f"{path}: expected at least one positive weight, found none; give weights of dictionary words")
     return weights / weights.max()  # so that the sum of large ones is finite

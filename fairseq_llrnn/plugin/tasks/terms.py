@@ -16,6 +16,7 @@ from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.languages.lemmas import GROUP
 from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
+from fairseq_llrnn.files.unicode_forms import form_of
 from fairseq_llrnn.plugin.compat.interactive_lines import refuse_terms_alone
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
@@ -104,7 +105,7 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
 def _read_forms(option: str, places: str, words: Sequence[str]) -> WordForms:
     """option: which names the places. words: of the text."""
     named = [one.strip() for one in places.split(",") if one.strip()]
-    return read_word_forms(named, words, Spelling(is_lower(words)), option)
+    return read_word_forms(named, words, Spelling(is_lower(words), form=form_of(words)), option)
 
 
 def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:

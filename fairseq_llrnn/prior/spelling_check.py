@@ -1,4 +1,5 @@
-"""Words of a text that a lexicon has in another case only: the text or the lexicon was lower-cased, the other one not.
+"""Words of a text that a lexicon spells otherwise: in another case (one of both was lower-cased, the other one not), or
+in another Unicode form (NFC in one, NFD in the other).
 
 Such words get no features of the lexicon, and nothing else tells the user of it. V words of the dictionary.
 """
@@ -12,13 +13,15 @@ import numpy as np
 from fairseq_llrnn.features.casing import DOT, case_key, language_of, lower
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.files.unicode_forms import advice_on_form, in_form
 from fairseq_llrnn.prior.options import PriorOptions
 
-ONLY_CASE = "that the lexicon has in another case only"
+OTHERWISE = "that the lexicon has in another {} only"
+CASE, UNICODE = "case", "Unicode form"
 
 
-def notes_of_case(words: WordList, counts: np.ndarray, lexicon: Lexicon, options: PriorOptions) -> Counter[str]:
-    """How many words of the dictionary are unknown only because of their case, and which option helps.
+def notes_of_spelling(words: WordList, counts: np.ndarray, lexicon: Lexicon, options: PriorOptions) -> Counter[str]:
+    """How many words of the dictionary are unknown only because of their case or Unicode form, and which option helps.
 
     Args:
         counts: (V,), of the text. lexicon: as it was read, with `options`.
@@ -28,22 +31,31 @@ def notes_of_case(words: WordList, counts: np.ndarray, lexicon: Lexicon, options
         return Counter()
     forms: dict[str, str] = {}
     for form in lexicon:
-        forms.setdefault(case_key(form), form)
-    found: dict[str, list[int]] = {}
+        forms.setdefault(_key(form), form)
+    found: dict[tuple[str, str], list[int]] = {}
     ordinary = (word for word, special in zip(words.symbols, words.specials, strict=True) if not special)
     any_capitals = any(word != lower(word) for word in ordinary)
     for i in missing:
-        alike = forms.get(case_key(words.symbols[i]))
-        if alike is not None and (advice := _advice(words.symbols[i], alike, options, any_capitals)) is not None:
-            found.setdefault(advice, []).append(i)
+        word = words.symbols[i]
+        alike = forms.get(_key(word))
+        if alike is None:
+            continue
+        if in_form(word, "nfc") == in_form(alike, "nfc"):
+            found.setdefault((UNICODE, advice_on_form(word, options.normalize)), []).append(i)
+        elif (advice := _advice(word, alike, options, any_capitals)) is not None:
+            found.setdefault((CASE, advice), []).append(i)
     total = max(1, int(counts[~words.specials].sum()))
     return Counter(
         {
-            f"dictionary words ({100 * counts[indices].sum() / total:.1f} % of the text) {ONLY_CASE}, such as "
-            f"{words.symbols[indices[0]]!r}: {advice}": len(indices)
-            for advice, indices in found.items()
+            f"dictionary words ({100 * counts[indices].sum() / total:.1f} % of the text) {OTHERWISE.format(what)}, "
+            f"such as {words.symbols[indices[0]]!r}: {advice}": len(indices)
+            for (what, advice), indices in found.items()
         }
     )
+
+
+def _key(word: str) -> str:
+    return in_form(case_key(in_form(word, "nfc")), "nfc")
 
 
 def _advice(word: str, form: str, options: PriorOptions, any_capitals: bool) -> str | None:

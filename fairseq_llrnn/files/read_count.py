@@ -1,0 +1,74 @@
+"""What a reader made of the entries of a file: how many it read, and how many it left out, for which reasons.
+
+Each reader fills one count for each file, in three places that know nothing of each other: what is `found` where
+entries come in, what is `read` where they are used, and `left_out` where they are not. So `found == read + left_out`
+holds only where nothing gets lost; tests/files/test_read_counts.py asks it of every reader. A count that is done is
+logged: `llrnn` prints it as a note, fairseq's commands in their log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.unicode_forms import in_form
+
+logger = logging.getLogger(__name__)
+
+
+def _is_filled(line: str) -> bool:
+    return not line.isspace() and line != ""
+
+
+@dataclass
+class ReadCount:
+    """Of one file, or of what else lists entries."""
+
+    file: Path | str
+    what: str = "rows"
+    form: str | None = None  # the Unicode form that its lines are read in; None: as they are
+    found: int = 0
+    read: int = 0
+    later: bool = False  # whether it is done only when its reader says so, and not behind the last line
+    left_out: Counter[str] = field(default_factory=Counter)  # reason -> entries
+
+    def lines(self, is_entry: Callable[[str], bool] = _is_filled, rest: bool = False) -> Iterator[tuple[int, str]]:
+        """Numbers and lines of the entries.
+
+        Args:
+            rest: give the other lines, too; then the reader says when it is done.
+
+        Raises:
+            DataError: as `iter_lines`.
+        """
+        for number, raw in iter_lines(self.file):
+            line = in_form(raw, self.form)
+            counts = is_entry(line)
+            self.found += counts
+            if counts or rest:
+                yield number, line
+        if not (rest or self.later):
+            self.done()
+
+    def done(self) -> None:
+        """Say it, unless there was nothing, which readers refuse."""
+        if self.found:
+            logger.info("%s", self)
+
+    def __str__(self) -> str:
+        """`words.tsv: 1,204 of 1,210 rows read; left out: 4 without a lemma, 2 repeated`."""
+        said = f"{self.file}: {self.read:,} of {self.found:,} {self.what} read"
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.left_out.items()) if count)
+        return f"{said}; left out: {reasons}" if reasons else said
+
+
+def iter_sentences(path: Path | str) -> Iterator[tuple[int, str]]:
+    """What `iter_lines` gives, of a text all of whose lines are read."""
+    count = ReadCount(path, "lines")
+    for number, line in count.lines(lambda _: True):
+        yield number, line
+        count.read += 1

@@ -1,0 +1,81 @@
+"""Of every reader: entries read and entries left out, for a reason, are those of the file, and the command says so."""
+
+from pathlib import Path
+
+import pytest
+from hostile_readers import COUNTED, Reader, readers
+from read_counts import called, check_counts, counted, functions_that_read
+
+from fairseq_llrnn.cli.main import main
+from fairseq_llrnn.files.read_count import ReadCount
+
+# functions that read files and count nothing, or that no file of the table reaches, and why
+OTHERS = {
+    "cli.classify:_counted": "compares labels, and says how many",
+    "cli.rare_words.restore:run": "what `rare-words annotate` wrote; an evidence map",
+    "cli.stdin:_of_stdin": "texts whose lines are answered, each by one",
+    "cli.stdin:check_text": "opens a text, and reads nothing",
+    "cli.stdin:text_lines": "texts whose lines are answered, each by one",
+    "extras.discourse.data:load_strings": "what `llrnn discourse` wrote",
+    "prior.automata:_what_is_wrong": "a line for a message",
+    # what no file of text is; tested where they are
+    "automata.openfst:read_openfst": "a binary file",
+    "features.languages.base:lookup": "a package",
+    "features.readers.apertium:_count": "a program",
+    "features.readers.apertium:read_apertium": "a program",
+    "features.readers.apertium:read_apertium_lemmas": "a program",
+}
+
+
+@pytest.mark.parametrize("reader", readers(), ids=lambda reader: reader.name)
+def test_what_is_read_and_left_out_are_the_entries(reader: Reader, tmp_path: Path) -> None:
+    path = tmp_path / reader.file
+    for sample in reader.samples:
+        path.write_bytes(sample)
+        with counted() as counts:
+            reader.read(path)
+        check_counts(counts)
+        assert not reader.counts or any(count.found for count in counts)
+    for text, said in reader.counted:
+        path.write_text(text, encoding="utf-8")
+        with counted() as counts:
+            reader.read(path)
+        check_counts(counts)
+        assert f"{path}: {said}" in [str(count) for count in counts]
+
+
+def test_no_reader_is_without_its_count(tmp_path: Path) -> None:
+    """Whoever reads a file is called for some file of the table, which has entries for each of its reasons, too."""
+    functions, reasons = functions_that_read(), set[str]()
+    with called() as names, counted() as counts:
+        for reader in readers():
+            for sample in (*reader.samples, *(text.encode() for text, _ in reader.counted)):
+                path = tmp_path / reader.file
+                path.write_bytes(sample)
+                reader.read(path)
+    for count in counts:
+        reasons.update(reason for reason, some in count.left_out.items() if some)
+    others = {f"fairseq_llrnn.{name}" for name in OTHERS}
+    assert not functions.keys() - names - others, "add a sound file to hostile_readers.py"
+    assert not others - functions.keys(), others - functions.keys()
+    assert not others & names, others & names
+    known = {reason for name in functions.keys() - others for reason in functions[name]}
+    assert not known - reasons, "add a file with such entries to COUNTED of hostile_readers.py"
+    assert COUNTED.keys() <= {reader.name for reader in readers()}
+
+
+def test_the_command_says_each_count_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, lexicon, out = tmp_path / "text", tmp_path / "words.tsv", tmp_path / "dict.txt"
+    text.write_text("le chat\nle chien\n", encoding="utf-8")
+    lexicon.write_text("chats\tchat\tNOUN\t_\nle\t_\tDET\t_\nau\t_\t_\t_\n", encoding="utf-8")
+    assert main(["dictionary", "--text", str(text), "--lexicon", str(lexicon), "--out", str(out)]) == 0
+    assert capsys.readouterr().err.splitlines()[:2] == [
+        f"note: {text}: 2 of 2 lines read",
+        f"note: {lexicon}: 1 of 3 rows read; left out: 1 for words written together, 1 without a lemma",
+    ]
+
+
+def test_large_numbers_are_parted() -> None:
+    count = ReadCount("words.tsv", "rows", None, 1210, 1204)
+    count.left_out.update({"without a lemma": 6, "repeated": 0})
+    assert str(count) == "words.tsv: 1,204 of 1,210 rows read; left out: 6 without a lemma"
