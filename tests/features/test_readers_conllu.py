@@ -1,7 +1,6 @@
 """CoNLL-U: what is read, what is skipped, and every malformed row."""
 
 import gzip
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -45,7 +44,6 @@ def test_words_and_their_features(tmp_path: Path) -> None:
     ) == lexicon.features("Les")
     assert lexicon.features("de") == {"POS:ADP": 1.0}
     assert lexicon.features("les") == {"POS:DET": 1.0, "Number[psor]:Plur": 1.0}
-    assert lexicon.notes == {"multi-word surface rows skipped": 1, "empty nodes skipped": 1}
 
 
 def test_lower_casing_unites(tmp_path: Path) -> None:
@@ -62,13 +60,11 @@ def test_gzip_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_sentences_as_tokens(tmp_path: Path) -> None:
-    notes: Counter[str] = Counter()
-    first, second = iter_conllu_words(write(tmp_path / "a.conllu", CHATS), lowercase=True, notes=notes)
+    first, second = iter_conllu_words(write(tmp_path / "a.conllu", CHATS), lowercase=True)
     assert [token.form for token in first] == ["les", "chats", "de", "les", "voisines", "dorment"]
     assert first[1] == Token("chats", "chat", "NOUN", ("Gender:Masc", "Number:Plur"), 6, "nsubj", 4)
     assert first[5].head == 0 and first[5].features == ("POS:VERB",)
     assert second == [Token("les", "_", None, (), None, None, 12)] and second[0].features == ()
-    assert notes == {"multi-word surface rows skipped": 1, "empty nodes skipped": 1}
 
 
 def test_sentences_are_streamed(tmp_path: Path) -> None:
@@ -146,11 +142,18 @@ def test_the_line_of_the_file_is_named(tmp_path: Path) -> None:
         read_conllu(path, lowercase=True)
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "# sent_id = 1\n\n", "1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_\n"])
+@pytest.mark.parametrize("text", ["", "\n\n", "# sent_id = 1\n\n"])
 def test_a_file_without_sentences_is_refused(tmp_path: Path, text: str) -> None:
     message = "empty.conllu: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?"
     with pytest.raises(DataError, match=message):
         read_conllu(write(tmp_path / "empty.conllu", text), lowercase=True)
+
+
+@pytest.mark.parametrize("end", ["", "\n" + row()])
+def test_a_row_of_several_words_without_them_is_refused(tmp_path: Path, end: str) -> None:
+    path = write(tmp_path / "a.conllu", row() + "\n" + "1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_\n" + end)
+    with pytest.raises(DataError, match="a.conllu, line 3: expected the row of the words 1-2 right before the first"):
+        read_conllu(path, lowercase=True)
 
 
 def test_bad_encoding_and_huge_lines_are_named(tmp_path: Path) -> None:

@@ -64,7 +64,6 @@ def test_forms_have_all_their_analyses(tmp_path: Path) -> None:
             "szőlő": {"POS:NOUN", "Case:Nom", "Number:Sing", "POS:ADJ", "UniMorph:LGSPEC2"},
         }
         assert lexicon.notes == {
-            "UniMorph forms of several words, left out": 1,
             "kinds of UniMorph tags that Universal Dependencies lacks, kept as they are (UniMorph:LGSPEC2)": 1,
         }
     assert "Szőlő" in read_unimorph(plain, lowercase=False)

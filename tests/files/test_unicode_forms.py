@@ -1,0 +1,131 @@
+"""NFC and NFD: words of files in the form of the text, whoever reads them, and a note where nobody said so."""
+
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn.cli.main import main
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.languages.base import Spelling
+from fairseq_llrnn.features.readers import read_conllu, read_segmentations, read_tsv_lexicon, read_unimorph, read_values
+from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
+from fairseq_llrnn.features.word_forms import read_word_forms
+from fairseq_llrnn.files.unicode_forms import FORMS, advice_on_form, form_of, in_form, known_otherwise
+from fairseq_llrnn.prior import PriorOptions
+from fairseq_llrnn.prior.building import build
+
+DICTIONARY = "été 3\nle 2\nforêts 1\n"
+FILES = {
+    "conllu": "1\tété\tété\tNOUN\t_\t_\t_\t_\t_\t_\n2\tforêts\tforêt\tNOUN\t_\t_\t_\t_\t_\t_\n",
+    "lexicon": "été\tété\tNOUN\t_\nforêts\tforêt\tNOUN\t_\n",
+    "unimorph": "été\tété\tN\nforêt\tforêts\tN;PL\n",
+    "values": "été\tA:b\t1\nforêts\tA:b\t2\n",
+    "morphemes": "été\tét é\nforêts\tforêt s\n",
+    "hunspell": "2\nété\nforêt/S\n",
+}
+READERS: dict[str, Callable[..., object]] = {
+    "conllu": read_conllu, "lexicon": read_tsv_lexicon, "unimorph": read_unimorph, "values": read_values,
+    "morphemes": read_segmentations,
+}  # fmt: skip
+NOTE = "in another Unicode form only, such as 'forêts': the text has them in"
+
+
+def written(folder: Path, name: str, text: str, form: str) -> Path:
+    path = folder / (f"{name}.dic" if name == "hunspell" else name)
+    path.write_text(in_form(text, form), encoding="utf-8")
+    path.with_suffix(".aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("other", FORMS)
+@pytest.mark.parametrize("name", READERS)
+def test_readers_of_features(name: str, form: str, other: str, tmp_path: Path) -> None:
+    path = written(tmp_path, name, FILES[name], other)
+    asked = {in_form(word, form) for word in ("été", "forêts")}
+    assert set(READERS[name](path, lowercase=True, form=form)) == asked  # type: ignore[call-overload]
+    plain = set(READERS[name](path, lowercase=True))  # type: ignore[call-overload]
+    assert (plain == asked) == (form == other)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["conllu", "lexicon", "unimorph", "hunspell"])
+def test_readers_of_lemmas_and_forms(name: str, form: str, tmp_path: Path) -> None:
+    path = written(tmp_path, name, FILES[name], "nfd" if form == "nfc" else "nfc")
+    été, forêt, forêts = (in_form(word, form) for word in ("été", "forêt", "forêts"))
+    found = set(iter_lemmas(path, name, lowercase=True, words={forêts}, form=form))
+    assert {(forêts, forêt)} <= found <= {(forêts, forêt), (forêt, forêt), (été, été)}
+    kind = "treebank" if name == "conllu" else name
+    assert forêts in read_word_forms([f"{kind}:{path}"], [forêts], Spelling(True, form=form)).of(forêt)
+
+
+@pytest.mark.parametrize(("form", "other"), [FORMS, FORMS[::-1]])
+@pytest.mark.parametrize("option", ["conllu", "lexicon", "unimorph"])
+def test_a_prior_says_so_and_normalises(
+    option: str, form: str, other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dictionary, path = written(tmp_path, "dict", DICTIONARY, form), written(tmp_path, option, FILES[option], other)
+    made = ["prior", "--dict", str(dictionary), f"--{option}", str(path), "--out", str(tmp_path / "out")]
+    assert main(made) == 0
+    said = capsys.readouterr().err
+    assert f"note: 2 dictionary words (66.7 % of the text) that the lexicon has {_note(form)}" in said
+    assert main([*made, "--normalize", form]) == 0
+    assert "Unicode form" not in capsys.readouterr().err
+
+
+def _note(form: str) -> str:
+    word = in_form("été", form)
+    return f"in another Unicode form only, such as {word!r}: the text has them in {form.upper()}; say --normalize {form}"
+
+
+def test_the_other_form_than_that_of_the_text_is_noticed(tmp_path: Path) -> None:
+    dictionary = written(tmp_path, "dict", DICTIONARY, "nfd")
+    path = written(tmp_path, "lexicon", FILES["lexicon"], "nfd")
+    notes = build(dictionary, PriorOptions(top_words=1, lexicon=path, normalize="nfc")).notes
+    assert any("the text is not in NFC throughout; bring it into that form (`uconv -x any-nfc`)" in n for n in notes)
+
+
+@pytest.mark.parametrize("more", [(), ("--background", "ngram:2")])
+def test_a_text_in_another_form_than_its_dictionary_is_noticed(
+    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dictionary = written(tmp_path, "dict", DICTIONARY, "nfc")
+    text = written(tmp_path, "text", "le été été\nle forêts le\nle le\n" * 3, "nfd")
+    made = ["prior", "--dict", str(dictionary), "--count-text", str(text), *more, "--out", str(tmp_path / "out")]
+    main(made)
+    assert f"note: {text}: 2 words that the dictionary has in another Unicode form only, such as" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("name", ["conllu", "lexicon", "unimorph", "hunspell"])
+def test_a_dictionary_says_so_and_normalises(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, path = written(tmp_path, "text", "été forêts\n", "nfc"), written(tmp_path, name, FILES[name], "nfd")
+    made = ["dictionary", "--text", str(text), f"--{name}", str(path), "--out", "-"]
+    if name != "hunspell":  # which is asked for the words of the text alone
+        assert main(made) == 0
+        assert "words of the text that the sources have in another Unicode form only" in capsys.readouterr().err
+    assert main([*made, "--normalize", "nfc"]) == 0
+    out, err = capsys.readouterr()
+    assert "Unicode form" not in err and ("forêt 0\n" in out) == (name == "hunspell")  # whose forms are all listed
+
+
+def test_the_text_of_a_treebank_in_either_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "conllu", FILES["conllu"], "nfd")
+    for form in FORMS:
+        assert main(["text", "--conllu", str(path), "--normalize", form]) == 0
+        assert capsys.readouterr().out == unicodedata.normalize(form.upper(), "été forêts\n")
+
+
+def test_another_form_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="--normalize nfk: expected nfc or nfd; correct the spelling"):
+        build(written(tmp_path, "dict", DICTIONARY, "nfc"), PriorOptions(normalize="nfk"))
+
+
+def test_which_form_words_have() -> None:
+    assert form_of(["le", "été"]) == "nfc" and form_of([in_form("été", "nfd")]) == "nfd" and form_of(["le"]) is None
+    mixed = f"é{in_form('é', 'nfd')}"
+    assert known_otherwise([mixed, "ete", "été"], ["éé", "été"]) == {mixed: "éé"}
+    assert advice_on_form(mixed, None).startswith("the text is not in NFC throughout")
