@@ -12,6 +12,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, UNK, WordList
 from fairseq_llrnn.files.text_lines import shown
+from fairseq_llrnn.files.unicode_forms import form_hint
 
 EMPTY_NAMES = ("<eps>", "<epsilon>")  # an arc that reads nothing; OpenFst's label 0
 UNKNOWN = ("error", "drop")  # what is done about symbols that are not in the dictionary
@@ -94,8 +95,8 @@ class Symbols:
         more = ", …" if len(others) >= MOST_NAMED else ""
         verb = "is" if len(others) == 1 else "are"
         nor = f", nor {verb} {named}{more} ({len(self.unknown):,} in all)" if others else ""
-        it = "them" if others else "it"
+        it, hint = "them" if others else "it", form_hint(first, self.index)
         raise DataError(
-            f"{where}: symbol {shown(first)} is not in the dictionary{nor}; write {it} as the text has {it}, remove "
-            f"{it}, or say --unknown-symbols drop (what needs {it} goes, too)"
+            f"{where}: symbol {shown(first)} is not in the dictionary{hint}{nor}; write {it} as "
+            f"the text has {it}, remove {it}, or say --unknown-symbols drop (what needs {it} goes, too)"
         )

@@ -42,30 +42,29 @@ def has_place(error: OSError) -> bool:
     return error.filename is not None
 
 
-class _Notes(logging.Handler):
-    """Prints remarks as notes, each once: a file may be read twice."""
+class _Kept(logging.Handler):
+    """Remarks in their order, each once: a file may be read twice."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: set[str] = set()
+        self.said: dict[str, None] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if text not in self.said:
-            self.said.add(text)
-            print(f"note: {text}", file=sys.stderr)
+        self.said[record.getMessage()] = None
 
 
 @contextmanager
 def notes_of_readers() -> Iterator[None]:
-    """Say on stderr what readers have read and left out (files/read_count.py)."""
-    logger, handler = logging.getLogger("fairseq_llrnn.files"), _Notes()
+    """Say at the end on stderr what was read and left out (files/read_count.py); where something fails, only that."""
+    logger, handler = logging.getLogger("fairseq_llrnn.files"), _Kept()
     before = logger.level, logger.propagate
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.addHandler(handler)
     try:
         yield
+        for text in handler.said:
+            print(f"note: {text}", file=sys.stderr)
     finally:
         logger.removeHandler(handler)
         logger.level, logger.propagate = before

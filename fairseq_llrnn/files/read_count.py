@@ -3,7 +3,8 @@
 Each reader fills one count for each file, in three places that know nothing of each other: what is `found` where
 entries come in, what is `read` where they are used, and `left_out` where they are not. So `found == read + left_out`
 holds only where nothing gets lost; tests/files/test_read_counts.py asks it of every reader. A count that is done is
-logged: `llrnn` prints it as a note, fairseq's commands in their log.
+logged: `llrnn` prints it as a note, fairseq's commands in their log. Those of texts, all of whose lines are read, are
+on level DEBUG.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ class ReadCount:
         if not (rest or self.later):
             self.done()
 
-    def done(self) -> None:
+    def done(self, level: int = logging.INFO) -> None:
         """Say it, unless there was nothing, which readers refuse."""
         if self.found:
-            logger.info("%s", self)
+            logger.log(level, "%s", self)
 
     def __str__(self) -> str:
         """`words.tsv: 1,204 of 1,210 rows read; left out: 4 without a lemma, 2 repeated`."""
@@ -67,8 +68,9 @@ class ReadCount:
 
 
 def iter_sentences(path: Path | str) -> Iterator[tuple[int, str]]:
-    """What `iter_lines` gives, of a text all of whose lines are read."""
-    count = ReadCount(path, "lines")
+    """What `iter_lines` gives, of a text or dictionary all of whose lines are read: nothing that is worth a note."""
+    count = ReadCount(path, "lines", later=True)
     for number, line in count.lines(lambda _: True):
         yield number, line
         count.read += 1
+    count.done(logging.DEBUG)

@@ -8,6 +8,7 @@ Memory is a few blocks, however long the text is.
 from __future__ import annotations
 
 import io
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -124,4 +125,4 @@ def map_blocks(
             yield result
             counts[block.path].read += block.num_lines
     for count in counts.values():
-        count.done()
+        count.done(logging.DEBUG)

@@ -53,12 +53,17 @@ def advice_on_form(word: str, normalize: str | None) -> str:
     return f"the text has them in {own.upper()}; say --normalize {own}"
 
 
-def warn_of_forms(paths: Sequence[Path | str], lacking: Collection[str], symbols: Collection[str]) -> None:
-    """Say which words of texts a dictionary lacks because of their form: it was made from a text in another one."""
+def form_hint(word: str, known: Collection[str]) -> str:
+    """What to add where a word is said to be unknown."""
+    return " (but in another Unicode form: NFC and NFD look alike)" if known_otherwise([word], known) else ""
+
+
+def warn_of_forms(paths: Sequence[Path | str], lacking: Iterable[str], symbols: Collection[str]) -> None:
+    """Say which words of texts, or of n-grams, a dictionary lacks because of their form."""
     if otherwise := known_otherwise(lacking, frozenset(symbols)):
         word, other = next(iter(sorted(otherwise.items())))
         own = (form_of([other]) or FORMS[0]).upper()
         logger.warning(
             f"{', '.join(map(str, paths))}: {len(otherwise):,} words that the dictionary has in another Unicode form "
-            f"only, such as {word!r}, in {own}: bring the text into that form, too (`uconv -x any-{own.lower()}`)"
+            f"only, such as {word!r}, in {own}: bring the file into that form (`uconv -x any-{own.lower()}`)"
         )

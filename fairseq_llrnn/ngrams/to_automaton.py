@@ -28,6 +28,7 @@ import numpy as np
 from fairseq_llrnn.automata.automaton import LONGEST_CHAIN, ROOT, Automaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import BOS, EOS, UNK, WordList
+from fairseq_llrnn.files.unicode_forms import warn_of_forms
 from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams
 
 NO_STATE = -1
@@ -69,6 +70,8 @@ def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converte
         notes["words of the dictionary that the n-grams lack share the probability of <unk>"] += len(match.lacking)
     dropped = int(((match.symbols < 0) & ~np.isneginf(model.log_probs[: len(model.words)])).sum())
     if dropped:
+        lacking = (word for word, symbol in zip(model.words, match.symbols, strict=True) if symbol < 0)
+        warn_of_forms([source], lacking, words.symbols)
         notes["words of the n-grams are not in the dictionary; dropped with their n-grams"] += dropped
     automaton, histories = _build(model, match, words, log_root)
     gone = len(model) - len(model.words) - automaton.num_arcs

@@ -94,19 +94,19 @@ def complete_analyses(
     return complete(analyses, words, counts, ~words.specials, options.guess, all_counts)
 
 
-def with_values(lexicon: Lexicon, options: PriorOptions, pooled: Lexicon) -> Lexicon:
-    """A lexicon's features and those that are never guessed; the lexicon itself stays as it is.
+def read_numbers(options: PriorOptions) -> Lexicon:
+    """The features of --values."""
+    lexicon, lowercase, language = Lexicon(), not options.keep_case, language_of(options.lower)
+    for path in as_paths(options.values):
+        lexicon.update(read_values(path, lowercase=lowercase, language=language, form=options.normalize))
+    return lexicon
 
-    Args:
-        pooled: those that words share, such as a lemma. The others are of --values.
-    """
-    paths = as_paths(options.values)
-    if not paths and not len(pooled):
+
+def with_values(lexicon: Lexicon, *never_guessed: Lexicon) -> Lexicon:
+    """A lexicon's features and those that are never guessed; the lexicon itself stays as it is."""
+    if not any(map(len, never_guessed)):
         return lexicon
     united = Lexicon()
-    united.update(lexicon)
-    united.update(pooled)
-    for path in paths:
-        lowercase, language = not options.keep_case, language_of(options.lower)
-        united.update(read_values(path, lowercase=lowercase, language=language, form=options.normalize))
+    for one in (lexicon, *never_guessed):
+        united.update(one)
     return united

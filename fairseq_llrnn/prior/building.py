@@ -22,8 +22,8 @@ from fairseq_llrnn.features.lexicon import united
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
-from fairseq_llrnn.files.unicode_forms import check_form
-from fairseq_llrnn.prior.analyses import complete_analyses, read_analyses, with_values
+from fairseq_llrnn.files.unicode_forms import check_form, warn_of_forms
+from fairseq_llrnn.prior.analyses import complete_analyses, read_analyses, read_numbers, with_values
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words, rules_of, spelled_words
 from fairseq_llrnn.prior.expression import Expression, atoms
@@ -86,6 +86,9 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
             "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
         )
     source = source_symbols(options, path)
+    if evidence is not None and evidence.mapping:
+        warn_of_forms(["--evidence-map"], evidence.mapping, source)
+        warn_of_forms(["--evidence-map"], (word for some in evidence.mapping.values() for word in some), words.symbols)
     text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
     known_words = None if evidence is None else known_source_words(options, evidence, source)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
@@ -93,7 +96,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     analyses = read_analyses(options, words, text)
     analyses.update(gathered.analyses)
     completed = complete_analyses(analyses, options, words, counts, all_counts, text)
-    lexicon = with_values(completed.lexicon, options, gathered.pooled)
+    numbers = read_numbers(options)
+    lexicon = with_values(completed.lexicon, gathered.pooled, numbers)
     morphemes = morphemes_of(options, words, counts, all_counts)
     settings = _settings(options, background)
     for_source = evidence is not None and "patterns" in evidence.kinds
@@ -102,7 +106,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         words, counts, lexicon, settings, patterns, origins, text, for_source, morphemes.features
     )
     notes.update(morphemes.notes)
-    notes.update(notes_of_spelling(words, counts, analyses, options) if text is None else ())
+    for what, known in (("the lexicon has", analyses), ("--values has", numbers), ("--morphemes has", morphemes.cut)):
+        notes.update(notes_of_spelling(words, counts, known, what, options) if text is None else ())
     entries = len(lexicon) - completed.added
     known = {"background": options.background, "lexicon_entries": entries, **({LABELS: True} if options.labels else {})}
     prior = replace(prior, settings={**prior.settings, **known})

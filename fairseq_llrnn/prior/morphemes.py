@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -29,6 +29,7 @@ class WordMorphemes:
 
     features: Mapping[str, Mapping[str, float]] | None = None  # None: none are asked for
     notes: Counter[str] = field(default_factory=Counter)
+    cut: Collection[str] = ()  # words that are listed with their segments
 
 
 def check_options(options: PriorOptions) -> None:
@@ -84,7 +85,7 @@ def morphemes_of(
         if not segmentations.keys() & set(ordinary):
             raise DataError(
                 f"{path}: expected words of the dictionary, cut into segments, found none of them; is it a file of "
-                "this language, one word a line, and in the case of the text (--keep-case)?"
+                "this language, one word a line, in the case and Unicode form of the text (--keep-case, --normalize)?"
             )
     if given != MORFESSOR:
         notes[OUTSIDE] += len(segmentations.keys() - asked.keys())
@@ -94,7 +95,7 @@ def morphemes_of(
         notes[f"cut words share no morpheme that {floor:,} words of the text have: {NONE_LEFT}"] += len(
             segmentations.keys() & asked.keys()
         )
-    return WordMorphemes(features, +notes)
+    return WordMorphemes(features, +notes, segmentations.keys() if given != MORFESSOR else ())
 
 
 def _checked(given: Mapping[str, Sequence[str]]) -> Segmentations:

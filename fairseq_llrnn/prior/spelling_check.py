@@ -7,30 +7,31 @@ Such words get no features of the lexicon, and nothing else tells the user of it
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 import numpy as np
 
 from fairseq_llrnn.features.casing import DOT, case_key, language_of, lower
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.files.unicode_forms import advice_on_form, in_form
 from fairseq_llrnn.prior.options import PriorOptions
 
-OTHERWISE = "that the lexicon has in another {} only"
 CASE, UNICODE = "case", "Unicode form"
 
 
-def notes_of_spelling(words: WordList, counts: np.ndarray, lexicon: Lexicon, options: PriorOptions) -> Counter[str]:
+def notes_of_spelling(
+    words: WordList, counts: np.ndarray, known: Collection[str], what: str, options: PriorOptions
+) -> Counter[str]:
     """How many words of the dictionary are unknown only because of their case or Unicode form, and which option helps.
 
     Args:
-        counts: (V,), of the text. lexicon: as it was read, with `options`.
+        counts: (V,), of the text. known: words of files, as they were read with `options`. what: has them.
     """
-    missing = [i for i in np.flatnonzero(~words.specials).tolist() if words.symbols[i] not in lexicon]
-    if not missing or not len(lexicon):
+    missing = [i for i in np.flatnonzero(~words.specials).tolist() if words.symbols[i] not in known]
+    if not missing or not known:
         return Counter()
     forms: dict[str, str] = {}
-    for form in lexicon:
+    for form in known:
         forms.setdefault(_key(form), form)
     found: dict[tuple[str, str], list[int]] = {}
     ordinary = (word for word, special in zip(words.symbols, words.specials, strict=True) if not special)
@@ -47,9 +48,9 @@ def notes_of_spelling(words: WordList, counts: np.ndarray, lexicon: Lexicon, opt
     total = max(1, int(counts[~words.specials].sum()))
     return Counter(
         {
-            f"dictionary words ({100 * counts[indices].sum() / total:.1f} % of the text) {OTHERWISE.format(what)}, "
-            f"such as {words.symbols[indices[0]]!r}: {advice}": len(indices)
-            for (what, advice), indices in found.items()
+            f"dictionary words ({100 * counts[indices].sum() / total:.1f} % of the text) that {what} in another "
+            f"{which} only, such as {words.symbols[indices[0]]!r}: {advice}": len(indices)
+            for (which, advice), indices in found.items()
         }
     )
 

@@ -1,6 +1,7 @@
 """Vectors of words in a text file, as word2vec, GloVe and fastText write it: a word and its D numbers in each line.
 
-A first line of two whole numbers, how many words and D, may come before. Words that nobody asked for are left out.
+A first line of two whole numbers, how many words and D, may come before. Words that nobody asked for are left out; the
+others are read in the Unicode form of the dictionary.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_VALUE
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.unicode_forms import form_of
 
 HEADER, NOT_ASKED, REPEATED = "as header", "of words that the dictionary lacks", "repeated"
 
@@ -27,7 +29,7 @@ def read_word_vectors(path: Path | str, symbols: Sequence[str]) -> np.ndarray:
     index = {symbol: i for i, symbol in enumerate(symbols)}
     found: dict[int, np.ndarray] = {}
     size: int | None = None
-    count = ReadCount(path, "lines")
+    count = ReadCount(path, "lines", form_of(symbols))
     for number, line in count.lines(lambda _: True):
         word, *cells = line.rstrip().split(" ")
         if number == 1 and len(cells) == 1 and word.isdecimal() and cells[0].isdecimal():

@@ -34,6 +34,7 @@ def test_a_file(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
     assert done.err.splitlines() == [
         "note: 6 dictionary words without a segmentation: the whole word is the stem",
         "note: 1 segmented words that the dictionary lacks: ignored",
+        f"note: {path}: 6 of 6 rows read",
     ]
     assert features(corpus, "tables") == {"NOTTOP", "Stem:table", "Ending:s"}
     assert features(corpus, "zut") == {"NOTTOP"}  # the text does not show it, and its stem is no other word's
@@ -109,7 +110,8 @@ def test_rare_words_of_an_open_vocabulary_have_them(build: Build, corpus: Corpus
         (["--morphemes", "BAD"], "BAD, line 1: expected segments that spell the word 'tables', found 'table'; "
          "fix the row"),
         (["--morphemes", "OTHER"], "OTHER: expected words of the dictionary, cut into segments, found none of them; is "
-         "it a file of this language, one word a line, and in the case of the text (--keep-case)?"),
+         "it a file of this language, one word a line, in the case and Unicode form of the text (--keep-case, "
+         "--normalize)?"),
         (["--morphemes", "nothing"], "nothing: cannot be read: No such file or directory; check the path and "
          "its rights"),
     ],

@@ -3,6 +3,7 @@
 import itertools
 import logging
 import math
+import unicodedata
 from dataclasses import replace
 
 import numpy as np
@@ -126,6 +127,16 @@ def test_a_part_of_speech_that_no_form_has_is_named(caplog: pytest.LogCaptureFix
         "terms: 1 of 1 targets (porte VERB in terms.tsv, line 1): expected forms that are known to be of the part of "
         "speech that is given, found none: all forms are taken; fix the part of speech, or leave it out"
     ) in caplog.text
+
+
+@pytest.mark.parametrize("other", ["NFC", "NFD"])
+def test_terms_are_read_in_the_unicode_forms_of_the_dictionaries(other: str) -> None:
+    """From a file or behind a line; `Léa` of the dictionary is in NFC."""
+    written = unicodedata.normalize(other, "Léa")
+    table, terms = make(entry("dog", written, written), entry(written, "chat"))
+    assert asked(table, batch(table, terms, ["a dog"])) == [[("Léa", 1, (1,))]]
+    cells = {0: [f"dog => {written}"]}
+    assert asked(table, batch(table, terms, ["a dog"], cells)) == [[("Léa", 1, (1,))]]
 
 
 def test_case_counts_where_the_text_has_capitals() -> None:

@@ -11,7 +11,7 @@ from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
-from fairseq_llrnn.prior.analyses import with_values
+from fairseq_llrnn.prior.analyses import read_numbers, with_values
 from fairseq_llrnn.prior.guessing import complete
 from fairseq_llrnn.prior.parts import GuessesPart, OpenVocabularyPart
 
@@ -67,7 +67,7 @@ def test_values_do_not_change_the_lexicon_that_they_join(tmp_path: Path) -> None
     values.write_text("halek\tSize:Log\t0.5\n", encoding="utf-8")
     lexicon = Lexicon()
     lexicon.add("halek", ["POS:NOUN"])
-    united = with_values(lexicon, PriorOptions(values=values), Lexicon())
+    united = with_values(lexicon, Lexicon(), read_numbers(PriorOptions(values=values)))
     assert dict(united.features("halek")) == {"POS:NOUN": 1.0, "Size:Log": 0.5}
     assert dict(lexicon.features("halek")) == {"POS:NOUN": 1.0}
 

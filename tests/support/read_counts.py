@@ -32,7 +32,7 @@ def counted() -> Iterator[list[ReadCount]]:
     logger, handler = logging.getLogger("fairseq_llrnn.files.read_count"), Kept()
     level = logger.level
     logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.DEBUG)
     try:
         yield found
     finally:

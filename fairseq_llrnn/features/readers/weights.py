@@ -10,6 +10,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place
+from fairseq_llrnn.files.unicode_forms import form_hint
 
 
 def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
@@ -30,7 +31,8 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
             raise DataError(f"{where}: expected `word<TAB>weight`, found {len(cells)} columns; fix the row")
         word, text = cells
         if word not in index:
-            raise DataError(f"{where}: word {word!r} is not in the dictionary; remove the row or add the word")
+            hint = form_hint(word, index)
+            raise DataError(f"{where}: word {word!r} is not in the dictionary{hint}; remove the row or add the word")
         if word in seen:
             raise DataError(f"{where}: word {word!r} was already given in line {seen[word]}; remove one of them")
         seen[word] = number
