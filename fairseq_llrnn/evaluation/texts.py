@@ -9,6 +9,7 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.words import has_letters, words
 from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.nbest import FORMATS, open_nbest, settle
 
 FAIRSEQ = FORMATS["fairseq"]
@@ -78,9 +79,8 @@ def _read_system(path: str, scratch: Path, number: int) -> list[str]:
     own = scratch / str(number)  # for what this file needs
     own.mkdir()
     file = settle(path, own, "system")
-    lines = _read(path, file)
-    if not any(line.startswith("H-") and FAIRSEQ.belongs(line) for line in lines):
-        return lines
+    if not any(line.startswith("H-") and FAIRSEQ.belongs(line) for _, line in iter_lines(file)):
+        return _read(path, file)
     listed = open_nbest(file, own, FAIRSEQ.NAME)
     best: list[str] = []
     for sentence in listed:

@@ -12,18 +12,21 @@ the lemma alone, with a warning.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.misplaced_kinds import refuse_misplaced_kinds
+from fairseq_llrnn.evidence.stored_terms import EntriesByKey, TermEntry
 from fairseq_llrnn.evidence.table import LEAST_GUESS, EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
-from fairseq_llrnn.evidence.terms_file import TermEntry, add_entry, check_entry
+from fairseq_llrnn.evidence.terms_file import check_entry, refuse_other
 from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.files.unicode_forms import form_of, in_form
@@ -35,6 +38,8 @@ BAR = "|"
 IN_CELLS = f"behind the term, with blanks around the bar: `dog{ARROW}pes {BAR} NOUN`"
 CELL = f"`term`, or `source phrase{ARROW}term`, and behind it, if you like, its part of speech: `term {BAR} NOUN`"
 
+MOST_AT_HAND = 10_000  # terms of a run
+NAMED = 5  # targets, of all about which a remark is true
 MOST_WARNINGS = 1000  # of a run, for targets of single sentences
 UNKNOWN = "expected known forms, found none: the term is taken as it is given"
 OTHER_KIND = "expected forms that are known to be of the part of speech that is given, found none: all forms are taken"
@@ -69,35 +74,43 @@ class Terms:
         self._lemmas = source_lemmas or {}
         self._is_lower = is_lower(table.source.known_index)
         self.matched = 0  # phrases of the entries, found in sentences; also where a sentence repeats the entry
-        self._entries: set[tuple[tuple[str, ...], str]] = set()
-        self._noted: dict[str, list[str]] = {remark: [] for remark in ADVICE}
+        self._noted: dict[str, list[str]] = {remark: [] for remark in ADVICE}  # the first NAMED
+        self._times: Counter[str] = Counter()
         self._warned: set[tuple[str, str]] | None = None  # of terms of single sentences; None while entries are read
-        self._of_first: dict[str, list[tuple[TermEntry, int]]] = {}
+        self._entries, self._by_key = entries, EntriesByKey()  # by the keys of its first word
         self._unicode = form_of(table.source.known_index), form_of(table.target.known_index)
-        for entry in map(self._spelled, entries):
-            self._entries.add((entry.source, entry.target))
-            self._add(entry)
+        for row, entry in enumerate(map(self._spelled, entries)):
+            self._check(entry)
+            self.forms_of(entry)  # what is to be said of them
+            self._by_key.add(row, self._phrase_keys(entry.source[0]))
+        self._of_row = lru_cache(MOST_AT_HAND)(self._read_row)
         table.terms.required |= must
         for remark, targets in self._noted.items():
             if targets:
-                some = "; ".join(targets[:5]) + ("; …" if len(targets) > 5 else "")
-                many = f"{len(targets):,} of {len(entries):,} targets"
+                some = "; ".join(targets) + ("; …" if self._times[remark] > len(targets) else "")
+                many = f"{self._times[remark]:,} of {len(entries):,} targets"
                 logger.warning(f"terms: {many} ({some}): {remark}; {ADVICE[remark]}")
         self._noted, self._warned = {}, set()
 
     def _note(self, remark: str, target: str, where: str) -> None:
         """Of an entry, for the one warning of all; of a single sentence at once, and each target once."""
         if self._warned is None:
-            self._noted[remark].append(f"{target} in {where}" if where else target)
+            self._times[remark] += 1
+            if self._times[remark] <= NAMED:
+                self._noted[remark].append(f"{target} in {where}" if where else target)
         elif (remark, target) not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add((remark, target))
             logger.warning(f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}")
 
-    def _add(self, entry: TermEntry) -> None:
-        self._check(entry)
-        group = self.table.terms.group(entry.target, self.forms_of(entry), self.must)
-        for key in self._phrase_keys(entry.source[0]):
-            self._of_first.setdefault(key, []).append((entry, group))
+    def _read_row(self, row: int) -> tuple[TermEntry, int]:
+        """An entry of the run, and its group."""
+        entry = self._spelled(self._entries[row])
+        return entry, self.table.terms.group(entry.target, self.forms_of(entry, is_known=True), self.must)
+
+    def _of_run(self, key: str) -> list[tuple[TermEntry, int]]:
+        """Entries whose first word has the key, with their groups."""
+        found = map(self._of_row, self._by_key.rows(key))
+        return [(entry, group) for entry, group in found if key in self._phrase_keys(entry.source[0])]
 
     def _spelled(self, entry: TermEntry) -> TermEntry:
         """In the Unicode forms of the dictionaries."""
@@ -122,8 +135,9 @@ class Terms:
 
     # ---- forms ------------------------------------------------------------------------------------------------------
 
-    def forms_of(self, entry: TermEntry) -> Mapping[str, Mapping[str, float]]:
-        """The strings of a term, with what is known of them."""
+    def forms_of(self, entry: TermEntry, is_known: bool = False) -> Mapping[str, Mapping[str, float]]:
+        """The strings of a term, with what is known of them. is_known: what is odd about it has been said."""
+        note = self._note if not is_known else lambda *_: None
         if entry.forms:
             return {form: {} for form in entry.forms}
         found = self.forms.of(entry.target)
@@ -135,14 +149,14 @@ class Terms:
             wanted = f"POS:{entry.upos}"
             of_kind = {form: f for form, f in found.items() if wanted in self._parts_of_speech(form, f)}
             if found and not of_kind:
-                self._note(OTHER_KIND, f"{entry.target} {entry.upos}", entry.where)
+                note(OTHER_KIND, f"{entry.target} {entry.upos}", entry.where)
             if of_kind and not is_combined:  # forms of a phrase are forms of the same words
                 found = of_kind
         if not found:
-            self._note(UNKNOWN, entry.target, entry.where)
+            note(UNKNOWN, entry.target, entry.where)
             return {entry.target: {}}
         if len(found) > MOST_FORMS:
-            self._note(CUT, entry.target, entry.where)
+            note(CUT, entry.target, entry.where)
         index = self.table.target.known_index  # words of the dictionary go first where there is no room for all
         in_order = sorted(found.items(), key=lambda one: self.table.written(one[0]) not in index)
         return {entry.target: found.get(entry.target, {}), **dict(in_order)}
@@ -186,7 +200,7 @@ class Terms:
         for cell in cells:
             entry = self._entry(cell)
             if entry.source:
-                add_entry(own, entry)
+                refuse_other(own.setdefault(entry.source, entry), entry)
             else:
                 anywhere.append(self.table.terms.group(entry.target, self.forms_of(entry), self.must))
         single = {
@@ -196,7 +210,7 @@ class Terms:
         found = self._matches(keys, single.values())
         groups = self.table.terms.groups
         of_file = [groups[group].lemma for _, _, group in found if group not in {g for _, g in single.values()}]
-        repeated = sum((source, entry.target) in self._entries for source, (entry, _) in single.items())
+        repeated = sum(self._asks_for(entry) for entry in own.values())
         self.matched += len(of_file) + repeated
         for group in tuple(anywhere):  # what the file asks for is asked for
             if groups[group].lemma in of_file:
@@ -224,6 +238,11 @@ class Terms:
             made[at] = self.table.terms.marked(made[at], some)
         return made
 
+    def _asks_for(self, entry: TermEntry) -> bool:
+        """Whether the run asks for the same."""
+        rows = {row for key in self._phrase_keys(entry.source[0]) for row in self._by_key.rows(key)}
+        return any((one.source, one.target) == (entry.source, entry.target) for one, _ in map(self._of_row, rows))
+
     def _entry(self, cell: str) -> TermEntry:
         source, arrow, target = cell.partition(ARROW.strip())
         source, target = (source, target) if arrow else ("", source)
@@ -247,8 +266,8 @@ class Terms:
                 of_first.setdefault(key, []).append((entry, group))
         kept: list[tuple[int, int, int]] = []
         taken: set[int] = set()
-        for table in (of_first, self._of_first):
-            found = self._all_matches(keys, table)
+        for entries in (lambda key: of_first.get(key, ()), self._of_run):
+            found = self._all_matches(keys, entries)
             for (start, end), group in sorted(found.items(), key=lambda one: (one[0][0] - one[0][1], one[0][0])):
                 if taken.isdisjoint(range(start, end)):
                     taken.update(range(start, end))
@@ -256,14 +275,14 @@ class Terms:
         return sorted(kept)
 
     def _all_matches(
-        self, keys: Sequence[set[str]], table: Mapping[str, Sequence[tuple[TermEntry, int]]]
+        self, keys: Sequence[set[str]], entries: Callable[[str], Sequence[tuple[TermEntry, int]]]
     ) -> dict[tuple[int, int], int]:
         """All places where phrases match, which may overlap: start and end -> group."""
         found: dict[tuple[int, int], int] = {}
         for place, at in enumerate(keys):
             # words go before lemmas, which begin with a tab
             in_order = sorted(at, key=lambda key: (key.startswith("\t"), key))
-            for entry, group in (one for key in in_order for one in table.get(key, ())):
+            for entry, group in (one for key in in_order for one in entries(key)):
                 end = place + len(entry.source)
                 rest = zip(keys[place + 1 : end], entry.source[1:], strict=False)
                 if end <= len(keys) and all(key & self._phrase_keys(word) for key, word in rest):

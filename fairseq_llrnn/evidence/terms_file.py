@@ -9,12 +9,12 @@ read by terms_tbx.py.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.rules import is_token
+from fairseq_llrnn.evidence.stored_terms import StoredTerms, TermEntry
 from fairseq_llrnn.evidence.term_table import MOST_FORMS
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, shown
@@ -28,28 +28,30 @@ MOST_WORDS = 16  # of a phrase
 REPEATED = "repeated"
 
 
-@dataclass(frozen=True)
-class TermEntry:
-    """What one row asks for."""
-
-    source: tuple[str, ...]  # tokens; none where the term may stand anywhere
-    target: str
-    upos: str | None = None
-    forms: tuple[str, ...] = ()  # as the file gives them
-    where: str = ""  # file and line
-    kind_place: str = "in the third column"  # where a part of speech belongs
-
-
-def read_terms(path: Path | str) -> list[TermEntry]:
+def read_terms(path: Path | str) -> StoredTerms:
     """The rows of a TSV, a row that repeats another left out.
 
     Raises DataError, with file and line, for another shape, an empty side, a phrase of too many words, a special
     symbol, a phrase that has two different targets, and a file without rows.
     """
-    found: dict[tuple[str, ...], TermEntry] = {}
-    count = ReadCount(path)
+    count = ReadCount(path, later=True)
+
+    def repeated(first: TermEntry, entry: TermEntry) -> None:
+        refuse_other(first, entry)
+        count.read -= 1
+        count.left_out[REPEATED] += 1
+
+    found = StoredTerms(_entries(count), repeated)
+    if not found:
+        raise DataError(f"{path}: expected rows of {COLUMNS}, found none; is it the right file?")
+    count.done()
+    return found
+
+
+def _entries(count: ReadCount) -> Iterator[TermEntry]:
+    """The rows as they stand, checked."""
     for number, line in count.lines():
-        where, cells = place(path, number), [cell.strip(" ") for cell in line.split("\t")]
+        where, cells = place(count.file, number), [cell.strip(" ") for cell in line.split("\t")]
         if not 2 <= len(cells) <= 4:
             raise DataError(
                 f"{where}: expected 2 to 4 columns ({COLUMNS}), found {len(cells)}: {shown(line)}; fix the row"
@@ -61,21 +63,12 @@ def read_terms(path: Path | str) -> list[TermEntry]:
         )  # fmt: skip
         if not entry.source:
             raise DataError(f"{where}: the source side is empty; fix or remove the row")
-        if add_entry(found, check_entry(entry)):
-            count.read += 1
-        else:
-            count.left_out[REPEATED] += 1
-    if not found:
-        raise DataError(f"{path}: expected rows of {COLUMNS}, found none; is it the right file?")
-    return list(found.values())
+        yield check_entry(entry)
+        count.read += 1
 
 
-def add_entry(found: dict[tuple[str, ...], TermEntry], entry: TermEntry) -> bool:
-    """Take an entry in; False for one that is there already.
-
-    Raises DataError where the same phrase has another target: both cannot be required.
-    """
-    other = found.setdefault(entry.source, entry)
+def refuse_other(other: TermEntry, entry: TermEntry) -> None:
+    """Raise DataError for an entry of the same phrase with another target: both cannot be required."""
     kinds = {one.upos for one in (other, entry)} - {None}
     if (other.target, other.forms) != (entry.target, entry.forms) or len(kinds) > 1:
         raise DataError(
@@ -83,7 +76,6 @@ def add_entry(found: dict[tuple[str, ...], TermEntry], entry: TermEntry) -> bool
             "here; a phrase cannot be required to become both: remove one, or give both as forms of "
             "one row"
         )
-    return other is entry
 
 
 def _said(entry: TermEntry) -> str:

@@ -20,7 +20,8 @@ from typing import Any
 from xml.parsers import expat
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.terms_file import TermEntry, check_entry
+from fairseq_llrnn.evidence.stored_terms import StoredTerms, TermEntry
+from fairseq_llrnn.evidence.terms_file import check_entry
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import opened, place
 
@@ -37,6 +38,7 @@ IN_NOTES = 'in <termNote type="partOfSpeech"> of the target\'s term'
 LEFT_OUT = ("deprecated", "superseded")
 UNUSED, WITHOUT_TARGET = "empty, deprecated or superseded", "of entries without a target term to use"
 REPEATED, OTHERWISE = "repeated", "with another translation in an earlier entry"
+MOST_NAMED = 5
 BLOCK = 1 << 16  # bytes
 LONGEST = 10_000  # characters of a term or a note
 
@@ -64,27 +66,31 @@ class _Reading:
     note: str = ""
 
 
-def read_tbx(path: Path | str, languages: Sequence[str]) -> list[TermEntry]:
+def read_tbx(path: Path | str, languages: Sequence[str]) -> StoredTerms:
     """The rows of a TBX file, checked; raises DataError as `iter_tbx`, and for what no row may have."""
-    found: dict[tuple[str, ...], TermEntry] = {}
-    others, count = [], ReadCount(path, "source terms")
-    for entry in iter_tbx(count, languages):
-        first = found.setdefault(entry.source, check_entry(entry))
-        if first is entry:
+    count, others = ReadCount(path, "source terms"), list[str]()
+
+    def entries() -> Iterator[TermEntry]:
+        for entry in iter_tbx(count, languages):
             count.read += 1
-        elif first.target == entry.target:
-            count.left_out[REPEATED] += 1
-        else:
-            count.left_out[OTHERWISE] += 1
+            yield check_entry(entry)
+
+    def repeated(first: TermEntry, entry: TermEntry) -> None:
+        count.read -= 1
+        count.left_out[REPEATED if first.target == entry.target else OTHERWISE] += 1
+        if first.target != entry.target and len(others) < MOST_NAMED:
             others.append(" ".join(entry.source))
-    count.done()
+
+    found = StoredTerms(entries(), repeated)
     if others:
-        some = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
+        number = count.left_out[OTHERWISE]
+        some = ", ".join(others) + (", …" if number > len(others) else "")
         logger.warning(
-            f"{path}: {len(others):,} terms have another translation in an earlier entry, which counts ({some}); for "
+            f"{path}: {number:,} terms have another translation in an earlier entry, which counts ({some}); for "
             "another choice, give them in a TSV"
         )
-    return list(found.values())
+    count.done()
+    return found
 
 
 def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:

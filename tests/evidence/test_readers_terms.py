@@ -7,14 +7,15 @@ import pytest
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.misplaced_kinds import refuse_misplaced_kinds
-from fairseq_llrnn.evidence.terms_file import TermEntry, read_terms
+from fairseq_llrnn.evidence.stored_terms import TermEntry
+from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
 
 
 def read(tmp_path: Path, text: str) -> list[TermEntry]:
     path = tmp_path / "terms.tsv"
     path.write_text(text, encoding="utf-8")
-    return read_terms(path)
+    return list(read_terms(path))
 
 
 def test_columns_may_be_left_out_or_empty(tmp_path: Path) -> None:

@@ -19,12 +19,12 @@ from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.run_terms import RunTerms
 from fairseq_llrnn.evidence.slots import slots_of
+from fairseq_llrnn.evidence.stored_terms import TermEntry
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import marks_of, plain
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_slots import asked_terms
 from fairseq_llrnn.evidence.terms import Terms
-from fairseq_llrnn.evidence.terms_file import TermEntry
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.signatures import group_equal_rows
 from fairseq_llrnn.features.word_forms import WordForms
@@ -112,7 +112,8 @@ def test_a_lemma_is_among_its_forms_however_many_there_are(caplog: pytest.LogCap
         known.add("chien", f"chien{i}")
     table = evidence_table(replace(TERM_PRIOR))
     with caplog.at_level(logging.WARNING):
-        Terms(table, known, [entry("dog", "chien")])
+        terms = Terms(table, known, [entry("dog", "chien")])
+    batch(table, terms, ["dog"])
     [group] = table.terms.groups
     assert TARGET_WORDS.index("chien") in group.words and len(group.words) == 64
     assert "1 of 1 targets (chien in terms.tsv, line 1): expected at most 64 forms, found more: some are" in caplog.text

@@ -11,8 +11,8 @@ import torch
 
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.evidence.piece_table import PieceTable
+from fairseq_llrnn.evidence.stored_terms import TermEntry
 from fairseq_llrnn.evidence.terms import Terms
-from fairseq_llrnn.evidence.terms_file import TermEntry
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.features.word_forms import WordForms

@@ -8,8 +8,9 @@ from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.run_terms import RunTerms
+from fairseq_llrnn.evidence.stored_terms import TermEntry
 from fairseq_llrnn.evidence.terms import Terms
-from fairseq_llrnn.evidence.terms_file import TermEntry, read_terms
+from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.features.languages.base import Spelling
@@ -131,7 +132,7 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
     return RunTerms(read, cfg.terms or "", len(entries))
 
 
-def _read(path: str, languages: Sequence[str]) -> list[TermEntry]:
+def _read(path: str, languages: Sequence[str]) -> Sequence[TermEntry]:
     return read_tbx(path, languages) if path.lower().endswith(TBX) else read_terms(path)
 
 
