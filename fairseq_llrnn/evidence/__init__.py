@@ -10,6 +10,7 @@
     background.py       their weight: b(C; x) = b₁(C; x) + ε/J
     quotas.py           groups of slots, how often each is to be said, and how often it was
     counted_slots.py    the background of hypotheses that know what they have said
+    stored_terms.py     terms on disk, of which a sentence needs a few
     terms_file.py       files of terms: a phrase of the source, a lemma of the target
     terms_tbx.py        those in TBX
     misplaced_kinds.py  parts of speech where terms have words
