@@ -11,7 +11,7 @@ import os
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
@@ -40,7 +40,8 @@ class StoredTerms(Sequence[TermEntry]):
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  it ends with this object
         ends, sources = array("Q", [0]), array("q")
         for entry in entries:
-            ends.append(ends[-1] + self._file.write(json.dumps(astuple(entry)).encode()))
+            row = entry.source, entry.target, entry.upos, entry.forms, entry.where, entry.kind_place
+            ends.append(ends[-1] + self._file.write(json.dumps(row).encode()))
             sources.append(hash(entry.source))
         self._file.flush()
         self._places = np.array(ends, dtype=np.int64)

@@ -104,7 +104,8 @@ def check_entry(entry: TermEntry) -> TermEntry:
                 f"{shown(' '.join(phrase))}; a term is no sentence: shorten it"
             )
         refuse_specials(phrase, entry.where)
-        if any(unicodedata.category(letter) == "Cc" for word in phrase for letter in word):
+        text = "".join(phrase)
+        if not text.isprintable() and any(unicodedata.category(letter) == "Cc" for letter in text):
             raise DataError(
                 f"{entry.where}: expected printable characters, found a control character in {' '.join(phrase)!r}; "
                 "remove it"
