@@ -37,7 +37,7 @@ def register() -> None:
             "expected fairseq, which this needs, found that it is not installed; install it with "
             "pip install 'fairseq-llrnn[fairseq]'"
         )
-    importlib.import_module("fairseq_llrnn.plugin")
+    importlib.import_module("fairseq_llrnn.plugin").say_errors_of_commands()
 
 
 class _Folders(list[str]):

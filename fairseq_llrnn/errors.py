@@ -4,6 +4,14 @@ Each message says what was expected, what was found, where, and how to fix it. C
 stack trace; `llrnn` then exits with status 2, fairseq's own commands with 1.
 """
 
+import argparse
+import difflib
+import re
+from collections.abc import Sequence
+from typing import NoReturn
+
+MOST_CHOICES = 10  # that a message lists
+
 
 class LLRNNError(Exception):
     """Base of every error that is a user's to fix."""
@@ -30,3 +38,27 @@ def check_least(option: str, value: float | None, least: int, of: str = "") -> N
     if value is not None and not value >= least:  # NaN, too
         kind = f"a number of {of}" if of else "a number"
         raise OptionError(f"{option} {value}: expected {kind} of at least {least}")
+
+
+def refuse_arguments(parser: argparse.ArgumentParser, given: Sequence[str], message: str) -> NoReturn:
+    """Exit with status 2 and one line: what is wrong with the arguments of a command, and the nearest option or choice.
+
+    Args:
+        given: the arguments; where one is missing, a misspelt option among them may be why.
+        message: argparse's.
+    """
+    names = [name for action in parser._actions for name in action.option_strings]
+    begins = (lambda word: any(name.startswith(word) for name in names)) if parser.allow_abbrev else names.__contains__
+    words = message.partition("unrecognized arguments: ")[2].split() or given
+    options = (word.partition("=")[0] for word in words if word.startswith("--"))
+    searched, among = next((word for word in options if not begins(word)), ""), names
+    if searched and "required" in message:  # which argparse says first
+        message = f"{message}; there is no {searched}"
+    message = message.replace("<lambda> ", "")  # the type that fairseq gives to some values
+    choice = re.fullmatch(r"(.*invalid choice: '(.*)') \(choose from (.*)\)", message, re.DOTALL)
+    if choice is not None:
+        searched, among = choice[2], re.findall(r"'([^']*)'", choice[3])
+        message = message if len(among) <= MOST_CHOICES else choice[1]
+    near = difflib.get_close_matches(searched, among, n=1)
+    advice = f"did you mean {near[0]}?" if near else f"{parser.prog} --help shows what there is"
+    parser.exit(2, f"{parser.prog}: error: {message}; {advice}\n")

@@ -283,7 +283,8 @@ def test_other_errors_keep_their_trace(
 ) -> None:
     """Only errors that a user can fix lose their stack trace: those of ours, wrapped by fairseq or not."""
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
-    monkeypatch.setattr(user_errors, "leave_if_others_run", lambda: None)  # a progress bar of another test has a thread
+    # a progress bar of another test has a thread
+    monkeypatch.setattr(user_errors, "leave_if_others_run", lambda status: None)
     monkeypatch.delenv(user_errors.COMMAND, raising=False)
     assert not user_errors.in_command()
     user_errors.enter_command()

@@ -15,7 +15,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, refuse_arguments
 
 Check = tuple[Callable[[Any], bool], str]  # whether a value will do, and what to expect
 
@@ -153,12 +153,17 @@ def _in_parts(values: dict[str, Any]) -> bool:
 
 
 def check_when_parsed(parser: ArgumentParser) -> None:
-    """Let a parser check what it parses. Its parse_known_args, which parse_args calls, raises OptionError."""
+    """Let a parser check what it parses. Its parse_known_args, which parse_args calls, raises OptionError.
+
+    What it cannot parse is one line, not a page of all options.
+    """
+    parser.error = lambda message: refuse_arguments(parser, sys.argv[1:], message)  # type: ignore[method-assign]
     parse = parser.parse_known_args
 
     def parse_and_check(*args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
         found, rest = parse(*args, **kwargs)
-        check_options(found)
+        if not rest:  # what it does not know may be one of these, misspelt
+            check_options(found)
         return found, rest
 
     parser.parse_known_args = parse_and_check  # type: ignore[method-assign]
@@ -227,8 +232,8 @@ def _check_together(values: dict[str, Any]) -> None:
 
 
 def _in_training_command() -> bool:
-    """Whether this is fairseq-train itself: who builds a model in Python need not say how large batches are."""
-    return os.path.basename(sys.argv[0]) in ("fairseq-train", "train.py")
+    """Whether this is a command that trains: who builds a model in Python need not say how large batches are."""
+    return os.path.basename(sys.argv[0]) in ("fairseq-train", "train.py", "llrnn train")
 
 
 def _shown(value: object) -> str:

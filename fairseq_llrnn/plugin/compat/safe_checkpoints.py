@@ -40,9 +40,9 @@ def safe_loading() -> Iterator[None]:
     with (
         _allowed(),
         # given explicitly, it holds whatever TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is
-        _replaced(torch, "load", lambda load: functools.partial(load, weights_only=True)),
-        _replaced(checkpoint_utils, "load_checkpoint_to_cpu", lambda load: explain_load_errors(forget_experts(load))),
-        _replaced(distributed_utils, "broadcast_object", with_plain_options),
+        replaced(torch, "load", lambda load: functools.partial(load, weights_only=True)),
+        replaced(checkpoint_utils, "load_checkpoint_to_cpu", lambda load: explain_load_errors(forget_experts(load))),
+        replaced(distributed_utils, "broadcast_object", with_plain_options),
         plain_options(),
     ):
         yield
@@ -66,7 +66,8 @@ def _allowed() -> Iterator[None]:
 
 
 @contextmanager
-def _replaced(module: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+def replaced(module: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+    """While this lasts, `module.name` is `wrap(module.name)`."""
     before = getattr(module, name)
     setattr(module, name, wrap(before))
     try:

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 
 from fairseq_llrnn.errors import LLRNNError
@@ -25,18 +26,24 @@ class PlainErrors:
         self.before = before
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        ours: BaseException | None = error
-        while ours is not None and not isinstance(ours, LLRNNError):
-            ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
-        if ours is None:
+        said = what_users_did(error)
+        if said is None:
             self.before(kind, error, trace)
         else:
-            print(f"fairseq_llrnn: error: {ours}" + (f" ({error})" if ours is not error else ""), file=sys.stderr)
-            leave_if_others_run()
+            print(f"fairseq_llrnn: error: {said}", file=sys.stderr)
+            leave_if_others_run(1)
 
 
-def leave_if_others_run() -> None:
-    """End the process at once, with 1, if threads are left that nobody waits for.
+def what_users_did(error: BaseException) -> str | None:
+    """What an error of ours says, also where another one was raised while it was handled; None where there is none."""
+    ours: BaseException | None = error
+    while ours is not None and not isinstance(ours, LLRNNError):
+        ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
+    return None if ours is None else str(ours) + (f" ({error})" if ours is not error else "")
+
+
+def leave_if_others_run(status: int) -> None:
+    """End the process at once if threads are left that nobody waits for.
 
     fairseq reads batches ahead in such a thread. Python stops them where they are, which inside torch's C++ is an abort
     (`terminate called …`) or no end at all.
@@ -45,7 +52,7 @@ def leave_if_others_run() -> None:
         atexit._run_exitfuncs()  # temporary files, logs, processes: all but the threads
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(1)
+        os._exit(status)
 
 
 def enter_command() -> None:
@@ -54,8 +61,19 @@ def enter_command() -> None:
     The next errors of ours are one line, and checkpoints of unknown tasks are read safely, too (own_tasks.py).
     """
     os.environ[COMMAND] = str(os.getpid())
+    say_errors_plainly()
+
+
+def say_errors_plainly() -> None:
+    """From here on, errors of ours that nobody catches are one line."""
     if not isinstance(sys.excepthook, PlainErrors):
         sys.excepthook = PlainErrors(sys.excepthook)
+
+
+def runs_fairseq() -> bool:
+    """Whether this process is one of fairseq's commands."""
+    command = Path(sys.argv[0])
+    return command.name.startswith("fairseq-") or command.parent.name == "fairseq_cli"
 
 
 def in_command() -> bool:
