@@ -9,7 +9,7 @@ HELP = "print a script that completes the options of llrnn in bash, zsh or fish"
 EXAMPLES = ('eval "$(llrnn completion bash)"',)
 
 SHELLS = ("bash", "zsh", "fish")
-FOLDERS = ("DIR", "PRIOR")  # metavars of arguments that are folders; others that are paths are files
+FOLDERS = ("DIR", "PRIOR", "DATA")  # metavars of arguments that are folders; others that are paths are files
 FILES = ("FILE", "MODE_OR_FILE")
 
 

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
 from fairseq_llrnn.cli.output import drop_output, has_place, notes_of_readers, open_output, output_error
-from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.errors import LLRNNError, OptionError, refuse_arguments
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# The module of each is its name with "_" for "-" and "." for a blank. Others are found by registry.py.
+# The module of each is its name with "_" for "-" and "." for a blank; those of fairseq's share one. Others are found by
+# registry.py.
+FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
 COMMANDS = (
-    *("text", "dictionary", "prior", "show", "explain", "score", "classify", "rescore", "report"),
+    *("text", "dictionary", "prior", *FAIRSEQ, "show", "explain", "score", "classify", "rescore", "report"),
     *("phrases extract", "phrases score", "rare-words annotate", "rare-words restore"),
     *("user-dir", "completion"),
 )
@@ -40,7 +42,8 @@ class Command(Protocol):
 def all_commands() -> dict[str, str]:
     """Every sub-command, ours and then those of systems and other packages: name -> module."""
     own = {name: f"fairseq_llrnn.cli.{name.replace('-', '_').replace(' ', '.')}" for name in COMMANDS}
-    return own | registry.names("commands")
+    of_fairseq = {name: f"fairseq_llrnn.cli.fairseq_commands:{name.upper().replace('-', '_')}" for name in FAIRSEQ}
+    return own | of_fairseq | registry.names("commands")
 
 
 def load(name: str) -> Command:
@@ -87,13 +90,13 @@ def dispatch(argv: Sequence[str]) -> int:
     command = load(" ".join(argv[:words]))
     parser = parser_of(command)
     parser.given = argv[words:]
-    return command.run(parser.parse_intermixed_args(parser.given))  # words and sentences may follow options
+    return command.run(parser.read())
 
 
 def parser_of(command: Command) -> "Parser":
     """The parser of a sub-command's arguments, whose help ends with its examples."""
     parser = Parser(prog=f"llrnn {command.NAME}", description=command.HELP)
-    parser.examples = command.EXAMPLES
+    parser.examples, parser.passes_on = command.EXAMPLES, command.NAME in FAIRSEQ
     command.add_arguments(parser)
     return parser
 
@@ -102,31 +105,25 @@ class Parser(argparse.ArgumentParser):
     """One that says in one line what is wrong with the arguments, and the nearest option."""
 
     examples: Sequence[str] = ()
-    given: Sequence[str] = ()  # the arguments; where one is missing, a misspelt option among them may be why
+    given: Sequence[str] = ()  # the arguments
+    passes_on = False  # whether fairseq reads them
 
     def format_help(self) -> str:
         """As usual; the examples at its end stand as they can be pasted, each in one line, with nothing before it."""
         return "\n".join([super().format_help(), "examples:", *(f"  {example}" for example in self.examples), ""])
+
+    def read(self) -> argparse.Namespace:
+        """What is given. Words and sentences may follow options."""
+        if self.passes_on and ("-v" in self.given or not {"-h", "--help"} & set(self.given)):
+            return argparse.Namespace(given=self.given)
+        return self.parse_intermixed_args(["--help"] if self.passes_on else self.given)
 
     def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
         """As usual; where it cannot be written, that is an error."""
         (sys.stdout if file is None else file).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        unknown = self._unknown()
-        if unknown and "unrecognized" not in message:  # argparse says first that a required one is missing
-            message = f"{message}; there is no {unknown}"
-        near = difflib.get_close_matches(unknown, self._names(), n=1)
-        advice = f"did you mean {near[0]}?" if near else f"{self.prog} --help shows what there is"
-        self.exit(2, f"{self.prog}: error: {message}; {advice}\n")
-
-    def _names(self) -> list[str]:
-        return [name for action in self._actions for name in action.option_strings]
-
-    def _unknown(self) -> str:
-        """The first option given that is none, nor the beginning of one; empty where there is none."""
-        options = (given.partition("=")[0] for given in self.given if given.startswith("--"))
-        return next((name for name in options if not any(known.startswith(name) for known in self._names())), "")
+        refuse_arguments(self, self.given, message)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

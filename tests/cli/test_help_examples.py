@@ -94,7 +94,7 @@ def test_examples_run(name: str, folder: Path, commands: dict[str, str]) -> None
         for made in ("best.fr", "better.fr"):
             if not (folder / made).exists():
                 shutil.copy(folder / "test.fr", folder / made)
-    if name in ("show", "user-dir") and not (folder / "data-bin" / "prior").exists():
+    if name in ("show", "train", "user-dir") and not (folder / "data-bin" / "prior").exists():
         paste(llrnn.load("prior").EXAMPLES[0], folder, commands)
     if name == "phrases score" and not (folder / "phrase-table.gz").exists():
         paste(llrnn.load("phrases extract").EXAMPLES[0], folder, commands)

@@ -1,0 +1,222 @@
+"""What a user needs of what fairseq's commands print: a line an epoch, results, warnings.
+
+fairseq says everything through Python's logging, numbers included (`epoch 001 | valid on 'valid' subset | loss 5.11 |
+ppl 34.53 | …`). A handler in the place of its own chooses and shortens. A progress bar on a terminal stays, with fewer
+numbers; what --log-format json asks for stays as it is. fairseq's hypotheses are printed, not logged.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairseq.logging import progress_bar
+from fairseq.utils import reset_logging
+from tqdm import tqdm
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
+
+FORMAT = logging.Formatter("%(asctime)s | %(levelname)s | %(name)s | %(message)s", "%Y-%m-%d %H:%M:%S")  # fairseq's
+ON_BAR = ("loss", "ppl", "wps")
+# What else is shown of a command, by its beginning.
+SHOWN = {
+    "train": "early stop|[Ss]topping training",
+    "eval-lm": r"Evaluated |Loss |skipping |\d+ .*\[|[^\t]+\t",  # the last two: of words, if they are asked for
+    "interactive": "Type " if sys.stdin is not None and sys.stdin.isatty() else "(?!)",
+}
+INNER = re.compile(r"epoch 0*(\d+): +(\d+) / (\d+) (.*)")
+LOADED = re.compile(r"Loaded checkpoint (.*) \(epoch \d+ @ (\d+) updates\)")
+SAVED = re.compile(r"Saved checkpoint .* \(epoch (\d+) @ (\d+) updates")
+
+
+@dataclass
+class Report:
+    """What is told of a training.
+
+    Attributes:
+        metric: by which the best checkpoint is chosen.
+        opening: what to say when the arguments are read.
+        next: what to type when it is done; empty: nothing.
+        last: epoch and update of the newest checkpoint; None: there is none yet.
+        went_on: whether it began from a checkpoint of its own, and nothing was saved since.
+        subset: the text of which the validation chooses.
+        valid: what to say of its last validation in this epoch.
+        best: epoch of the best validation of this run, and its numbers.
+    """
+
+    save_dir: Path
+    metric: str
+    opening: str
+    next: str
+    last: str | None = None
+    went_on: bool = False
+    epoch: int = 0
+    subset: str = ""
+    began: float = field(default_factory=time.monotonic)
+    valid: str = ""
+    best: tuple[int, dict[str, str]] | None = None
+
+    def line(self, record: logging.LogRecord, message: str) -> str | None:
+        """What to print for what fairseq logs; None: nothing."""
+        if self.opening and record.name == "fairseq_cli.train":  # whose first words are all of the options
+            said, self.opening = self.opening, ""
+            return said
+        if loaded := LOADED.fullmatch(message):
+            path, updates = loaded.groups()
+            if Path(path).parent != self.save_dir:
+                return f"begins with the weights of {path}"
+            self.last, self.went_on = f"update {updates}", True
+            return f"goes on from {path}, after update {updates}; another --save-dir begins anew"
+        if saved := SAVED.match(message):
+            self.last, self.went_on = f"epoch {saved[1]}, update {saved[2]}", False
+        if record.filename != "progress_bar.py":
+            return None
+        if inner := INNER.fullmatch(message):
+            of = dict(part.split("=", 1) for part in inner[4].split(", "))
+            return f"epoch {inner[1]}: batch {inner[2]} of {inner[3]}, {_of_text(of)}"
+        stats = numbers(message)
+        if record.name == "train":
+            return self._epoch(stats)
+        self.subset = self.subset or record.name
+        if record.name != self.subset:
+            return f"epoch {int(stats['epoch'])}: {record.name} {_of_text(stats)}"
+        before, self.valid = self.valid, self._valid(stats)
+        return f"epoch {int(stats['epoch'])}: {before}" if before else None
+
+    def _epoch(self, stats: dict[str, str]) -> str:
+        self.epoch, valid = int(stats["epoch"]), self.valid and f", {self.valid}"
+        began, self.began, self.valid = self.began, time.monotonic(), ""
+        return f"epoch {self.epoch}: train loss {stats['loss']}{valid}, {self.began - began:.0f} s"
+
+    def _valid(self, stats: dict[str, str]) -> str:
+        """Raises OptionError: the validation has no such metric."""
+        if self.metric not in stats:
+            raise OptionError(
+                f"--best-checkpoint-metric {self.metric}: expected a number of the validation, found another name; "
+                f"there are {', '.join(name for name in stats if name != 'epoch')}"
+            )
+        found, of_best = stats[self.metric], stats.get(f"best_{self.metric}", stats[self.metric])
+        if found == of_best:
+            best, self.best = "the best so far", (int(stats["epoch"]), stats)
+        else:
+            best = f"best so far {of_best}" + (f" in epoch {self.best[0]}" if self.best is not None else "")
+        of_metric = "" if self.metric == "loss" else f", {self.metric} {found}"
+        return f"{self.subset} {_of_text(stats)}{of_metric} ({best})"
+
+    def stopped(self) -> str:
+        """What to say where the user, or the machine, stops it."""
+        path = self.save_dir / "checkpoint_last.pt"
+        if not path.is_file():
+            return "stopped; nothing was saved yet, the same command begins anew"
+        return f"stopped; the same command goes on from {path}" + (f" ({self.last})" if self.last else "")
+
+    def end(self) -> None:
+        """Print what came out, and what to type next. Of several processes, only the first one was told anything."""
+        path = self.save_dir / "checkpoint_best.pt"
+        rows: list[tuple[str, str]] = []
+        if self.best is not None:
+            epoch, stats = self.best
+            rows += [
+                ("best epoch", f"{epoch} of {self.epoch}"),
+                (self.subset, f"{_of_text(stats)} (a loss is in bits)"),
+            ]
+        elif self.epoch:
+            rows.append(("best epoch", "one before this run, or there was no validation"))
+        elif self.went_on:
+            rows.append(("done", "nothing was left to do; say a larger --max-epoch or --patience"))
+        if self.last is not None and path.is_file():
+            rows += [("checkpoint", str(path)), ("next", self.next)]
+        for title, text in rows:
+            if text:
+                print(f"{title:<11} {text}")
+
+
+def _of_text(stats: dict[str, str]) -> str:
+    perplexity = f", perplexity {stats['ppl']}" if "ppl" in stats else ""
+    return f"loss {stats.get('loss', '?')}{perplexity}"
+
+
+def numbers(message: str) -> dict[str, str]:
+    """`epoch 001 | valid on 'valid' subset | loss 5.11 | ppl 34.53` -> its names and their values."""
+    pairs = (part.strip().rpartition(" ") for part in message.split("|"))
+    return {name: value for name, _, value in pairs if re.fullmatch(r"[-+.\de]+|nan|-?inf", value)}
+
+
+class Lines(logging.Handler):
+    """Prints what a user needs of a command's log: results and progress on stdout, unless hypotheses go there."""
+
+    def __init__(self, command: str, report: Report | None) -> None:
+        super().__init__()
+        self.report, self.shown = report, re.compile(SHOWN.get(command, "(?!)"))
+        self.command, self.searches = command, command in ("generate", "interactive")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = self.line(record)
+        if line is not None:
+            on_stderr = self.searches or record.levelno > logging.INFO
+            tqdm.write(line, file=sys.stderr if on_stderr else sys.stdout)
+            (sys.stderr if on_stderr else sys.stdout).flush()
+
+    def line(self, record: logging.LogRecord) -> str | None:
+        """What to print for a record; None: nothing."""
+        message = record.getMessage()
+        if record.levelno > logging.INFO:
+            return f"{record.levelname.lower()}: {' '.join(message.split())}"
+        if record.filename == "progress_bar.py" and message.startswith("{"):  # asked for with --log-format json
+            return FORMAT.format(record)
+        if record.name.startswith("fairseq_llrnn"):
+            return message
+        if record.name.startswith("fairseq_cli") and self.shown.match(message):
+            return message
+        if self.report is not None:
+            return self.report.line(record, message)
+        if self.command == "validate" and record.filename == "progress_bar.py" and "=" not in message:
+            return f"{record.name}: {', '.join(map(' '.join, numbers(message).items()))}"
+        return None
+
+
+@contextmanager
+def output_of(command: str, verbose: bool, report: Report | None) -> Iterator[None]:
+    """While this lasts, a command of fairseq prints what a user needs; if `verbose`, all that it has to say."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+    try:
+        if verbose:
+            reset_logging()
+            yield
+            return
+        logging.root.handlers[:] = [Lines(command, report)]
+        logging.root.setLevel(logging.INFO)
+        with ExitStack() as changed:
+            changed.enter_context(warnings.catch_warnings())
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            changed.enter_context(replaced(progress_bar.TqdmProgressBar, "log", _with_few_numbers))
+            if command == "validate":  # which sets up its log again
+                module = importlib.import_module("fairseq_cli.validate")
+                changed.enter_context(replaced(module, "reset_logging", lambda usual: lambda: None))
+            yield
+    finally:
+        logging.root.handlers[:] = handlers
+        logging.root.setLevel(level)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, *_: Any) -> None:
+    """In the place of Python's: what torch, hydra and omegaconf say of old names is for programmers."""
+    if category is UserWarning and "fairseq" in Path(filename).parts:
+        logging.getLogger(filename).warning(str(message))
+
+
+def _with_few_numbers(log: Callable[..., None]) -> Callable[..., None]:
+    def wrapper(bar: Any, stats: dict[str, Any], tag: str | None = None, step: int | None = None) -> None:
+        log(bar, {name: stats[name] for name in ON_BAR if name in stats}, tag, step)
+
+    return wrapper

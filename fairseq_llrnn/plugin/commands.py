@@ -1,0 +1,260 @@
+"""Runs fairseq's commands with what our models need, and prints what a user needs of what they print.
+
+What a user left out is put before the user's own options, of which the last one counts: --user-dir; the task and how it
+reads text, as the checkpoint says, or in training as the data folder does; and what no training begins without.
+
+A checkpoint is untrusted: it is read safely, and what it says becomes `--option=value` in one word, which is no other
+option whatever it holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from fairseq import utils
+from fairseq.tasks import TASK_REGISTRY
+from omegaconf.errors import OmegaConfBaseException
+
+from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
+from fairseq_llrnn.plugin.command_lines import Report, output_of
+from fairseq_llrnn.plugin.compat.loading import name_of, prior_folder, prior_of_state, read_checkpoint
+from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
+from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, what_users_did
+from fairseq_llrnn.plugin.tasks.own import OwnTask
+from fairseq_llrnn.prior.labels import LABELS
+from fairseq_llrnn.prior.manifest import JSON_FILE, read_description
+
+ANY_SIZE = "--required-batch-size-multiple=1"  # fairseq would leave out a last batch that is no multiple of 8
+BATCHES = ("--max-tokens 2048", "--batch-size", "--max-sentences")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What goes for the models of a task.
+
+    Attributes:
+        arch: of a training that names none.
+        training: what is added to the options of a training, then the options that keep it out, beside its own first.
+        recorded: options of the task that every command needs as training had them.
+        refused: commands that cannot take such a model, and what can.
+        next: what to type after training.
+    """
+
+    arch: str
+    training: tuple[tuple[str, ...], ...]
+    recorded: tuple[str, ...]
+    refused: dict[str, str]
+    next: str
+
+
+KINDS = {
+    "llrnn_language_modeling": Kind(
+        "llrnn_lm",
+        (("--sample-break-mode eos --tokens-per-sample 512",),),
+        ("sample_break_mode", "tokens_per_sample"),
+        {},
+        "llrnn eval-lm {data} --path {path} --gen-subset {subset}",
+    ),
+    "llrnn_translation": Kind(
+        "llrnn_lstm",
+        (),
+        ("source_lang", "target_lang", "max_slots", "evidence_once"),
+        {"eval-lm": "llrnn validate"},
+        "llrnn generate {data} --path {path} --gen-subset {subset} --max-len-b 50 > translations.txt",
+    ),
+    "llrnn_classification": Kind(
+        "llrnn_bag",
+        (),
+        ("source_lang", "target_lang"),
+        dict.fromkeys(("eval-lm", "generate", "interactive"), "llrnn classify"),
+        "llrnn classify --data {data} --path {path} < TEXTS",
+    ),
+}
+TRAINING = (
+    ("--criterion log_linear",),
+    ("--optimizer adam --lr 0.002 --clip-norm 1.0",),
+    BATCHES,
+    ("--max-epoch 30 --patience 3", "--patience", "--max-update", "--stop-time-hours", "--stop-min-lr"),
+    ("--no-epoch-checkpoints", "--no-save", "--save-interval", "--keep-last-epochs", "--keep-best-checkpoints"),
+)
+
+
+def run(name: str, given: Sequence[str], user_dir: str) -> int:
+    """Run fairseq's command `name` with the arguments `given`; returns its exit status, 2 for what a user can fix."""
+    words = [word for word in given if word != "-v"]
+    verbose, shows_help = len(words) < len(given), bool({"-h", "--help", "--help-all"} & set(words))
+    command = importlib.import_module(f"fairseq_cli.{name.replace('-', '_')}")
+    for logger in ("fairseq", "fairseq_cli"):  # need_fairseq had it silent while it was imported
+        logging.getLogger(logger).setLevel(logging.NOTSET)
+    before, report = sys.argv, None
+    try:
+        more = ["--help"] if shows_help else added(name, words, user_dir)
+        sys.argv = [f"llrnn {name}", *more, *words]
+        if name == "train":
+            save_dir = Path(_said(words, "--save-dir") or "checkpoints")
+            opening = f"fairseq-train gets, before what you say: {' '.join(more)}"
+            metric = _said(words, "--best-checkpoint-metric") or "loss"
+            report = Report(save_dir, metric, opening, _next([*more, *words], save_dir / "checkpoint_best.pt"))
+
+        def refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+            refuse_arguments(parser, words, message)
+
+        with (
+            replaced(argparse.ArgumentParser, "error", lambda usual: refuse),
+            output_of(name, verbose, report),
+            _terminated_as_interrupted() as terminated,
+        ):
+            command.cli_main()
+    except KeyboardInterrupt:
+        status = 128 + (signal.SIGTERM if terminated else signal.SIGINT)
+        print(f"llrnn {name}: {report.stopped() if report else 'interrupted'}", file=sys.stderr)
+        leave_if_others_run(status)
+        return status
+    except Exception as error:
+        mistake = what_users_did(error)
+        if mistake is None:
+            raise
+        print(f"llrnn {name}: error: {mistake}", file=sys.stderr)
+        leave_if_others_run(2)
+        return 2
+    finally:
+        sys.argv = before
+    if report is not None and not verbose:
+        report.end()
+    return 0
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[list[int]]:
+    """While this lasts, SIGTERM ends the command as Ctrl-C does, and is in the list."""
+    found: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        found.append(number)
+        raise KeyboardInterrupt
+
+    usual = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield found
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+
+
+def added(name: str, given: Sequence[str], user_dir: str) -> list[str]:
+    """What is put before the arguments of a command.
+
+    Raises:
+        OptionError: neither data nor --task say what the task is; a command for other models. DataError: the checkpoint
+        is none of ours, or as `read_checkpoint` says.
+    """
+    found = [f"--user-dir={user_dir}"]
+    task, path, data = _said(given, "--task"), _said(given, "--path"), _data(given)
+    if task is not None and not _is_own(task):
+        return found
+    found.append(ANY_SIZE)
+    if name != "train" and path:
+        found += _of_checkpoint(name, utils.split_paths(path)[0], given, data)
+    else:
+        task = task or _task_of(data, _said(given, "--prior"))
+        found.append(f"--task={task}")
+    kind = KINDS.get(task or "")
+    if name == "train" and kind is not None:
+        found += _unless_said(given, ((f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING))
+    return found + (_unless_said(given, (BATCHES,)) if name == "validate" else [])
+
+
+def _said(given: Sequence[str], *names: str) -> str | None:
+    """The value of an option, the last one; None where it was not given."""
+    found = None
+    for i, word in enumerate(given):
+        name, equals, value = word.partition("=")
+        if name in names:
+            found = value if equals else " ".join(given[i + 1 : i + 2])
+    return found
+
+
+def _unless_said(given: Sequence[str], options: Sequence[tuple[str, ...]]) -> list[str]:
+    """Those of the options of which neither the first nor another one that keeps it out was said."""
+    found: list[str] = []
+    for words, *others in options:
+        if _said(given, words.split()[0], *others) is None:
+            found += words.split()
+    return found
+
+
+def _data(given: Sequence[str]) -> str | None:
+    """The data folder, or several: the first word that is a folder with dictionaries, which a prior's folder lacks."""
+    for word in given:
+        folder = utils.split_paths(word)[0] if word else ""
+        if os.path.isdir(folder) and any(name.startswith("dict.") for name in os.listdir(folder)):
+            return word
+    return None
+
+
+def _is_own(task: str) -> bool:
+    kind = TASK_REGISTRY.get(task)
+    return kind is None or (isinstance(kind, type) and issubclass(kind, OwnTask))  # fairseq says that there is none
+
+
+def _task_of(data: str | None, prior: str | None) -> str:
+    """The task of a data folder and its prior. Raises OptionError: it is not one. PriorError: a damaged prior."""
+    if data is None:
+        raise OptionError(
+            "expected DATA, a folder that fairseq-preprocess made, found none among the arguments (with dict.txt, or "
+            "with two of dict.LANGUAGE.txt); give it"
+        )
+    folder = Path(prior_folder(prior, data))
+    settings = read_description(folder).get("settings") if (folder / JSON_FILE).is_file() else None
+    if isinstance(settings, dict) and settings.get(LABELS):
+        return "llrnn_classification"
+    one = (Path(utils.split_paths(data)[0]) / "dict.txt").is_file()
+    return "llrnn_language_modeling" if one else "llrnn_translation"
+
+
+def _of_checkpoint(name: str, path: str, given: Sequence[str], data: str | None) -> list[str]:
+    """The task of a checkpoint, how it reads text, and the prior. Raises as `added`."""
+    state = read_checkpoint(path)
+    task = name_of(state["cfg"], "task")
+    if task not in TASK_REGISTRY or not _is_own(task):
+        raise DataError(
+            f"{path}: expected a model of {', '.join(KINDS)}, found one of {task[:80]!r}; use fairseq-{name}, or say "
+            "which --task it is for"
+        )
+    kind = KINDS.get(task)
+    if kind is not None and name in kind.refused:
+        raise OptionError(f"{path}: expected a model for llrnn {name}, found one of {task}; use {kind.refused[name]}")
+    found = [f"--task={task}"]
+    try:
+        options = state["cfg"]["task"]
+        for option in () if kind is None else kind.recorded:
+            value: Any = getattr(options, option, None)
+            if value is not None and value is not False:
+                word = f"--{option.replace('_', '-')}"
+                found.append(word if value is True else f"{word}={value}")
+        if hasattr(options, "prior") and _said(given, "--prior") is None:
+            found.append(f"--prior={prior_of_state(path, state, data or '')}")
+    except OmegaConfBaseException as error:
+        raise DataError(f"{path}: expected options with values, found others ({error}); use a whole one") from None
+    return found
+
+
+def _next(arguments: Sequence[str], checkpoint: Path) -> str:
+    """What to type after a training with these arguments; empty where its task is none of ours, or none is known."""
+    data, kind = _data(arguments), KINDS.get(_said(arguments, "--task") or "")
+    if data is None or kind is None:
+        return ""
+    has_test = any(name.startswith("test.") for name in os.listdir(utils.split_paths(data)[0]))
+    return kind.next.format(
+        data=shlex.quote(data), path=shlex.quote(str(checkpoint)), subset="test" if has_test else "valid"
+    )

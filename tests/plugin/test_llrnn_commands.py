@@ -1,0 +1,382 @@
+"""`llrnn train`, `validate`, `eval-lm`, `generate`, `interactive`: fairseq's commands without what one forgets.
+
+Beside each stands the bare command of fairseq that has to give the same.
+"""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from labels_world import SIZES as LABEL_SIZES
+from labels_world import LabelsWorld, make_labels_world
+from shell import ROOT, Result, Shell, environment, script
+from tiny_world import EVERY_SENTENCE, MODEL, USER_DIR, World, read_checkpoint
+from translation_world import SIZES, TranslationWorld
+
+SMALL = [*MODEL[2:], "--cpu", "--num-workers", "0", "--seed", "1"]
+TRAINING = ["--optimizer", "adam", "--lr", "0.01", "--clip-norm", "1.0", "--max-tokens", "128"]
+BREAKING = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
+COMMANDS = ("train", "validate", "eval-lm", "generate", "interactive")
+SEARCH = ["--beam", "3", "--max-len-b", "8", "--cpu"]
+
+
+def lines(result: Result, *kinds: str) -> list[str]:
+    """The lines S-…, H-…, P-… that a search printed."""
+    return [line for line in result.out.splitlines() if line.startswith(kinds or ("S-", "T-", "H-", "D-", "P-"))]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return read_checkpoint(folder / "checkpoint_last.pt")["model"]
+
+
+def same(one: Path, other: Path) -> bool:
+    return all(torch.equal(value, weights(other)[name]) for name, value in weights(one).items())
+
+
+def fails(result: Result, *words: str) -> None:
+    """With one line on stderr that has these words."""
+    assert result.code == 2
+    assert len(result.err.splitlines()) == 1, result.err[-2000:]
+    for word in words:
+        assert word in result.err
+
+
+@pytest.fixture(scope="module")
+def model(shell: Shell, world: World) -> Path:
+    """A language model, whose prior is not the one in its data folder."""
+    place = world.place / "of-llrnn-train"
+    shell.run(
+        "llrnn", "train", world.data, "--prior", world.prior("separate"), *SMALL, *TRAINING, *BREAKING, "--max-epoch",
+        2, "--save-dir", place,
+    )  # fmt: skip
+    return place / "checkpoint_best.pt"
+
+
+@pytest.fixture(scope="module")
+def translator(shell: Shell, translation: TranslationWorld) -> Path:
+    place = translation.place / "of-llrnn-train"
+    shell.run(
+        "llrnn", "train", translation.data, *SIZES["llrnn_lstm"], *SMALL[-5:], *TRAINING, "--max-epoch", 2,
+        "--save-dir", place,
+    )  # fmt: skip
+    return place / "checkpoint_best.pt"
+
+
+@pytest.fixture(scope="module")
+def labels(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> LabelsWorld:
+    return make_labels_world(tmp_path_factory.mktemp("labels"), shell)
+
+
+# ---- the same results -----------------------------------------------------------------------------------------------
+
+
+def test_a_language_model(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
+    """Trained, measured and searched as by hand; the checkpoint says the prior and how it reads text."""
+    task = world.task_args("separate")
+    shell.run(
+        "fairseq-train", *task, "--arch", "llrnn_lm", *SMALL, *TRAINING, *BREAKING, *EVERY_SENTENCE, "--max-epoch", 2,
+        "--criterion", "log_linear", "--no-epoch-checkpoints", "--save-dir", tmp_path,
+    )  # fmt: skip
+    assert same(model.parent, tmp_path)
+
+    bare = shell.run("fairseq-eval-lm", *task, *BREAKING, "--path", model, "--gen-subset", "valid")
+    ours = shell.run("llrnn", "eval-lm", world.data, "--path", model, "--gen-subset", "valid", "--cpu")
+    loss = re.search(r"Loss \(base 2\): .*", bare.out)
+    assert loss is not None
+    evaluated, result = ours.out.splitlines()
+    assert evaluated.startswith("Evaluated ") and result == loss[0]
+    assert ours.err == ""
+
+    common = ["--path", model, *SEARCH, "--prefix-size", "2", "--gen-subset", "test1"]
+    bare = shell.run("fairseq-generate", *task, *BREAKING, *EVERY_SENTENCE, *common)
+    ours = shell.run("llrnn", "generate", world.data, *common)
+    assert lines(ours) == lines(bare) and len(lines(ours, "H-")) == 8
+    assert ours.err == ""
+
+    bare = shell.run("fairseq-interactive", *task, "--path", model, *SEARCH, stdin="le chat\nla\n")
+    ours = shell.run("llrnn", "interactive", world.data, "--path", model, *SEARCH, stdin="le chat\nla\n")
+    assert lines(ours) == lines(bare) and len(lines(ours, "H-")) == 2
+    assert [line for line in ours.out.splitlines() if not line.startswith("W-")] == lines(ours)
+
+    bare = shell.run("fairseq-validate", *task, *EVERY_SENTENCE, "--path", model, "--max-tokens", 128)
+    ours = shell.run("llrnn", "validate", world.data, "--path", model, "--cpu")
+    found = re.fullmatch(r"valid: loss (\S+), .*, ppl (\S+), .*nats_NOUN \S+.*\n", ours.out)
+    assert found is not None
+    assert f"| loss {found[1]} |" in bare.out and f"| ppl {found[2]} |" in bare.out
+
+
+def test_a_translator(shell: Shell, translation: TranslationWorld, translator: Path, tmp_path: Path) -> None:
+    task = translation.task_args()
+    shell.run(
+        "fairseq-train", *task, "--arch", "llrnn_lstm", *SIZES["llrnn_lstm"], *SMALL[-5:], *TRAINING, *EVERY_SENTENCE,
+        "--criterion", "log_linear", "--max-epoch", 2, "--no-epoch-checkpoints", "--save-dir", tmp_path,
+    )  # fmt: skip
+    assert same(translator.parent, tmp_path)
+    common = ["--path", translator, *SEARCH]
+    bare = shell.run("fairseq-generate", *task, *EVERY_SENTENCE, *common)
+    ours = shell.run("llrnn", "generate", translation.data, *common)
+    assert lines(ours) == lines(bare) and len(lines(ours, "H-")) == 16
+    assert ours.out.splitlines()[-1].startswith("Generate test with beam=3: BLEU")
+    bare = shell.run("fairseq-interactive", *task, *common, stdin="el tahc\n")
+    ours = shell.run("llrnn", "interactive", translation.data, *common, stdin="el tahc\n")
+    assert lines(ours) == lines(bare) and len(lines(ours, "H-")) == 1
+    assert shell.run("llrnn", "validate", *common[:2], translation.data, "--cpu").out.startswith("valid: loss ")
+
+
+def test_labels(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:
+    done = shell.run(
+        "llrnn", "train", labels.data, *LABEL_SIZES["llrnn_bag"], "--cpu", "--num-workers", 0, "--max-epoch", 2,
+        "--best-checkpoint-metric", "p_at_1", "--maximize-best-checkpoint-metric", "--save-dir", tmp_path,
+    )  # fmt: skip
+    assert "--task=llrnn_classification --arch llrnn_bag" in done.out.splitlines()[0]
+    assert re.search(r"^epoch 2: train loss \S+, valid loss \S+, .*p_at_1 \S+ \(", done.out, re.MULTILINE)
+    path = tmp_path / "checkpoint_best.pt"
+    assert f"llrnn classify --data {labels.data} --path {path}" in done.out.splitlines()[-1]
+    assert "p_at_1" in shell.run("llrnn", "validate", labels.data, "--path", path, "--cpu").out
+    for command in ("eval-lm", "generate", "interactive"):
+        refused = shell.run("llrnn", command, labels.data, "--path", path, code=2)
+        fails(refused, f"expected a model for llrnn {command}, found one of llrnn_classification; use llrnn classify")
+
+
+# ---- what training prints -------------------------------------------------------------------------------------------
+
+
+def test_training_prints_a_line_an_epoch_and_what_to_type_next(shell: Shell, world: World, tmp_path: Path) -> None:
+    place = tmp_path / "a folder"
+    done = shell.run("llrnn", "train", world.data, *SMALL, "--max-epoch", 2, "--save-dir", place)
+    opening, *epochs, best, valid, checkpoint, after = done.out.splitlines()
+    assert opening == (
+        f"fairseq-train gets, before what you say: --user-dir={USER_DIR} --required-batch-size-multiple=1 "
+        "--task=llrnn_language_modeling --arch llrnn_lm --sample-break-mode eos --tokens-per-sample 512 --criterion "
+        "log_linear --optimizer adam --lr 0.002 --clip-norm 1.0 --max-tokens 2048 --no-epoch-checkpoints"
+    )
+    for number, line in enumerate(epochs, start=1):
+        assert re.fullmatch(
+            rf"epoch {number}: train loss [\d.]+, valid loss [\d.]+, perplexity [\d.]+ \(the best so far\), \d+ s", line
+        )
+    assert len(epochs) == 2
+    assert best == "best epoch  2 of 2"
+    assert re.fullmatch(r"valid       loss [\d.]+, perplexity [\d.]+ \(a loss is in bits\)", valid)
+    assert checkpoint == f"checkpoint  {place}/checkpoint_best.pt"
+    command = f"llrnn eval-lm {world.data} --path '{place}/checkpoint_best.pt' --gen-subset test"
+    assert after == f"next        {command}"
+    assert done.err == ""
+
+    again = shell.run("llrnn", "train", world.data, *SMALL, "--max-epoch", 2, "--save-dir", place).out.splitlines()
+    assert again[1] == f"goes on from {place}/checkpoint_last.pt, after update 2; another --save-dir begins anew"
+    assert again[2].startswith("done        nothing was left to do")
+
+    worse = [*SMALL, "--max-epoch", 4, "--save-dir", place, "--lr", 3, "--reset-optimizer", "--reset-lr-scheduler"]
+    worse = shell.run("llrnn", "train", world.data, *worse).out.splitlines()
+    assert re.search(r"perplexity \S+ \((the )?best so far", worse[2])
+
+
+def test_several_validations_an_epoch_and_several_texts(shell: Shell, world: World) -> None:
+    done = shell.run(
+        "llrnn", "train", world.data, *SMALL, "--max-epoch", 1, "--no-save", "--batch-size", 32, "--log-interval", 2,
+        "--validate-interval-updates", 2, "--valid-subset", "valid,test",
+    )  # fmt: skip
+    _, batch, other, again, valid, another, whole, best, numbers = done.out.splitlines()
+    assert re.fullmatch(r"epoch 1: batch 2 of 4, loss \S+, perplexity \S+", batch) and "batch 4 of 4" in again
+    assert other.startswith("epoch 1: test loss ") and another.startswith("epoch 1: test loss ")
+    assert re.fullmatch(r"epoch 1: valid loss \S+, perplexity \S+ \(the best so far\)", valid)
+    assert re.match(r"epoch 1: train loss \S+, valid loss \S+, perplexity ", whole)
+    assert best == "best epoch  1 of 1" and numbers.startswith("valid       loss ")
+
+
+def test_what_is_asked_of_fairseq_stays_as_it_is(shell: Shell, world: World) -> None:
+    common = [world.data, *SMALL, "--max-epoch", 1, "--no-save"]
+    json = shell.run("llrnn", "train", *common, "--log-format", "json")
+    assert json.json_lines("valid")[0]["valid_ppl"] > 1
+    everything = shell.run("llrnn", "train", *common, "-v")
+    assert "| INFO | fairseq_cli.train | task: LLRNNLanguageModelingTask" in everything.out
+    assert "| INFO | valid | epoch 001 | valid on 'valid' subset | loss" in everything.out
+    assert "best epoch" not in everything.out
+
+
+def test_a_user_wins(shell: Shell, world: World, tmp_path: Path) -> None:
+    """Also with an option in two words, or in one with `=`."""
+    options = ["--optimizer=adagrad", "--lr", "0.1", "--batch-size", "8", "--arch", "llrnn_lbl", "--max-update", "1"]
+    done = shell.run("llrnn", "train", world.data, *SMALL[-5:], *options, "--save-dir", tmp_path)
+    assert not re.search("--optimizer|--max-tokens|--arch|--max-epoch", done.out.splitlines()[0])
+    cfg = read_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]
+    found = (cfg["model"]["_name"], cfg["optimizer"]._name, cfg["dataset"]["batch_size"])
+    assert found == ("llrnn_lbl", "adagrad", 8)
+
+
+@pytest.mark.parametrize(("stop", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_is_a_line_and_the_same_command_goes_on(
+    stop: signal.Signals, status: int, shell: Shell, world: World, tmp_path: Path
+) -> None:
+    arguments = [world.data, *SMALL, "--save-dir", tmp_path]
+    words = [script("llrnn"), "train", *map(str, arguments), "--max-epoch", "100000"]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=ROOT
+    ) as running:
+        assert running.stdout is not None and running.stderr is not None
+        for line in running.stdout:
+            if line.startswith("epoch 2:"):
+                running.send_signal(stop)
+                break
+        running.stdout.read()
+        said = running.stderr.read()
+    assert running.returncode == status
+    found = re.fullmatch(
+        rf"llrnn train: stopped; the same command goes on from {tmp_path}/checkpoint_last.pt \(epoch (\d+), update "
+        r"(\d+)\)\n", said
+    )  # fmt: skip
+    assert found is not None, said
+    epoch, update = map(int, found.groups())
+    _, begins, first, *_ = shell.run("llrnn", "train", *arguments, "--max-epoch", epoch + 1).out.splitlines()
+    assert f"after update {update};" in begins and first.startswith(f"epoch {epoch + 1}: ")
+
+
+# ---- mistakes -------------------------------------------------------------------------------------------------------
+
+# option, its misspelling; and what belongs behind it
+MISSPELT = {
+    "train": ("--prior", "--pior", "x"),
+    "validate": ("--valid-subset", "--valid-subse", "test"),
+    "eval-lm": ("--path", "--pat", "x.pt"),
+    "generate": ("--beam", "--beem", "4"),
+    "interactive": ("--buffer-size", "--bufer-size", "4"),
+}
+
+
+@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_misspelt_option(command: str, joined: bool, bare: bool, shell: Shell, world: World, model: Path) -> None:
+    """An abbreviation, too, which fairseq takes for nothing; of fairseq's own command where it names our task."""
+    option, misspelt, value = MISSPELT[command]
+    words = [f"{misspelt}={value}"] if joined else [misspelt, value]
+    path = [] if command in ("train", "eval-lm") else ["--path", model]
+    arch = ["--arch", "llrnn_lm"] if command == "train" else []  # without, fairseq ends in a trace before it looks
+    start = [f"fairseq-{command}", *world.task_args(), *arch] if bare else ["llrnn", command, world.data]
+    done = shell.run(*map(str, start), *path, *words, code=2)
+    last = done.err.splitlines()[-1]
+    name = f"fairseq-{command}" if bare else f"llrnn {command}"
+    assert last == f"{name}: error: unrecognized arguments: {' '.join(words)}; did you mean {option}?"
+    assert "usage:" not in done.err
+    if not bare:
+        assert done.err.count("\n") == 1 and done.out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--arch"], "argument --arch/-a: expected one argument"),
+        (["--arch", "llrnn_lmm"], "invalid choice: 'llrnn_lmm'; did you mean llrnn_lm?"),
+        (["--arch", "zzzz"], "invalid choice: 'zzzz'; llrnn train --help shows what there is"),
+        (["--task", "llrnn_language_modelling"], "did you mean llrnn_language_modeling?"),
+        (["--criterion", "log_liner"], "did you mean log_linear?"),
+        (["--sample-break-mode", "eoss"], "did you mean eos?"),
+        (["--lr", "fast"], "argument --lr: invalid value: 'fast'"),
+        (["--max-epoch", "three"], "argument --max-epoch: invalid int value: 'three'"),
+        (["stray"], "unrecognized arguments: stray"),
+        (
+            ["--best-checkpoint-metric", "blue", *SMALL, "--no-save", "--max-update", "1"],
+            "--best-checkpoint-metric blue: expected a number of the validation, found another name; there are loss, ",
+        ),
+        (["--patience", "-3"], "--patience: expected -1 (off) or a number of at least 1"),
+    ],
+)
+def test_other_mistakes_are_a_line(words: list[str], said: str, shell: Shell, world: World) -> None:
+    fails(shell.run("llrnn", "train", world.data, *words, code=2), "llrnn train: error: ", said)
+
+
+@pytest.mark.parametrize("command", COMMANDS[1:])
+def test_a_checkpoint_that_is_none_of_ours(
+    command: str, shell: Shell, world: World, model: Path, tmp_path: Path
+) -> None:
+    state = read_checkpoint(model)
+    state["cfg"]["task"]["_name"] = "translation"
+    torch.save(state, tmp_path / "other.pt")
+    text = tmp_path / "text.pt"
+    text.write_text("le chat\n", encoding="utf-8")
+    for path, words in (
+        (tmp_path / "other.pt", [f"found one of 'translation'; use fairseq-{command}"]),
+        (text, ["expected a checkpoint, found a text"]),
+        (tmp_path / "nowhere.pt", ["found no such file"]),
+    ):
+        done = shell.run("llrnn", command, world.data, "--path", path, code=2)
+        fails(done, f"llrnn {command}: error: {path}: ", *words)
+
+
+def test_data_that_is_none(shell: Shell, tmp_path: Path) -> None:
+    for words in ([], [tmp_path], [tmp_path / "nowhere"], ["x" * 5000]):
+        done = shell.run("llrnn", "train", *words, code=2)
+        fails(done, "expected DATA, a folder that fairseq-preprocess made, found none")
+
+
+def test_what_a_checkpoint_says_is_no_other_option(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    (evil / "__init__.py").write_text(f"open({str(tmp_path / 'touched')!r}, 'w')", encoding="utf-8")
+    state = read_checkpoint(model)
+    state["cfg"]["task"]["sample_break_mode"] = f"--user-dir={evil}"
+    torch.save(state, tmp_path / "hostile.pt")
+    done = shell.run("llrnn", "eval-lm", world.data, "--path", tmp_path / "hostile.pt", code=2)
+    fails(done, "argument --sample-break-mode: invalid choice: '--user-dir=")
+    assert not (tmp_path / "touched").exists()
+
+
+# ---- fairseq's own commands, where something is missing -------------------------------------------------------------
+
+USER = ["--user-dir", str(USER_DIR)]
+
+
+@pytest.mark.parametrize("command", ["eval-lm", "generate"])
+def test_without_a_task_our_own_error_is_a_line(command: str, shell: Shell, world: World, model: Path) -> None:
+    """fairseq's own task of language modelling is then asked for our model."""
+    task = [] if command == "eval-lm" else ["--task", "language_modeling"]
+    done = shell.run(f"fairseq-{command}", world.data, *task, *USER, "--path", model, "--cpu", code=1)
+    assert "Traceback" not in done.err
+    assert done.err.splitlines()[-1].startswith("fairseq_llrnn: error: a model llrnn_lm needs --task")
+
+
+WITHOUT = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+sys.argv[0] = "fairseq-" + sys.argv[0]
+runpy.run_module("fairseq_cli." + sys.argv[0].partition("-")[2].replace("-", "_"), run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        (["eval-lm"], "KeyError: \"'_name'\""),
+        (["train", "--arch", "llrnn_lm"], "argument --arch/-a: invalid choice: 'llrnn_lm'"),
+    ],
+)
+def test_what_fairseq_says_without_our_folder_is_in_the_notes(
+    words: list[str], last: str, world: World, model: Path
+) -> None:
+    """It runs no code of ours then."""
+    path = ["--path", str(model)] if words[0] == "eval-lm" else []
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, words[0], str(world.data), *words[1:], *path, "--cpu"], capture_output=True,
+        text=True, env=environment(), cwd=ROOT,
+    )  # fmt: skip
+    assert last in done.stderr.splitlines()[-1]
+    notes = (ROOT / "docs" / "fairseq-notes.md").read_text(encoding="utf-8")
+    assert last in notes
+
+
+# ---- help -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_short_and_all_of_it_is_fairseqs(command: str, shell: Shell) -> None:
+    short = shell.run("llrnn", command, "data", "--help").out
+    assert len(short.splitlines()) < 50
+    assert "--help-all" in short and f"examples:\n  {'echo' if command == 'interactive' else 'llrnn'} " in short
+    for words in (["--help-all"], ["-v", "--help"]):
+        shown = shell.run("llrnn", command, *words).out
+        assert "--skip-invalid-size-inputs-valid-test" in shown
+        assert "llrnn_language_modeling" in shown or "--task TASK" in shown
