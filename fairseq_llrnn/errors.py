@@ -2,6 +2,8 @@
 
 Each message says what was expected, what was found, where, and how to fix it. Commands print the message alone, no
 stack trace; `llrnn` then exits with status 2, fairseq's own commands with 1.
+
+What a message quotes may be as long as a file: `as_one_line` shortens it, in every message of these classes.
 """
 
 import argparse
@@ -11,10 +13,37 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 MOST_CHOICES = 10  # that a message lists
+LONGEST_VALUE = 80  # characters of a value in quotes
+LONGEST_PATH = 250  # … and of anything without blanks, so that paths are shown whole
+LONGEST_MESSAGE = 1000
+_QUOTED = re.compile(r"""(?<!\w)(['"])((?:(?!\1)[^\\]|\\.)*)\1(?!\w)""")
+_WITHOUT_BLANKS = re.compile(rf"\S{{{LONGEST_PATH + 1},}}")
+
+
+def as_one_line(message: str) -> str:
+    """A message with its long values cut, and with escapes for what cannot be printed, ends of lines among it."""
+    if not message.isprintable():
+        message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
+    message = _QUOTED.sub(lambda found: f"{found[1]}{_cut(found[2])}{found[1]}", message)
+    message = _WITHOUT_BLANKS.sub(lambda found: _without_middle(found[0], LONGEST_PATH), message)
+    return _without_middle(message, LONGEST_MESSAGE)
+
+
+def _cut(value: str) -> str:
+    longest = LONGEST_PATH if "/" in value and " " not in value else LONGEST_VALUE
+    return value if len(value) <= longest else f"{value[: longest - 1]}…"
+
+
+def _without_middle(text: str, longest: int) -> str:
+    """The beginning says where something is wrong, the end how to fix it."""
+    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[1 - longest // 2 :]}"
 
 
 class LLRNNError(Exception):
     """Base of every error that is a user's to fix."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(as_one_line(message))
 
 
 class DataError(LLRNNError):
@@ -61,4 +90,4 @@ def refuse_arguments(parser: argparse.ArgumentParser, given: Sequence[str], mess
         message = message if len(among) <= MOST_CHOICES else choice[1]
     near = difflib.get_close_matches(searched, among, n=1)
     advice = f"did you mean {near[0]}?" if near else f"{parser.prog} --help shows what there is"
-    parser.exit(2, f"{parser.prog}: error: {message}; {advice}\n")
+    parser.exit(2, as_one_line(f"{parser.prog}: error: {message}; {advice}") + "\n")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
 from fairseq_llrnn.cli.output import drop_output, has_place, notes_of_readers, open_output, output_error
-from fairseq_llrnn.errors import LLRNNError, OptionError, refuse_arguments
+from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -136,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except OSError as error:
         if has_place(error):
-            print(f"llrnn: error: {error.filename}: {error.strerror or error}", file=sys.stderr)
+            print(as_one_line(f"llrnn: error: {error.filename}: {error.strerror or error}"), file=sys.stderr)
         else:
             reason = error.strerror or error
             print(f"llrnn: error: the output cannot be written: {reason}; make room, or give another", file=sys.stderr)

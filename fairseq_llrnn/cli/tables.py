@@ -9,6 +9,8 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from fairseq_llrnn.errors import as_one_line
+
 WIDTH = 100
 
 
@@ -89,4 +91,4 @@ def feature_items(row: Sequence[tuple[str, float]]) -> list[str]:
 
 def note(text: str) -> None:
     """A remark beside the result: on stderr, so that a pipe gets results only."""
-    print(f"note: {text}", file=sys.stderr)
+    print(f"note: {as_one_line(text)}", file=sys.stderr)

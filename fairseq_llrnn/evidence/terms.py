@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, as_one_line
 from fairseq_llrnn.evidence.misplaced_kinds import refuse_misplaced_kinds
 from fairseq_llrnn.evidence.stored_terms import EntriesByKey, TermEntry
 from fairseq_llrnn.evidence.table import LEAST_GUESS, EvidenceTable
@@ -89,7 +89,7 @@ class Terms:
             if targets:
                 some = "; ".join(targets) + ("; …" if self._times[remark] > len(targets) else "")
                 many = f"{self._times[remark]:,} of {len(entries):,} targets"
-                logger.warning(f"terms: {many} ({some}): {remark}; {ADVICE[remark]}")
+                logger.warning(as_one_line(f"terms: {many} ({some}): {remark}; {ADVICE[remark]}"))
         self._noted, self._warned = {}, set()
 
     def _note(self, remark: str, target: str, where: str) -> None:
@@ -100,7 +100,8 @@ class Terms:
                 self._noted[remark].append(f"{target} in {where}" if where else target)
         elif (remark, target) not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add((remark, target))
-            logger.warning(f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}")
+            said = f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}"
+            logger.warning(as_one_line(said))
 
     def _read_row(self, row: int) -> tuple[TermEntry, int]:
         """An entry of the run, and its group."""

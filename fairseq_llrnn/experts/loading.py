@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -34,7 +35,7 @@ def _load(name: str) -> Expert:
     path = Path(file)
     if not (colon and class_name.isidentifier() and path.suffix == ".py"):
         raise OptionError(f"{option}: expected a file and a class in it, as {EXAMPLE}; found {name!r}")
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise OptionError(f"{option}: expected a file of Python code, found no {file}; check the path")
     spec = importlib.util.spec_from_file_location(f"llrnn_expert_{path.stem}", path)
     assert spec is not None and spec.loader is not None

@@ -125,7 +125,7 @@ def load_dictionary(path: Path | str) -> WordList:
         symbol, space, count = text.rpartition(" ")
         if not space or not symbol or not (count.isdecimal() and len(count) <= LONGEST_COUNT):
             raise DataError(
-                f"{place(path, number)}: expected `symbol count`, found {text[:60]!r}; "
+                f"{place(path, number)}: expected `symbol count`, found {text!r}; "
                 "give the dict.txt that fairseq-preprocess wrote"
             )
         if symbol in where and not overwrite:

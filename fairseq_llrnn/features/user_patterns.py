@@ -87,7 +87,7 @@ class UserPatterns:
             ) from error
         except (RecursionError, OverflowError, MemoryError) as error:
             raise OptionError(
-                f"{self._source}: pattern {name!r} is too deep or too large to compile: {expression[:60]!r}; "
+                f"{self._source}: pattern {name!r} is too deep or too large to compile: {expression!r}; "
                 "simplify it"
             ) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,12 @@ from fairseq_llrnn.errors import DataError
 @contextmanager
 def reading(path: Path | str) -> Iterator[None]:
     """Around what opens and reads a file. Raises DataError where that fails."""
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:  # half of a character, from JSON or a checkpoint
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise DataError(f"{path}: expected the name of a file, found characters that no name has; check the path")
     try:
         yield
     except OSError as error:

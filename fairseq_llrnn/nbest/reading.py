@@ -7,6 +7,7 @@ runs that are then merged (an external merge sort), so that memory does not grow
 import heapq
 import itertools
 import json
+import os
 import shutil
 import sys
 from collections import Counter
@@ -61,7 +62,7 @@ class NBestFile:
 
 def settle(path: Path | str, scratch: Path, what: str) -> Path:
     """A file that can be read more than once: itself, or a copy of stdin (`-`) or of a pipe in the folder `scratch`."""
-    if str(path) != STDIN and (Path(path).is_file() or not Path(path).exists()):
+    if str(path) != STDIN and (os.path.isfile(path) or not os.path.exists(path)):
         return Path(path)
     copy = scratch / (f"{what} from stdin" if str(path) == STDIN else f"{what} from a pipe")  # errors show the name
     with copy.open("wb") as target:

@@ -5,6 +5,7 @@ Sizes: V words of the dictionary, M words with an identity of their own.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -198,7 +199,7 @@ def static_weights(words: WordList, counts: np.ndarray, background: str, smoothi
     elif background.startswith(f"{LANGUAGE}:"):
         unigram = unigram_weights(counts, allowed, smoothing.smoothing, smoothing.pseudo_count)
         weights = language_weights(words, unigram, allowed, background.partition(":")[2])
-    elif not Path(background).exists():
+    elif not os.path.exists(background):
         raise OptionError(
             f"--background {background}: expected {', '.join(BACKGROUNDS)} or the path of a TSV file with "
             "`word<TAB>weight` rows, found no such file; check the spelling"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +50,7 @@ def write_directory(directory: Path, prior: SavedPrior, parts: Mapping[str, Part
     directory = directory.resolve()  # `.` has no name that a rename could take
     try:
         recover(directory)
-        if directory.exists() and not _holds_nothing_else(directory):
+        if os.path.exists(directory) and not _holds_nothing_else(directory):
             raise PriorError(
                 f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"
             )
@@ -143,7 +144,7 @@ def _write_words(path: Path, symbols: Sequence[str]) -> None:
 
 def _holds_nothing_else(path: Path) -> bool:
     """Whether `path` is a directory with the files of a prior, or none: all that a new prior may replace."""
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return False
     names = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE}
     with suppress(PriorError):  # an old prior, or a damaged one: it may be replaced where it has no folders

@@ -28,7 +28,7 @@ from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.simplified import product, tempered
 
 WEIGHTINGS = ("fixed", "learned", "per position")
-DEEPEST = 50  # of an expression from a file, which is untrusted input
+DEEPEST, LONGEST = 50, 256  # levels and atoms of an expression, written or from a file, which is untrusted input
 RESERVED = frozenset("times plus with weights learned per position at temperature".split())
 NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
 
@@ -139,15 +139,36 @@ def describe(expression: Expression) -> dict[str, Any]:
     return {"mixture": terms, "weights": weights, "weighting": expression.weighting}
 
 
-def described(description: Any, names: Sequence[str], depth: int = 0) -> Expression:
+def check_size(expression: Expression) -> None:
+    """Raise ValueError for one that is too deep, or has too many atoms."""
+    if (found := _depth(expression)) > DEEPEST:
+        raise ValueError(f"expected at most {DEEPEST} levels of backgrounds in one another, found {found}")
+    if (found := len(atoms(expression))) > LONGEST:
+        raise ValueError(f"expected at most {LONGEST:,} backgrounds, found {found:,}")
+
+
+def _depth(expression: Expression) -> int:
+    if isinstance(expression, Atom):
+        return 0
+    terms = (expression.term,) if isinstance(expression, AtTemperature) else expression.terms
+    return 1 + max(map(_depth, terms))
+
+
+def described(description: Any, names: Sequence[str]) -> Expression:
     """The reverse of `describe`; untrusted input.
 
     Args:
         names: of the parts that have a background of their own.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it is something else, or too large.
     """
+    expression = _described(description, names, 0)
+    check_size(expression)
+    return expression
+
+
+def _described(description: Any, names: Sequence[str], depth: int) -> Expression:
     if not isinstance(description, Mapping) or depth > DEEPEST:
         raise ValueError("its background is no combination of parts")
     found: dict[str, Any] = dict(description)
@@ -159,11 +180,11 @@ def described(description: Any, names: Sequence[str], depth: int = 0) -> Express
     if kind == "tempered":
         if not is_positive(found.get("temperature")):
             raise ValueError(f"its background has the temperature {found.get('temperature')!r}, expected one above 0")
-        return AtTemperature(described(found[kind], names, depth + 1), float(found["temperature"]))
+        return AtTemperature(_described(found[kind], names, depth + 1), float(found["temperature"]))
     rows = found.get(kind or "")
     if not isinstance(rows, list) or len(rows) < 2:
         raise ValueError("its background is no combination of parts")
-    terms = tuple(described(row, names, depth + 1) for row in rows)
+    terms = tuple(_described(row, names, depth + 1) for row in rows)
     if kind == "product":
         return Times(terms)
     weights, weighting = found.get("weights"), found.get("weighting")

@@ -7,6 +7,7 @@ import re
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.expression import (
+    DEEPEST,
     NUMBER,
     RESERVED,
     WEIGHTINGS,
@@ -15,10 +16,12 @@ from fairseq_llrnn.prior.expression import (
     Expression,
     Plus,
     Times,
+    check_size,
     is_positive,
 )
 
 _TOKEN = re.compile(r"""[()]|(?:[^\s()"']|"[^"]*"|'[^']*')+|["']""")
+AROUND = 100  # characters of an expression, shown on both sides of what is wrong
 _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
 
 
@@ -40,7 +43,7 @@ class _Parser:
     def __init__(self, text: str, option: str) -> None:
         self.text, self.option = text, option
         self.spans = [match.span() for match in _TOKEN.finditer(text)]
-        self.place = 0
+        self.place = self.open = 0  # the next token, and the parentheses around it
 
     @property
     def token(self) -> str:
@@ -51,6 +54,10 @@ class _Parser:
         expression = self.sum()
         if self.token:
             raise self.error("`plus`, `times` or nothing more")
+        try:
+            check_size(expression)
+        except ValueError as error:
+            raise OptionError(f"{self.option}: {error}; leave some out, or combine their files into one") from None
         return expression
 
     def sum(self) -> Expression:
@@ -101,8 +108,12 @@ class _Parser:
 
     def atom(self) -> Expression:
         if self.take("("):
+            self.open += 1
+            if self.open > DEEPEST:
+                raise self.error(f"at most {DEEPEST} parentheses in one another")
             inside = self.sum()
             self.expect(")")
+            self.open -= 1
             return inside
         token = self.token
         if token in ("'", '"'):
@@ -124,7 +135,10 @@ class _Parser:
     def error(self, expected: str) -> OptionError:
         begin, end = (len(self.text),) * 2 if not self.token else self.spans[self.place]
         found = self.text[begin:end] or "the end"
+        before, after = self.text[:begin], self.text[end:]
+        before = before if begin <= AROUND else f"…{before[-AROUND:]}"
+        after = after if len(after) <= AROUND else f"{after[:AROUND]}…"
         return OptionError(
-            f"{self.option} {self.text[:begin]}>>{self.text[begin:end]}<<{self.text[end:]}: expected {expected}, found "
-            f"{found} between >> and <<"
+            f"{self.option} {before}>>{self.text[begin:end]}<<{after}: expected {expected}, found {found} between >> "
+            "and <<"
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -34,10 +34,17 @@ def kind_of(text: str) -> tuple[str, str]:
 def read_background(text: str) -> Expression:
     """The expression of --background; a path with blanks needs no quotes where it stands alone.
 
+    What is written by the grammar is an expression, whatever files there are; the disk is asked about nothing else.
+
     Raises:
         OptionError: it says none, nothing is behind a colon, or the file that is named there does not exist.
     """
-    expression = Atom(text) if Path(kind_of(text)[1]).is_file() else parse(text)
+    try:
+        expression = parse(text)
+    except OptionError:
+        if not os.path.isfile(kind_of(text)[1]):
+            raise
+        expression = Atom(text)
     for atom in atoms(expression):
         file_of(atom.text)
     return expression

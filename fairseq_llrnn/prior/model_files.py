@@ -12,6 +12,7 @@ Only plugin/models/frozen_lm.py can build a model from the files; it is passed i
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +53,7 @@ class ModelFiles:
         """Those of a model as it lies after its training. `prior` is the folder of its prior, if it has one."""
         paths = {CHECKPOINT: checkpoint, DICTIONARY: dictionary}
         if prior is not None:
-            files = sorted(path for path in prior.rglob("*") if path.is_file() and path.name in _OF_PRIORS)
+            files = sorted(path for path in prior.rglob("*") if os.path.isfile(path) and path.name in _OF_PRIORS)
             paths |= {f"{PRIOR}/{path.relative_to(prior).as_posix()}": path for path in files}
         return cls(paths, {name: _hash(path) for name, path in paths.items()}, weight, temperature)
 
@@ -71,7 +72,7 @@ class ModelFiles:
             raise ValueError(f"expected a temperature above 0, found {temperature!r}")
         paths = {name: folder / name for name in hashes}
         for name, path in paths.items():
-            if not path.is_file():
+            if not os.path.isfile(path):
                 raise ValueError(f"expected the model's file {folder.name}/{name}, found none")
             if _hash(path) != hashes[name]:
                 raise ValueError(f"the model's file {folder.name}/{name} is not the one that the prior was built with")

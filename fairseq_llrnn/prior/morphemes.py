@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -76,7 +77,7 @@ def morphemes_of(
         segmentations = _checked(given)
     else:
         path = Path(str(given))
-        if not path.exists() and get_close_matches(path.name, [MORFESSOR]):
+        if not os.path.exists(path) and get_close_matches(path.name, [MORFESSOR]):
             raise OptionError(
                 f"--morphemes {given}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
             )

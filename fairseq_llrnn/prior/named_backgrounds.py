@@ -9,9 +9,9 @@ system, or in another package.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -48,7 +48,7 @@ def no_file(source: str) -> bool:
 
 def a_file(source: str) -> bool:
     """It is a file. Raises ValueError."""
-    if not Path(source).is_file():
+    if not os.path.isfile(source):
         raise ValueError("expected the path of a file behind the colon, found none there; check the spelling")
     return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from fairseq_llrnn.prior.expression import Expression, atoms
@@ -32,7 +33,7 @@ def made_from(options: PriorOptions, background: Expression, code: str | None) -
     ]
     described = []
     for option, path in files:
-        if not Path(path).is_file():  # a pipe, which was read, and has no more
+        if not os.path.isfile(path):  # a pipe, which was read, and has no more
             described.append(f"{option} (a pipe)")
             continue
         with open(path, "rb") as stream:

@@ -1,6 +1,7 @@
 """Expressions of backgrounds: what is written is what is read, in words, in JSON and in errors."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from fairseq_llrnn.prior.expression import (
     with_atoms,
 )
 from fairseq_llrnn.prior.expression_parser import parse
+from fairseq_llrnn.prior.leaves import read_background
 
 A, B, C = Atom("ngram:3"), Atom("automaton:g.grammar"), Atom("cache:500")
 
@@ -139,3 +141,50 @@ def test_a_description_too_deep() -> None:
 def test_what_must_allow_a_word() -> None:
     assert required(parse("a times (b at temperature 2) times (c plus d)")) == [Atom("a"), Atom("b")]
     assert required(Atom("a")) == [Atom("a")]
+
+
+MANY = [
+    " plus ".join(["ngram:3"] * 40),  # a name of 560 characters, which no file can have
+    " times ".join([f"automaton:grammars/of/things/{i}.grammar" for i in range(40)]),
+    "(" * 40 + "unigram" + ")" * 40,
+    " plus ".join(["unigram"] * 256),
+]
+
+
+@pytest.mark.parametrize("text", MANY)
+def test_long_expressions_are_no_names_of_files(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert describe(described(describe(parse(text)), [""])) == describe(parse(text))
+    monkeypatch.setattr("fairseq_llrnn.prior.leaves.file_of", lambda text: None)  # whether the grammars are there
+    assert read_background(text) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(" * 51 + "unigram" + ")" * 51, "expected at most 50 parentheses in one another"),
+        ("(" * 100_000, "expected at most 50 parentheses in one another"),
+        ("a plus " * 100_000, r"expected a background, .* found the end between >> and <<"),
+        (" plus ".join(["unigram"] * 257), "expected at most 256 backgrounds, found 257; leave some out"),
+        ("(" * 30 + "a" + " plus b) times c" * 30, "expected at most 50 levels of backgrounds in one another, found 6"),
+        ("a " + "b" * 10_000, "expected `plus`, `times` or nothing more"),
+    ],
+)
+def test_expressions_that_are_too_large(text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message) as caught:
+        read_background(text)
+    assert len(str(caught.value)) < 800
+
+
+def test_a_file_with_blanks_or_an_odd_name_needs_no_quotes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("my weights.tsv", "it's.tsv", "a (new).tsv"):
+        (tmp_path / name).write_text("x\t1\n", encoding="utf-8")
+        assert read_background(name) == Atom(name)
+    (tmp_path / "unigram times uniform").touch()  # what is an expression is one
+    assert read_background("unigram times uniform") == parse("unigram times uniform")
+
+
+def test_a_prior_with_too_many_backgrounds_is_refused() -> None:
+    atom = {"part": "static", "text": "unigram"}
+    with pytest.raises(ValueError, match="expected at most 256 backgrounds, found 300"):
+        described({"mixture": [atom] * 300, "weights": None, "weighting": "fixed"}, ["static"])

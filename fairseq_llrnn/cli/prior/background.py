@@ -1,8 +1,8 @@
 """The options of `llrnn prior` about backgrounds that know the words before: n-grams, automata, caches."""
 
 import argparse
+import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn import defaults
@@ -112,7 +112,7 @@ def background_options(args: argparse.Namespace) -> "BackgroundOptions":
             "estimated from, found none; add it, or give an ARPA file as ngram:FILE"
         )
     for path in args.ngram_text or ():
-        if not Path(path).is_file():
+        if not os.path.isfile(path):
             raise OptionError(f"--ngram-text {path}: expected a file of text, found none there; check the spelling")
     learned = args.cache_weight == "learned"
     given = {

@@ -4,6 +4,8 @@ import argparse
 import sys
 import time
 
+from fairseq_llrnn.errors import as_one_line
+
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
 EXAMPLES = (
@@ -35,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     counted = {} if part is None else part.source_words(built.prior.source_symbols)
     built.prior.save(args.out)
     for note, count in sorted(built.notes.items()):
-        print(f"note: {count:,} {note}", file=sys.stderr)
+        print(f"note: {count:,} {as_one_line(note)}", file=sys.stderr)
     if counted.get("names") == 0:
         print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
     for warning in (guessing.warning(built.completed), language.warning(built.gathered)):

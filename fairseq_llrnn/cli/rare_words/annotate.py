@@ -99,11 +99,11 @@ def _check(args: argparse.Namespace, out: Path) -> None:
     check_least("--words", args.words, 1)
     if args.source_lang == args.target_lang:
         raise OptionError(f"--target-lang {args.target_lang}: expected another language than --source-lang")
-    if not out.parent.is_dir():
+    if not os.path.isdir(out.parent):
         raise OptionError(
             f"--destdir {args.destdir}: expected a place in a folder, but there is no such folder; make it first"
         )
-    if os.path.lexists(out) and not (out / SOURCE_WORDS).is_file():
+    if os.path.lexists(out) and not os.path.isfile(out / SOURCE_WORDS):
         raise OptionError(
             f"--destdir {args.destdir}: expected a new folder, or one that this command made, found something else, "
             "which would be lost; give another"

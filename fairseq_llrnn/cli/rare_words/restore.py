@@ -1,6 +1,7 @@
 """`llrnn rare-words restore`: translations of an annotated model, with real words for annotated unknown ones."""
 
 import argparse
+import os
 from pathlib import Path
 
 from fairseq_llrnn.alignment.rare_words import restored
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     check_text_place(args.out)
     check_not_read(args.out, [args.source, STDIN])
     folder = Path(args.data)
-    if not (folder / SOURCE_WORDS).is_file():
+    if not os.path.isfile(folder / SOURCE_WORDS):
         raise OptionError(
             f"--data {args.data}: expected a folder that `llrnn rare-words annotate` wrote, found no {SOURCE_WORDS} "
             "there; give its --destdir"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ def write_folder(
 def check_free(folder: str) -> None:
     """Raise DataError unless `folder` is free, or holds a field."""
     place = Path(folder)
-    if place.exists() and not (place / JSON_FILE).is_file():
+    if os.path.exists(place) and not os.path.isfile(place / JSON_FILE):
         raise DataError(
             f"{folder}: expected a free name or a field of `llrnn mrf train`, found something else; give another --out"
         )
@@ -130,7 +131,7 @@ def read_folder(folder: str, kind: str) -> SavedField:
 
 def read_training(folder: str) -> dict[str, Tensor] | None:
     """What the next step of training needs; None: training ended. Raises DataError for a damaged file."""
-    if not (Path(folder) / TRAINING_FILE).exists():
+    if not os.path.exists(Path(folder) / TRAINING_FILE):
         return None
     arrays = _arrays(folder, TRAINING_FILE, None)
     if any(array.dtype != np.float64 for array in arrays.values()):

@@ -6,6 +6,7 @@ Sizes: R kinds of tokens, K order.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -178,7 +179,7 @@ def _by_pseudo_likelihood(
 
 def _unfinished(out: str, settings: dict[str, Any]) -> dict[str, torch.Tensor] | None:
     """The state of a training in `out` that was stopped; None: nothing is there. Raises OptionError for another."""
-    if not Path(out).exists():
+    if not os.path.exists(out):
         return None
     found = MarkovField.load(out).settings
     differing = sorted(name for name in settings if found.get(name) != settings[name])
@@ -206,7 +207,7 @@ def _digest(paths: Sequence[str]) -> str:
     """Of the contents of files, in order."""
     digest = hashlib.sha256()
     for path in paths:
-        if Path(path).is_file():
+        if os.path.isfile(path):
             with open(path, "rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()

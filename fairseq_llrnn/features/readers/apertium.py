@@ -5,6 +5,7 @@ marks a word that it does not know. In Debian: packages `lttoolbox` (the program
 `apertium-fra-cat`.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -115,7 +116,7 @@ def _analysed(
 
 def find_analyser(analyser: str | Path) -> Path:
     """The automaton at this path, or else of this mode among those installed under /usr/share/apertium."""
-    if Path(analyser).is_file():
+    if os.path.isfile(analyser):
         return Path(analyser).resolve()
     paths = sorted(ANALYSERS_FOLDER.glob(f"apertium-*/*{ENDING}"))
     installed = {path.name.removesuffix(ENDING): path for path in paths}

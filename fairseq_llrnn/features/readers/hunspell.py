@@ -10,6 +10,7 @@ as compounds and replacements for suggestions, is not read. Format: hunspell(5).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ def iter_hunspell(
         DataError: a file that is missing, or is not in the format, with line.
     """
     rules = Path(path).with_suffix(".aff")
-    if Path(path).suffix != ".dic" or not rules.exists():
+    if Path(path).suffix != ".dic" or not os.path.exists(rules):
         raise DataError(
             f"{path}: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found "
             f"{'another name' if Path(path).suffix != '.dic' else f'no {rules.name}'}; give both files"

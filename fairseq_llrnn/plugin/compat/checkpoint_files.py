@@ -42,7 +42,7 @@ def check_file(path: str) -> None:
     if packed or any(record.file_size != record.compress_size for record in records):
         raise DataError(
             f"{path}: refused: expected a checkpoint that fairseq saved, whose records are not compressed, found a "
-            f"compressed one ({packed[0][:80] if packed else 'of another size'}); use one that fairseq saved"
+            f"compressed one ({packed[0] if packed else 'of another size'}); use one that fairseq saved"
         )
     total, size = sum(record.file_size for record in records), os.path.getsize(path)
     if total > size:

@@ -124,7 +124,7 @@ def is_prior(fingerprint: str | None) -> Fits:
     """Whether a folder has the prior with that fingerprint; None: any."""
 
     def fits(folder: Path) -> str | None:
-        if not (folder / JSON_FILE).is_file():
+        if not os.path.isfile(folder / JSON_FILE):
             return ""
         try:
             found = read_description(folder).get(FINGERPRINT)
@@ -148,7 +148,7 @@ def has_dictionaries(names: Callable[[str], Sequence[str]], prior: Path | None) 
 
     def fits(folder: Path) -> str | None:
         files = [folder / name for name in names(str(folder))]
-        if not files or not all(file.is_file() for file in files):
+        if not files or not all(os.path.isfile(file) for file in files):
             return ""
         for file, expected in zip(reversed(files), reversed(hashes), strict=False):
             try:

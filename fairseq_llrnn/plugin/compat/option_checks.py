@@ -237,5 +237,5 @@ def _in_training_command() -> bool:
 
 
 def _shown(value: object) -> str:
-    text = str(value[0] if isinstance(value, list) and len(value) == 1 else value)
-    return repr(text if len(text) <= 200 else f"{text[:200]}…") if isinstance(value, str) else text
+    one = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return repr(one) if isinstance(value, str) else str(one)

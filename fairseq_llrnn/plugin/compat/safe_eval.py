@@ -31,7 +31,7 @@ def evaluate(text: str) -> Any:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
         raise DataError(
-            f"option value {text[:80]!r}: expected numbers, strings, tuples or lists, joined by + - * /, found other "
+            f"option value {text!r}: expected numbers, strings, tuples or lists, joined by + - * /, found other "
             "Python, which is not run; correct the option, or use another checkpoint"
         ) from None
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.errors import LLRNNError, as_one_line
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 COMMAND = "FAIRSEQ_LLRNN_COMMAND"  # in the environment, which the processes have that the command starts: its id
@@ -39,7 +39,7 @@ def what_users_did(error: BaseException) -> str | None:
     ours: BaseException | None = error
     while ours is not None and not isinstance(ours, LLRNNError):
         ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
-    return None if ours is None else str(ours) + (f" ({error})" if ours is not error else "")
+    return None if ours is None else str(ours) + (as_one_line(f" ({error})") if ours is not error else "")
 
 
 def leave_if_others_run(status: int) -> None:

@@ -148,7 +148,7 @@ def _found(cfg: Any, is_first: bool) -> Any:
     """fairseq's options of checkpoints, with the newest whole one as the one to restore, if the last one is not."""
     folder = Path(cfg.save_dir)
     last = folder / LAST
-    trouble = damage(str(last)) if last.exists() else "there is none"
+    trouble = damage(str(last)) if os.path.exists(last) else "there is none"
     if trouble is None:
         return cfg
     others = [path for path in _listed(folder) if OTHERS.fullmatch(path.name)]

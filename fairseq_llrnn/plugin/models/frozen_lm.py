@@ -9,6 +9,7 @@ evaluation mode, without gradients, and part of no other model: it is never trai
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -98,7 +99,7 @@ def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, tempe
     task = state["cfg"].task
     [dictionary] = take_places(checkpoint, task, places, state)
     prior = Path(prior_folder(task.prior, str(task.data))) if name_of(state["cfg"], "task") == OUR_TASK else None
-    if prior is not None and not (prior / JSON_FILE).is_file():
+    if prior is not None and not os.path.isfile(prior / JSON_FILE):
         raise OptionError(f"--{places.prefix}prior {prior}: expected a prior, found none there; check the spelling")
     return ModelFiles.of(Path(checkpoint), dictionary, prior, weight, temperature)
 

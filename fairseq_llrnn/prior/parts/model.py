@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,7 +63,7 @@ class ModelPart(Part):
 
 
 def _is_checkpoint(source: str) -> bool:
-    if not Path(source).is_file():
+    if not os.path.isfile(source):
         raise ValueError(
             "expected a checkpoint behind the colon, found none there; give the .pt file that training wrote"
         )

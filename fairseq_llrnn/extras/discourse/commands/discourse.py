@@ -1,6 +1,7 @@
 """`llrnn discourse`: texts with paragraphs become the data on which the task `discourse` trains."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     check_least("--words", args.words, 1)
     check_least("--next-every", args.next_every, 1)
     out = Path(args.out)
-    if not out.absolute().parent.is_dir() or (out.exists() and not out.is_dir()):
+    if not os.path.isdir(out.absolute().parent) or (os.path.exists(out) and not os.path.isdir(out)):
         raise OptionError(f"--out {out}: expected a folder, or a name for a new one in a folder that is there")
     settings = Settings(args.language, args.lower, args.words, args.seed, args.next_every)
     with writing_to(args.out):

@@ -109,7 +109,7 @@ def _find_data(path: str, state: dict[str, Any], recorded: str) -> str:
     words = in_hex(state["model"].get(FINGERPRINT), path)
 
     def fits(folder: Path) -> str | None:
-        if not ((folder / DICTIONARY).is_file() and (folder / DESCRIPTION).is_file()):
+        if not (os.path.isfile(folder / DICTIONARY) and os.path.isfile(folder / DESCRIPTION)):
             return ""
         try:
             return None if hash_symbols(load_dictionary(folder / DICTIONARY).symbols) == words else " (other words)"

@@ -1,6 +1,7 @@
 """The task `discourse`: sentence encoders that learn ORDER, NEXT and CONJUNCTION, alone or together."""
 
 import logging
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
@@ -100,7 +101,7 @@ class DiscourseTask(OwnTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Raises DataError: no such split, a damaged one, or one without examples of an objective that is learned."""
         folder = Path(self.cfg.data)
-        if not (folder / f"{split}.npz").is_file():
+        if not os.path.isfile(folder / f"{split}.npz"):
             there = ", ".join(sorted(file.stem for file in folder.glob("*.npz")))
             raise DataError(
                 f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset), found {there or 'none'}; "
@@ -122,7 +123,7 @@ class DiscourseTask(OwnTask):
 
     def begins_elsewhere(self) -> bool:
         """Whether the weights are those of --finetune-from-model: training has saved nothing yet."""
-        return bool(self.cfg.finetune_from_model) and not Path(self.cfg.save_dir, "checkpoint_last.pt").exists()
+        return bool(self.cfg.finetune_from_model) and not os.path.exists(Path(self.cfg.save_dir, "checkpoint_last.pt"))
 
     def _drawn(self, objective: str, examples: int) -> int:
         """How many of the examples an epoch has."""
