@@ -1,13 +1,17 @@
 """`llrnn`: find the sub-command, import only that one, run it, and turn a user's errors into one line.
 
 Exit status: 0 done; 1 the output, or another file, cannot be written or read; 2 an error that the user can fix (both
-are said on stderr); 130 interrupted; 141 the reader of our output went away.
+are said on stderr); 130 interrupted; 129 and 143 stopped by SIGHUP and SIGTERM, which end like an interruption; 141 the
+reader of our output went away.
 """
 
 import argparse
 import difflib
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
@@ -146,22 +150,41 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        with notes_of_readers():
+        with _stopped_as_if_interrupted(), notes_of_readers():
             status = dispatch(argv)
     except LLRNNError as error:
         print(f"llrnn: error: {error}", file=sys.stderr)
         if output_error() is not None:
             drop_output()
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("llrnn: interrupted", file=sys.stderr)
-        return 130
+        return 128 + (stop.args[0] if stop.args else signal.SIGINT)
     except SystemExit as stop:  # argparse's
         if stop.code in (0, None):
             sys.stdout.flush()
         raise
     sys.stdout.flush()  # so that an error shows here and not while Python exits
     return status
+
+
+@contextmanager
+def _stopped_as_if_interrupted() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, so that temporary files go; what is ignored (nohup) stays so."""
+
+    def stop(number: int, _: object) -> NoReturn:
+        raise KeyboardInterrupt(number)
+
+    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():  # which alone may say so
+        ours = []
+    for number in ours:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

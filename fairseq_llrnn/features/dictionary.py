@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +108,18 @@ class WordList:
 def hash_symbols(symbols: Sequence[str]) -> str:
     """SHA-256 of the symbols in order: two dictionaries are the same if and only if this is."""
     return hashlib.sha256("\n".join(symbols).encode()).hexdigest()
+
+
+def check_order(symbols: Sequence[str]) -> None:
+    """Raise ValueError unless the symbols are <s>, <pad>, </s>, <unk>, and then words, each once."""
+    start = tuple(symbols[: len(SPECIALS)])
+    if start != SPECIALS:
+        raise ValueError(f"expected it to begin with {' '.join(SPECIALS)}, found {' '.join(map(repr, start))}")
+    if len(symbols) == len(SPECIALS) or "" in symbols:
+        raise ValueError(f"expected words behind {UNK}, found {'an empty one' if '' in symbols else 'none'}")
+    if len(set(symbols)) < len(symbols):
+        twice = next(symbol for symbol, count in Counter(symbols).items() if count > 1)
+        raise ValueError(f"expected every symbol once, found {twice!r} again")
 
 
 def load_dictionary(path: Path | str) -> WordList:

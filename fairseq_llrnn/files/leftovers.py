@@ -35,15 +35,14 @@ def temporary_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     Raises OSError.
     """
     remove_leftovers(path.parent, path.name.__eq__)
-    while True:
-        temporary = path.with_name(temporary_name(path.name))
-        if (file := _new(temporary)) is not None:
-            break
-    with file:
-        try:
+    temporary = path.with_name(temporary_name(path.name))
+    try:  # from here on, it may be there, and a signal may come
+        while (file := _new(temporary)) is None:
+            temporary = path.with_name(temporary_name(path.name))
+        with file:
             yield file, temporary
-        finally:
-            temporary.unlink(missing_ok=True)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _leave(leftover: Path) -> None:
@@ -62,18 +61,18 @@ def temporary_folder(path: Path, rescue: Callable[[Path], None] = _leave) -> Ite
     Raises OSError.
     """
     remove_leftovers(path.parent, path.name.__eq__, rescue)
-    while True:
-        folder = path.with_name(temporary_name(path.name))
-        folder.mkdir()
-        with suppress(FileNotFoundError):  # another process took the folder, still empty, for a leftover
-            if (held := _new(folder / LOCK)) is not None:
-                break
-    with held:
-        try:
+    held = None
+    try:
+        while held is None:
+            folder = path.with_name(temporary_name(path.name))
+            folder.mkdir()
+            with suppress(FileNotFoundError):  # another process took the folder, still empty, for a leftover
+                held = _new(folder / LOCK)
+        with held:
             yield folder
-        finally:
-            with suppress(OSError):  # what cannot be removed now is a leftover later
-                _remove(folder)
+    finally:
+        with suppress(OSError):  # what cannot be removed now is a leftover later
+            _remove(folder)
 
 
 def _new(path: Path) -> BinaryIO | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.casing import check_casing
-from fairseq_llrnn.features.dictionary import WordList, load_dictionary
+from fairseq_llrnn.features.dictionary import WordList, check_order, load_dictionary
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.languages.gathering import Gathered
 from fairseq_llrnn.features.lexicon import united
@@ -158,11 +158,19 @@ def _with_source(
 
 
 def _words(dictionary: Dictionary) -> WordList:
+    """Raises DataError for what is no dictionary."""
     if isinstance(dictionary, (str, Path)):
-        return load_dictionary(dictionary)
-    if isinstance(dictionary, WordList):
-        return dictionary
-    return WordList(tuple(dictionary), np.zeros(len(dictionary), dtype=np.int64))
+        words = load_dictionary(dictionary)
+    elif isinstance(dictionary, WordList):
+        words = dictionary
+    else:
+        words = WordList(tuple(dictionary), np.zeros(len(dictionary), dtype=np.int64))
+    try:
+        check_order(words.symbols)
+    except ValueError as error:
+        name = str(dictionary) if isinstance(dictionary, (str, Path)) else "the dictionary"
+        raise DataError(f"{name}: {error}; run fairseq-preprocess again") from None
+    return words
 
 
 def _both_counts(options: PriorOptions, words: WordList) -> tuple[np.ndarray, Mapping[str, int]]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, PriorError
-from fairseq_llrnn.features.dictionary import hash_symbols
+from fairseq_llrnn.features.dictionary import check_order, hash_symbols
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.atomic_write import recover, whole_folder
 from fairseq_llrnn.files.special_files import refuse_special
@@ -102,6 +102,9 @@ def read_directory(directory: Path) -> SavedPrior:
     ):
         if words and hash_symbols(words) != expected:
             raise PriorError(f"{directory / name}: expected the words the prior was made for, found others; {REBUILD}")
+        if words:
+            with unsound(directory / name):
+                check_order(words)
     if hashlib.sha256(raw).hexdigest() != description["arrays_sha256"]:
         raise PriorError(
             f"{directory / ARRAYS_FILE}: expected the arrays described in {JSON_FILE}, found {len(raw)} other bytes "

@@ -5,17 +5,22 @@ import contextlib
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fairseq_llrnn
 from fairseq_llrnn.cli import main as llrnn
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.atomic_write import whole_file, whole_folder
+from fairseq_llrnn.files.leftovers import temporary_folder
 
 Streams = pytest.CaptureFixture[str]
 Install = Callable[[Callable[[argparse.Namespace], int]], None]
@@ -158,6 +163,39 @@ def test_interrupted(command: Install, capsys: Streams) -> None:
     command(run)
     assert llrnn.main(["probe", "elle"]) == 130
     assert capsys.readouterr().err == "llrnn: interrupted\n"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("write", [whole_file, whole_folder, temporary_folder])
+def test_a_signal_leaves_nothing(
+    number: signal.Signals, status: int, write: Callable[[Path], Any], command: Install, capsys: Streams, tmp_path: Path
+) -> None:
+    def run(args: argparse.Namespace) -> int:
+        with write(tmp_path / "result"):
+            assert list(tmp_path.iterdir())
+            signal.raise_signal(number)
+        raise AssertionError("it went on")
+
+    command(run)
+    before = signal.getsignal(number)
+    assert llrnn.main(["probe", "elle"]) == status
+    assert capsys.readouterr().err == "llrnn: interrupted\n"
+    assert not list(tmp_path.iterdir()) and signal.getsignal(number) is before
+
+
+def test_a_signal_that_is_ignored_stays_so(command: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(args: argparse.Namespace) -> int:
+        signal.raise_signal(signal.SIGHUP)
+        return 0
+
+    command(run)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as by nohup
+    try:
+        assert llrnn.main(["probe", "elle"]) == 0
+        with ThreadPoolExecutor(1) as threads:  # where nobody can say what a signal does
+            assert threads.submit(llrnn.main, ["probe", "elle"]).result() == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_reader_that_goes_away_is_no_error(root: Path) -> None:

@@ -1,6 +1,7 @@
 """`llrnn rescore` that goes on after a stop, and models whose data went elsewhere."""
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from fairseq_llrnn.rescoring import rescoring
 # ---- stopped and started again --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_stopped_run_goes_on(
-    llrnn: Llrnn, write: Write, checkpoint: Path, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    number: signal.Signals, status: int, llrnn: Llrnn, write: Write, checkpoint: Path, world: World, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.setattr(rescoring, "CHUNK", 10)
     nbest = write("nbest", as_moses(noisy(world.text("test"), 3)))
     out = tmp_path / "best"
@@ -34,13 +37,13 @@ def test_a_stopped_run_goes_on(
         nonlocal calls
         calls += 1
         if calls == 3:
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
         return score(self, *arguments)
 
     monkeypatch.setattr(Scorer, "score", stopped)
     out.write_text("what was there\n", encoding="utf-8")
     done = llrnn(*arguments, out)
-    assert (done.code, done.err) == (130, "llrnn: interrupted\n")
+    assert (done.code, done.err) == (status, "llrnn: interrupted\n")
     assert lines_of(out) == ["what was there"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["best", "best.scores", "nbest", "whole"]
 

@@ -2,13 +2,17 @@
 
 import hashlib
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile_priors import make_priors
 from prior_of_words import SYMBOLS, build, damage_json, replace_arrays
 
-from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.errors import DataError, PriorError
+from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -16,6 +20,12 @@ from fairseq_llrnn.prior.prior import Prior
 def saved(tmp_path: Path) -> Path:
     build().save(tmp_path / "prior")
     return tmp_path / "prior"
+
+
+@pytest.fixture(scope="module")
+def priors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One of every kind."""
+    return make_priors(tmp_path_factory.mktemp("priors"))
 
 
 def test_not_a_prior(tmp_path: Path, saved: Path) -> None:
@@ -60,6 +70,63 @@ def test_changed_or_missing_words(saved: Path) -> None:
     (saved / "dictionary.txt").unlink()
     with pytest.raises(PriorError, match="a file of the prior cannot be read"):
         Prior.load(saved)
+
+
+def damage_words(saved: Path, name: str, entry: str, symbols: list[str]) -> None:
+    """Other words, with a hash that fits."""
+    (saved / name).write_text("\n".join(symbols) + "\n", encoding="utf-8")
+    damage_json(saved, **{entry: hash_symbols(symbols)})
+
+
+WRONG_WORDS: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
+    "another special": (lambda words: [*words[:2], "</S>", *words[3:]], "expected it to begin with .*, found '<s>' "),
+    "specials exchanged": (lambda words: [words[1], words[0], *words[2:]], "expected it to begin with <s> <pad> </s> "),
+    "a special missing": (lambda words: [*words[:3], *words[4:]], "expected it to begin with <s> <pad> .*, found"),
+    "a special twice": (lambda words: [*words[:-1], "</s>"], "expected every symbol once, found '</s>' again"),
+    "a word twice": (lambda words: [*words[:-1], words[4]], "expected every symbol once, found 'le' again"),
+    "an empty word": (lambda words: [*words[:-1], ""], "expected words behind <unk>, found an empty one"),
+    "no words": (lambda words: words[:4], "expected words behind <unk>, found none"),
+    "nothing": (lambda words: [""], "expected it to begin with"),
+    "a word less": (lambda words: words[:-1], "its arrays and its dictionary differ in size|of \\d+ words"),
+    "a word more": (lambda words: [*words, "autre"], "its arrays and its dictionary differ in size|of \\d+ words"),
+}
+
+
+@pytest.mark.parametrize("change", WRONG_WORDS)
+def test_words_that_are_no_dictionary_and_have_a_hash_that_fits(saved: Path, change: str) -> None:
+    damaged, said = WRONG_WORDS[change]
+    damage_words(saved, "dictionary.txt", "dictionary_sha256", damaged(list(SYMBOLS)))
+    with pytest.raises(PriorError, match=f"{said}.*; build it again"):
+        Prior.load(saved)
+
+
+@pytest.mark.parametrize("change", [name for name in WRONG_WORDS if not name.startswith("a word ")] + ["a word twice"])
+@pytest.mark.parametrize("kind", ["lexical", "evidence"])
+def test_source_words_that_are_no_dictionary(priors: dict[str, Path], kind: str, change: str, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(priors[kind], tmp_path / "prior"))
+    damaged, said = WRONG_WORDS[change]
+    words = (place / "source.txt").read_text(encoding="utf-8").splitlines()
+    damage_words(place, "source.txt", "source_dictionary_sha256", damaged(words))
+    with pytest.raises(PriorError, match=f"{said}.*; build it again"):
+        Prior.load(place)
+
+
+@pytest.mark.parametrize("change", WRONG_WORDS)
+def test_every_kind_of_prior_says_so_as_it_is_read(priors: dict[str, Path], change: str, tmp_path: Path) -> None:
+    damaged, _ = WRONG_WORDS[change]
+    for kind, prior in priors.items():
+        place = Path(shutil.copytree(prior, tmp_path / kind))
+        words = (place / "dictionary.txt").read_text(encoding="utf-8").splitlines()
+        damage_words(place, "dictionary.txt", "dictionary_sha256", damaged(words))
+        with pytest.raises(PriorError, match="; build it again"):
+            Prior.load(place)
+
+
+@pytest.mark.parametrize("change", [name for name in WRONG_WORDS if name not in ("a word less", "a word more")])
+def test_a_prior_is_not_built_for_what_is_no_dictionary(change: str) -> None:
+    damaged, said = WRONG_WORDS[change]
+    with pytest.raises(DataError, match=f"^the dictionary: {said}.*; run fairseq-preprocess again"):
+        Prior.build(damaged(list(SYMBOLS)))
 
 
 @pytest.mark.parametrize("name", ["output_class_of", "output_indices"])
