@@ -28,14 +28,19 @@ class RunTerms:
 
     def __init__(self, read: Callable[[], Terms], file: str, rows: int) -> None:
         """rows: how many terms a file has for all sentences; 0 where only single sentences bring some along."""
-        self._read, self._use = cache(read), Use(file, rows)
+        self.read, self._use = cache(read), Use(file, rows)
         weakref.finalize(self, _say_what_matched, self._use)  # at the end of a process, too
+
+    def read_for(self, lines: Sequence[str]) -> None:
+        """Read the files now, where one of these lines needs them. Raises as the readers do."""
+        if self._use.rows or any("\t" in line for line in lines):
+            self.read()
 
     def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
         """As of `Terms`."""
         if not self._use.rows and not cells:
             return list(tokens)
-        terms = self._read()
+        terms = self.read()
         made = terms.marked(tokens, cells)
         self._use.sentences, self._use.matched = self._use.sentences + 1, terms.matched
         return made

@@ -2,6 +2,7 @@
 
 import sys
 from argparse import ArgumentParser
+from pathlib import Path
 
 import pytest
 from shell import Shell, assert_says
@@ -30,7 +31,10 @@ VALUES = [
     ("--path", "none.pt"),
     ("--lm-path", "none.pt"),
     ("--input", "none.txt"),
+    ("--input", "."),
     ("--replace-unk", "none.txt"),
+    ("--replace-unk", __file__),
+    ("--replace-unk", "."),
     ("--restore-file", "none.pt"),
     ("--finetune-from-model", "none.pt"),
     ("--save-dir", f"{__file__}/checkpoints"),
@@ -88,6 +92,15 @@ def test_values(option: str, value: str) -> None:
 def test_options_that_do_not_go_together(begin: str, options: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=f"^{begin}: .*{message}"):
         parser(False).parse_args([*(SEARCH if options else []), *options])
+
+
+def test_an_option_that_stands_alone_is_said_to(tmp_path: Path) -> None:
+    """fairseq puts "@@ " there, which nobody typed."""
+    with pytest.raises(OptionError, match="^--replace-unk: expected a file with a source .*, or '' .*, found nothing$"):
+        parser(False).parse_args([*SEARCH, "--replace-unk"])
+    (tmp_path / "words").write_text("el le\ntahc chat 0.5\n", encoding="utf-8")
+    for value in ("", str(tmp_path / "words")):
+        assert parser(False).parse_args([*SEARCH, "--replace-unk", value]).replace_unk == value
 
 
 @pytest.mark.parametrize("options", [["--checkpoint-suffix=-s"], ["--checkpoint-shard-count", "2"]])

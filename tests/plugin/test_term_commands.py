@@ -131,8 +131,23 @@ def test_what_is_wrong_is_said_in_a_line(name: str, shell: Shell, taught: TermWo
 @pytest.mark.parametrize("name", BAD_LINES)
 def test_what_is_wrong_with_a_line_is_said_with_its_number(name: str, shell: Shell, taught: TermWorld) -> None:
     text, message = BAD_LINES[name]
-    found = interactive(shell, taught, text.splitlines(), code=1)
+    found = interactive(shell, taught, [*text.splitlines(), SOURCES[0]], code=1)
     assert message in found.err and "Traceback" not in found.err
+    lines = len(text.splitlines()) + 1
+    assert f"fairseq_llrnn: error: 1 of {lines} sentences of the input have no answer; the first of them: " in found.err
+    answered = re.findall(r"^H-(\d+)\t", found.out, re.MULTILINE)
+    assert answered == [str(number) for number in range(lines) if number != lines - 2], "the session goes on"
+    together = interactive(shell, taught, [*text.splitlines(), SOURCES[0]], "--buffer-size", 9, code=1)
+    assert sorted(written(together)) == sorted(written(found)) and message in together.err
+
+
+def test_files_that_are_missing_are_no_fault_of_a_sentence(shell: Shell, taught: TermWorld) -> None:
+    for option in ("--term-forms", "--source-forms"):
+        for lines in ([SOURCES[0]], [f"{SOURCES[0]}\ttahc => chat"]):
+            terms = () if "\t" in lines[0] else ("--terms", taught.terms)
+            found = interactive(shell, taught, lines, *terms, option, "lexicon:none.tsv", code=1)
+            assert "fairseq_llrnn: error: none.tsv: cannot be read: No such file" in found.err
+            assert "sentence" not in found.err.splitlines()[-1]
 
 
 def test_a_prior_without_terms_is_refused(shell: Shell, evidence: EvidenceWorld, taught: TermWorld) -> None:

@@ -1,40 +1,123 @@
-"""The lines that fairseq-interactive reads, where terms may stand behind a tab.
+"""The lines of fairseq-interactive: a line that will not do costs its own answer, and not the session.
 
-fairseq strips a line on both sides, so that terms behind an empty sentence (`\\tmaison`) would be a sentence.
+What is wrong is said with the number of the line, and the session goes on; at its end the error is said again, with how
+many there were, so that the exit status tells it. Lines are read as `llrnn score` reads them. Terms may stand behind a
+tab; fairseq strips a line on both sides, so that terms behind an empty sentence (`\\tmaison`) would be a sentence.
 """
 
 from __future__ import annotations
 
-import fileinput
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
+from typing import Any
 
-from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import shown
+from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.files.reading import reading
+from fairseq_llrnn.files.text_lines import iter_lines, numbered, shown
+
+STDIN = "-"
 
 
-def refuse_terms_alone() -> None:
-    """From now on the fairseq-interactive that is calling refuses lines that have terms and no sentence."""
+def survive_bad_lines() -> None:
+    """From now on the fairseq-interactive that is calling, if one is, does so."""
     frame = sys._getframe().f_back
     while frame is not None:
-        if {"buffered_read", "make_batches"} <= frame.f_globals.keys():
-            frame.f_globals["buffered_read"] = _buffered_lines
+        names = frame.f_globals
+        fairseqs = names.get("make_batches")
+        if "buffered_read" in names and isinstance(fairseqs, FunctionType):  # and not the method below
+            lines = _Lines(fairseqs)
+            names.update(buffered_read=lines.read, make_batches=lines.batches)
         frame = frame.f_back
 
 
-def _buffered_lines(input: str, buffer_size: int) -> Iterator[list[str]]:  # named as fairseq calls them
-    """As fairseq's `buffered_read`. Raises DataError, with the number of the line."""
-    buffer = []
-    with fileinput.input(files=[input], openhook=fileinput.hook_encoded("utf-8")) as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.lstrip(" ").startswith("\t") and line.strip():
-                raise DataError(
-                    f"sentence {number} of the input: expected a sentence before its terms, found a tab first: "
-                    f"{shown(line.strip())}; write the sentence, or leave the terms out"
-                )
-            buffer.append(line.strip())
+def _typed_lines() -> Iterator[tuple[int, str]]:
+    with reading("stdin"), open(0, "rb", closefd=False) as file:
+        yield from numbered(file, "stdin")
+
+
+class _Lines:
+    """Of a session."""
+
+    def __init__(self, make_batches: Callable[..., Iterator[Any]]) -> None:
+        """make_batches: fairseq's."""
+        self.make_batches = make_batches
+        self.before = 0  # lines before those at hand
+        self.ids: list[int] = []  # of the sentences of a batch, from 0
+        self.refused: list[str] = []
+
+    def read(self, input: str, buffer_size: int) -> Iterator[list[str]]:  # named as fairseq calls them
+        """As fairseq's `buffered_read`. Raises DataError: it cannot be read; at the end, where lines were refused."""
+        self.before, self.refused = 0, []
+        buffer: list[str] = []
+        for _, line in _typed_lines() if input == STDIN else iter_lines(input):
+            buffer.append(line.rstrip())
             if len(buffer) >= buffer_size:
                 yield buffer
-                buffer = []
-    if buffer:
-        yield buffer
+                self.before, buffer = self.before + len(buffer), []
+        if buffer:
+            yield buffer
+            self.before += len(buffer)
+        if self.refused:
+            raise DataError(
+                f"{len(self.refused):,} of {self.before:,} sentences of the input have no answer; the first of them: "
+                f"{self.refused[0]}"
+            )
+
+    def batches(
+        self, lines: Sequence[str], cfg: Any, task: Any, max_positions: Any, encode_fn: Callable[[str], str]
+    ) -> Iterator[Any]:
+        """As fairseq's `make_batches`; what cannot be a sentence is in none of them."""
+        terms = getattr(task.source_dictionary, "terms", None)
+        if terms is not None:
+            terms.read_for(lines)  # what is wrong with their files is no fault of a line
+        if "inference_step" not in vars(task):
+            task.inference_step = self._surviving(task.inference_step)
+
+        def made(some: Sequence[str]) -> list[Any]:
+            for line in some:
+                if terms is not None and line.lstrip(" ").startswith("\t"):
+                    raise DataError(
+                        f"expected a sentence before its terms, found a tab first: {shown(line.strip())}; write the "
+                        "sentence, or leave the terms out"
+                    )
+            return list(self.make_batches([line.strip() for line in some], cfg, task, max_positions, encode_fn))
+
+        try:
+            found = made(lines)
+        except LLRNNError:
+            found = []
+            for place, line in enumerate(lines):
+                try:
+                    found += [batch._replace(ids=batch.ids + place) for batch in made([line])]
+                except LLRNNError as error:
+                    self._refuse(self.before + place, error)
+        for batch in found:
+            self.ids = (self.before + batch.ids).tolist()
+            yield batch
+
+    def _surviving(self, step: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        """The task's `inference_step`: a sentence that no search can begin has no hypotheses."""
+
+        def one(number: int, place: int, generator: Any, models: Any, sample: Any, **options: Any) -> list[Any]:
+            rows = {name: value[place : place + 1] for name, value in sample["net_input"].items()}
+            chosen = {name: None if value is None else value[place : place + 1] for name, value in options.items()}
+            try:
+                return step(generator, models, {**sample, "net_input": rows}, **chosen)
+            except LLRNNError as error:
+                self._refuse(number, error)
+                return [[]]
+
+        def each(generator: Any, models: Any, sample: Any, **options: Any) -> list[Any]:
+            try:
+                return step(generator, models, sample, **options)
+            except LLRNNError:
+                numbered_rows = zip(self.ids, range(len(self.ids)), strict=True)
+                return [one(*row, generator, models, sample, **options)[0] for row in numbered_rows]
+
+        return each
+
+    def _refuse(self, number: int, error: LLRNNError) -> None:
+        said = f"sentence {number + 1} of the input: {str(error).removeprefix('a sentence of the input: ')}"
+        print(f"fairseq_llrnn: error: {said}", file=sys.stderr, flush=True)
+        self.refused.append(said)

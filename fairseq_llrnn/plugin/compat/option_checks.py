@@ -15,7 +15,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from fairseq_llrnn.errors import OptionError, refuse_arguments
+from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
+from fairseq_llrnn.files.text_lines import iter_lines
 
 Check = tuple[Callable[[Any], bool], str]  # whether a value will do, and what to expect
 
@@ -36,6 +37,16 @@ def _each(check: Check) -> Check:
 
 def _is_file(path: str) -> bool:
     return os.path.isfile(path) or "://" in path
+
+
+def _is_alignment(path: str) -> bool:
+    """A dictionary that fairseq can read, or the empty string, with which it has none."""
+    if path and not os.path.isfile(path):
+        return False
+    try:
+        return not path or all(len(line.split()) > 1 for _, line in iter_lines(path))
+    except DataError:
+        return False
 
 
 def _are_files(paths: str) -> bool:
@@ -96,8 +107,11 @@ CHECKS: dict[str, Check] = {
         f"checkpoints (files, not folders) that are there, several with {os.pathsep} between them",
     ),
     "lm_path": FILE,
-    "input": (lambda path: path == "-" or os.path.exists(path), "a file that is there, or - for what is typed"),
-    "replace_unk": (lambda path: not path or os.path.isfile(path), "a file that is there"),
+    "input": (
+        lambda path: path == "-" or os.path.exists(path) and not os.path.isdir(path),
+        "a file that is there, or - for what is typed",
+    ),
+    "replace_unk": (_is_alignment, "a file with a source word and its translation in every line, or '' to copy words"),
     "model_overrides": (
         lambda text: isinstance(_literal(text) if isinstance(text, str) else text, dict),
         "a dictionary of Python, such as \"{'data': 'folder'}\"",
@@ -145,6 +159,7 @@ CHECKS: dict[str, Check] = {
 }
 
 
+NO_VALUE = {"replace_unk": "@@ "}  # what fairseq says where the option stands alone
 FILES_OF_PARTS = ("path", "restore_file")  # with a suffix, fairseq opens model-s.pt for model.pt
 
 
@@ -177,7 +192,8 @@ def check_options(args: Namespace) -> None:
         if name in FILES_OF_PARTS and _in_parts(values):
             continue
         if value is not None and not fits(value):
-            raise OptionError(f"--{name.replace('_', '-')}: expected {expected}, found {_shown(value)}")
+            found = "nothing" if value == NO_VALUE.get(name) else _shown(value)
+            raise OptionError(f"--{name.replace('_', '-')}: expected {expected}, found {found}")
     _check_together(values)
     _check_splits(values)
 

@@ -7,6 +7,5 @@
     classification.py     llrnn_classification
     source_prior.py       what they know of a source
     evidence.py, terms.py options of a translation's evidence and terms
-    term_lines.py         lines that have terms behind a tab
     criterion.py          log_linear: −log p(target | K)
 """

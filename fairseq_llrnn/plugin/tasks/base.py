@@ -23,6 +23,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
+from fairseq_llrnn.plugin.compat.interactive_lines import survive_bad_lines
 from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_model
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
@@ -198,6 +199,7 @@ class PriorTask(OwnTask):
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
     ) -> SequenceGenerator:
         """As fairseq's, but beam search goes over candidates, not over the vocabulary, where that is the same."""
+        survive_bad_lines()
         beam, words = getattr(args, "beam", 1), len(self.target_dictionary)
         if beam > words:
             raise OptionError(f"--beam {beam}: expected at most the {words:,} words of the dictionary; 5 is usual")

@@ -18,7 +18,6 @@ from fairseq_llrnn.features.languages.lemmas import GROUP
 from fairseq_llrnn.features.lexicon import feature_group
 from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.files.unicode_forms import form_of
-from fairseq_llrnn.plugin.compat.interactive_lines import refuse_terms_alone
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.term_words import phrase_forms, source_words, target_shares, word_features
@@ -118,7 +117,6 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
     Raises:
         DataError: of the file.
     """
-    refuse_terms_alone()
     table, must = evidence_table(prior), cfg.term_strength == MUST
     table.terms.required |= must
     entries = () if cfg.terms is None else _read(cfg.terms, (cfg.source_lang, cfg.target_lang))

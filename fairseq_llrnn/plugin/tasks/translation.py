@@ -54,7 +54,6 @@ from fairseq_llrnn.plugin.tasks.base import (
 )
 from fairseq_llrnn.plugin.tasks.evidence import EvidenceConfig, check_evidence_options, counted_in_search
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
-from fairseq_llrnn.plugin.tasks.term_lines import TermLines
 from fairseq_llrnn.plugin.tasks.terms import TermConfig, check_term_options, has_terms, open_terms, word_forms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
@@ -80,7 +79,7 @@ class LLRNNTranslationConfig(PriorConfig, EvidenceConfig, TermConfig, Translatio
 
 
 @register_task("llrnn_translation", dataclass=LLRNNTranslationConfig)
-class LLRNNTranslationTask(SourceSide, TermLines, PriorTask, TranslationTask):
+class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
     """Translation into words that have features and a background."""
 
     warned = False  # that some targets are empty
