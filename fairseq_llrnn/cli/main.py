@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
 from fairseq_llrnn.cli.output import drop_output, has_place, notes_of_readers, open_output, output_error
@@ -105,8 +105,29 @@ def parser_of(command: Command) -> "Parser":
     return parser
 
 
+class _StoreOnce(argparse.Action):
+    """What an option says, several times where it takes several values; argparse would keep the last in silence."""
+
+    before: object = None
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        if option is not None and self.before not in (None, values):
+            if self.nargs not in ("+", "*"):
+                parser.error(f"argument {option}: expected it once, found it with {self.before} and with {values}")
+            values = [*cast(list[Any], self.before), *values]
+        self.before = values
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
     """One that says in one line what is wrong with the arguments, and the nearest option."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # as of argparse
+        super().__init__(*args, **options)
+        self.register("action", None, _StoreOnce)
+        self.register("action", "store", _StoreOnce)
 
     examples: Sequence[str] = ()
     given: Sequence[str] = ()  # the arguments

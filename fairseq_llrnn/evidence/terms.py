@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, as_one_line
-from fairseq_llrnn.evidence.misplaced_kinds import refuse_misplaced_kinds
+from fairseq_llrnn.evidence.misplaced_kinds import refuse_lists, refuse_misplaced_kinds
 from fairseq_llrnn.evidence.stored_terms import EntriesByKey, TermEntry
 from fairseq_llrnn.evidence.table import LEAST_GUESS, EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
@@ -122,7 +122,8 @@ class Terms:
 
     def _check(self, entry: TermEntry) -> None:
         """Raise DataError for a part of speech among the words, and for pieces."""
-        refuse_misplaced_kinds(entry, self.table.source.known_index, self.table.target.known_index)
+        for refuse in (refuse_misplaced_kinds, refuse_lists):
+            refuse(entry, self.table.source.known_index, self.table.target.known_index)
         pieces = self.table.target_words.convention
         if pieces is None:
             return
@@ -251,6 +252,10 @@ class Terms:
         if arrow and not source.strip():
             raise DataError(f"{where}: the source side is empty; expected {CELL}")
         target, bar, upos = target.partition(f" {BAR} ")
+        if ARROW.strip() in target.split():
+            raise DataError(f"{where}: found a second `{ARROW.strip()}`; expected {CELL}")
+        if target.split()[1:] and target.split()[-1] == BAR:
+            raise DataError(f"{where}: found nothing behind the `{BAR}`; expected {CELL}")
         kind = upos.strip().upper() if bar else None
         entry = self._spelled(TermEntry(tuple(source.split()), " ".join(target.split()), kind, (), where, IN_CELLS))
         check_entry(entry)

@@ -9,7 +9,7 @@ read by terms_tbx.py.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
@@ -26,6 +26,8 @@ UPOS = (
 )  # fmt: skip
 MOST_WORDS = 16  # of a phrase
 REPEATED = "repeated"
+# What columns are called in the first row of a table
+SOURCE_NAMES, TARGET_NAMES = ("source", "src", "term"), ("target", "tgt", "trg", "translation")
 
 
 def read_terms(path: Path | str) -> StoredTerms:
@@ -61,10 +63,17 @@ def _entries(count: ReadCount) -> Iterator[TermEntry]:
             tuple(source.split()), " ".join(target.split()), upos.upper() or None,
             tuple(" ".join(form.split()) for form in forms.split("|") if form.strip()), where,
         )  # fmt: skip
+        if count.read == 0 and _is_header(cells):
+            raise DataError(f"{where}: expected a term, found names of columns: {shown(line)}; remove the row")
         if not entry.source:
             raise DataError(f"{where}: the source side is empty; fix or remove the row")
         yield check_entry(entry)
         count.read += 1
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    source, target = (cell.casefold().replace("_", " ") for cell in cells[:2])
+    return source.partition(" ")[0] in SOURCE_NAMES and target.partition(" ")[0] in TARGET_NAMES
 
 
 def refuse_other(other: TermEntry, entry: TermEntry) -> None:

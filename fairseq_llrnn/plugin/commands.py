@@ -113,11 +113,10 @@ def run(name: str, given: Sequence[str], user_dir: str) -> int:
         with (
             replaced(argparse.ArgumentParser, "error", lambda usual: refuse),
             output_of(name, verbose, report),
-            _terminated_as_interrupted() as terminated,
         ):
             command.cli_main()
-    except KeyboardInterrupt:
-        status = 128 + (signal.SIGTERM if terminated else signal.SIGINT)
+    except KeyboardInterrupt as stop:  # SIGTERM and SIGHUP, too (cli/main.py)
+        status = 128 + (stop.args[0] if stop.args else signal.SIGINT)
         print(f"llrnn {name}: {report.stopped() if report else 'interrupted'}", file=sys.stderr)
         leave_if_others_run(status)
         return status
@@ -133,22 +132,6 @@ def run(name: str, given: Sequence[str], user_dir: str) -> int:
     if report is not None and not verbose:
         report.end()
     return 0
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[list[int]]:
-    """While this lasts, SIGTERM ends the command as Ctrl-C does, and is in the list."""
-    found: list[int] = []
-
-    def stop(number: int, frame: object) -> None:
-        found.append(number)
-        raise KeyboardInterrupt
-
-    usual = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield found
-    finally:
-        signal.signal(signal.SIGTERM, usual)
 
 
 def added(name: str, given: Sequence[str], user_dir: str) -> list[str]:

@@ -9,6 +9,7 @@ number of words balances what sums of logarithms take from long hypotheses.
 """
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +21,10 @@ from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.corpus_metrics import CorpusMetric
+from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.read_count import iter_sentences
 from fairseq_llrnn.files.shards import Shard
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.text_lines import iter_lines, shown
 from fairseq_llrnn.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest, settle
 from fairseq_llrnn.rescoring.score_cache import ScoreFile, Scores
 from fairseq_llrnn.rescoring.tuning import DevSet
@@ -103,6 +105,7 @@ def open_job(nbest: str, source: str | None, reference: str | None, format_name:
                 f"{lists.name}: expected sentences from 0 to {sentences - 1}, as many as {source} has lines, found "
                 f"sentence {lists.last}; {hint}"
             )
+        _check_same_source(lists, file, source)
     references = None
     if reference is not None:
         references = [line for _, line in iter_sentences(settle(reference, scratch, "reference"))]
@@ -112,6 +115,28 @@ def open_job(nbest: str, source: str | None, reference: str | None, format_name:
                 f"{len(references):,}; give the reference of this text"
             )
     return Job(lists, file, references, sentences)
+
+
+def _check_same_source(lists: NBestFile, file: Path, source: str) -> None:
+    """Raise DataError where the list says other sources than the file has, in letters and digits and in any case.
+
+    So it may have other pieces, or be tokenised in another way; an unknown word may be any.
+    """
+    texts = enumerate(text for _, text in iter_lines(file))
+    for nbest in lists:
+        if nbest.source is None:
+            continue
+        text = next(text for number, text in texts if number == nbest.number)
+        said = ".*".join(map(re.escape, map(_letters, nbest.source.split(UNK))))
+        if not re.fullmatch(said, _letters(text.partition("\t")[0])):
+            raise DataError(
+                f"{lists.name}: expected the sources of {source}, found another one of sentence {nbest.number}: "
+                f"{shown(nbest.source)}, where the file has {shown(text)}; give the source of this list"
+            )
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()
 
 
 # ---- scores ----------------------------------------------------------------------------------------------------------

@@ -151,6 +151,38 @@ def test_a_misspelled_option_is_named_where_another_is_missing(given: list[str],
     assert message in capsys.readouterr().err
 
 
+def once(*given: str) -> argparse.Namespace:
+    parser = llrnn.Parser(prog="llrnn probe")
+    parser.add_argument("--one")
+    parser.add_argument("--number", type=int, default=3)
+    parser.add_argument("--some", nargs="+")
+    parser.add_argument("--two", nargs=2)
+    parser.add_argument("--each", action="append")
+    parser.add_argument("words", nargs="*")
+    return parser.parse_intermixed_args([*given])
+
+
+def test_values_of_an_option_that_is_said_again_are_joined() -> None:
+    found = once("--some", "a", "b", "--each", "c", "word", "--some", "d", "--each", "e", "--one", "f", "--one", "f")
+    assert found == argparse.Namespace(
+        one="f", number=3, some=["a", "b", "d"], two=None, each=["c", "e"], words=["word"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--one", "a", "--one", "b"], "argument --one: expected it once, found it with a and with b"),
+        (["--number", "3", "--number", "4"], "argument --number: expected it once, found it with 3 and with 4"),
+        (["--two", "a", "b", "--two", "a", "c"], "argument --two: expected it once, found it with ['a', 'b'] and with"),
+    ],
+)
+def test_an_option_of_one_value_is_said_once(given: list[str], said: str, capsys: Streams) -> None:
+    with pytest.raises(SystemExit):
+        once(*given)
+    assert said in capsys.readouterr().err
+
+
 def test_the_status_of_the_sub_command_is_the_exit_status(command: Install) -> None:
     command(lambda args: 3)
     assert llrnn.main(["probe", "elle"]) == 3

@@ -178,6 +178,12 @@ def test_a_term_of_the_sentence_goes_before_one_of_the_run() -> None:
         (["cat => chat"], "expected the phrase 'cat' in the sentence, found none there"),
         (["dog => chien", "dog => chat"], "cannot be required to become both"),
         (["</s>"], "'</s>' is a special symbol"),
+        (["dog => chien => chat"], "found a second `=>`; expected `term`, or `source phrase => term`, and behind it"),
+        (["dog => chien |"], "found nothing behind the `|`; expected `term`, or `source phrase => term`"),
+        (["chien | "], "found nothing behind the `|`; expected"),
+        (["dog => chien,chat"], "expected one target in tokens, as the text has them, found 'chien,chat'; write a row"),
+        (["dog => chien, chat"], "expected one target in tokens, as the text has them, found 'chien,'"),
+        (["dog,big => chien"], "expected one source in tokens, as the text has them, found 'dog,big'"),
     ],
 )
 def test_bad_cells_are_refused(cells: list[str], message: str) -> None:
@@ -227,6 +233,19 @@ def test_words_with_bars_slashes_and_brackets_are_words(word: str) -> None:
     for phrase in (word, f"chien {word}", f"{word} chien"):
         _, terms = make(entry(phrase, "chat"), entry("dog", phrase))
         assert list(terms.forms_of(entry("dog", phrase)))[0] == phrase
+
+
+@pytest.mark.parametrize("word", ["chien,chat", "chien;chat", "chien,", "un;"])
+def test_words_with_commas_between_them_are_no_word(word: str) -> None:
+    message = "terms.tsv, line 1: expected one {} in tokens, as the text has them, found {!r}; write a row for each"
+    for side, one in (("source", entry(word, "chien")), ("target", entry("dog", f"grand {word}"))):
+        with pytest.raises(DataError) as raised:
+            make(one)
+        assert message.format(side, word) in str(raised.value)
+    with pytest.raises(DataError, match="the forms of a target in the fourth column of a TSV, with | between them"):
+        make(replace(entry("dog", "chien"), forms=("chien", word)))
+    for fine in ("2,4-D", "1,5", ",", "chien , chat"):
+        make(entry(fine, fine))
 
 
 def test_what_the_dictionary_has_is_a_word() -> None:

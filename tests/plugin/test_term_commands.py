@@ -150,6 +150,14 @@ def test_files_that_are_missing_are_no_fault_of_a_sentence(shell: Shell, taught:
             assert "sentence" not in found.err.splitlines()[-1]
 
 
+def test_training_without_forms_says_what_it_cannot_learn(shell: Shell, taught: TermWorld) -> None:
+    arguments = taught.train_args(taught.place / "without-forms")
+    at = arguments.index("--term-forms")
+    found = shell.run("fairseq-train", *arguments[:at], *arguments[at + 2 :], "--max-update", 1)
+    said = "--term-forms: not given, and the prior has no features Lemma:…, so training can invent no terms"
+    assert said in found.err
+
+
 def test_a_prior_without_terms_is_refused(shell: Shell, evidence: EvidenceWorld, taught: TermWorld) -> None:
     found = shell.run(
         "fairseq-interactive", *evidence.task_args(), "--path", taught.model, "--terms", taught.terms, stdin="a\n",

@@ -64,11 +64,31 @@ def test_without_a_source_it_ends_with_the_list(tmp_path: Path) -> None:
     assert [(n.number, n.source, len(n.hypotheses)) for n in job] == [(0, None, 0), (1, "BB", 1)]
 
 
+SAME = {"a big dog , too": "A b@@ ig dog, ▁too", "a zebra here": "a <unk> here", "tab\tthe => x": "tab", "1 2": "<unk>"}
+
+
 def test_the_file_of_sources_wins_over_the_list(tmp_path: Path) -> None:
-    (tmp_path / "list").write_text("S-0\told\nH-0\t-1\tb\n", encoding="utf-8")
-    (tmp_path / "source").write_text("new\n", encoding="utf-8")
-    (nbest,) = open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
-    assert nbest.source == "new"
+    (tmp_path / "source").write_text("\n".join([*SAME, "no hypotheses"]) + "\n", encoding="utf-8")
+    lines = [f"S-{i}\t{line}\nH-{i}\t-1\tb\n" for i, line in enumerate(SAME.values())]
+    (tmp_path / "list").write_text("".join(lines), encoding="utf-8")
+    job = open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
+    assert [nbest.source for nbest in job] == [*SAME, "no hypotheses"]
+
+
+@pytest.mark.parametrize("other", ["a big cat", "a big", "a big dog and more", "<unk> cat", ""])
+@pytest.mark.parametrize(
+    "written",
+    ["S-1\t{0}\nH-1\t-1\tb\n", '{{"id": 1, "source": "{0}", "hypotheses": [{{"text": "b", "score": -1}}]}}\n'],
+)
+def test_a_source_of_another_list_is_refused(tmp_path: Path, other: str, written: str) -> None:
+    (tmp_path / "list").write_text(written.format(other), encoding="utf-8")
+    (tmp_path / "source").write_text("first\na big dog\n", encoding="utf-8")
+    with pytest.raises(DataError) as error:
+        open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path}/list: expected the sources of {tmp_path}/source, found another one of sentence 1: {other!r}, "
+        "where the file has 'a big dog'; give the source of this list"
+    )
 
 
 @pytest.mark.parametrize(

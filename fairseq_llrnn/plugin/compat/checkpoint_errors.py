@@ -7,9 +7,17 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+from omegaconf.errors import OmegaConfBaseException
+
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.plugin.compat.checkpoint_files import check_file, is_text
 from fairseq_llrnn.plugin.compat.checkpoint_tensors import check_tensors
+
+# A checkpoint's weights and options are input like any other: whatever they lack shows up as one of these.
+OF_OPTIONS = (
+    OmegaConfBaseException, RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError,
+    ArithmeticError, MemoryError,
+)  # fmt: skip
 
 
 def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,6 +51,14 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
             raise DataError(_diagnosis(path, error)) from None
 
     return wrapper
+
+
+def no_such_model(path: str, error: Exception) -> DataError:
+    """What to say of a checkpoint whose model cannot be built from its options."""
+    return DataError(
+        f"{path}: expected weights that fit the model which its options describe, found {in_one_line(error)}; use a "
+        "whole checkpoint, saved by this version"
+    )
 
 
 def _overrides(found: Any) -> str:
@@ -104,7 +120,7 @@ def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
             return load(paths, arg_overrides, *args, **passed_on)
         try:
             return load(paths, arg_overrides, *args, **passed_on)
-        except (RuntimeError, ValueError, TypeError, AttributeError, KeyError, AssertionError) as error:
+        except OF_OPTIONS as error:
             found = str(error).splitlines()
             is_misfit = bool(found) and found[0].startswith("Error(s) in loading state_dict")
             why = found[1].strip() if is_misfit and len(found) > 1 else in_one_line(error)
@@ -114,7 +130,7 @@ def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
                     f"built, found others ({why}); leave out what changes the sizes of the model, or correct it"
                 ) from None
             if not is_misfit:
-                raise
+                raise no_such_model(":".join(paths), error) from None
             raise DataError(
                 f"{':'.join(paths)}: expected weights that fit the data's dictionaries and the checkpoint's own "
                 f"options, found {why}; give models that were trained with the dictionaries of the data folder"

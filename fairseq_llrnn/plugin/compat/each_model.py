@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.plugin.compat.dictionary_check import refuse_other_words
 from fairseq_llrnn.plugin.compat.loading import Loaded, Places, read_if_there, take_places
+from fairseq_llrnn.plugin.compat.model_sizes import no_larger_than
 
 
 def look_at_each(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
@@ -45,7 +47,8 @@ def look_at_each(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
                 _find_what_moved(path, read, arg_overrides or {})
             elif read is not None:
                 refuse_other_words(path, read, task)
-            one, cfg, task = load([filename], arg_overrides, task, strict, suffix, 1, read)
+            with nullcontext() if read is None else no_larger_than(read["model"]):
+                one, cfg, task = load([filename], arg_overrides, task, strict, suffix, 1, read)
             models += one
         return models, cfg, task
 

@@ -23,14 +23,14 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
-from fairseq_llrnn.plugin.compat.checkpoint_errors import in_one_line
+from fairseq_llrnn.plugin.compat.checkpoint_errors import OF_OPTIONS, no_such_model
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
+from fairseq_llrnn.plugin.compat.model_sizes import no_larger_than
 from fairseq_llrnn.plugin.compat.moved_folders import (
     Search,
     fingerprint_in,
@@ -232,14 +232,10 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
     refuse_other_experts(f"--{places.prefix}expert", path, state["model"].get(EXPERT_WEIGHTS), given)
     state["args"] = None  # fairseq would prefer it to the configuration, which is what we looked at
     try:
-        with safe_loading():
+        with safe_loading(), no_larger_than(state["model"]):
             models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
-    except (OmegaConfBaseException, RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
-        # a checkpoint's weights and options are input like any other: whatever they lack shows up here
-        raise DataError(
-            f"{path}: expected weights that fit the model which its options describe, found {in_one_line(error)}; use "
-            "a whole checkpoint, saved by this version"
-        ) from None
+    except OF_OPTIONS as error:
+        raise no_such_model(path, error) from None
     for name, weights in models[0].named_parameters():
         if not bool(weights.isfinite().all()):
             raise DataError(

@@ -190,7 +190,14 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             own = self.datasets[split]
             super().load_dataset(split, 1, True)
             first, self.datasets[split] = self.datasets[split], own
-        return InventedGroups(first, self.prior, word_forms(self.prior, self.cfg.term_forms), self.cfg.seed)
+        forms = word_forms(self.prior, self.cfg.term_forms)
+        if not len(forms):
+            logger.warning(
+                "--term-forms: not given, and the prior has no features Lemma:…, so training can invent no terms: the "
+                "model does not learn to choose their forms; say where forms are known from, e.g. --term-forms "
+                "unimorph:FILE (--invented-terms 0: none are wanted)"
+            )
+        return InventedGroups(first, self.prior, forms, self.cfg.seed)
 
     def _offer_unknown_words(self, split: str) -> None:
         """Read words of the sources of a training set as unknown, and put invented ones into its pairs."""

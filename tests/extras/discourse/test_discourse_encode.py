@@ -102,6 +102,12 @@ def test_what_encode_refuses(shell: Shell, texts: Texts, trained: Path, tmp_path
         assert message in done.err and "Traceback" not in done.err, done.err
         assert not out.exists()
     assert not (tmp_path / "ran").exists()
+    text = tmp_path / "text.npy"
+    text.write_text("one\n", encoding="utf-8")
+    for arguments in (["--path", path, text], ["--path", text, path]):
+        done = shell.run("llrnn", "encode", *arguments, "--out", text, code=2)
+        assert f"--out {text}: expected another file, found one that is read, which would be lost" in done.err
+        assert text.read_text(encoding="utf-8") == "one\n"
 
 
 def test_a_model_of_another_kind(shell: Shell, world: object, tmp_path: Path) -> None:
