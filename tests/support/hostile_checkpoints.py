@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import random
@@ -24,7 +25,7 @@ SENTENCES = ("le chat voit la mer", "", "inconnu bien")
 
 
 def checkpoint_targets(checkpoint: Path, data: Path) -> dict[str, Target]:
-    """Of a language model: its bytes, its options, its weights."""
+    """Of a language model: its bytes, its options, the sizes among them, its weights."""
 
     def target(damage: Damage) -> Target:
         def run(place: Path, rng: random.Random) -> str:
@@ -48,6 +49,18 @@ def in_options(checkpoint: Path, rng: random.Random) -> bytes:
     return _packed({**state, "cfg": mutate_json(options, rng)})
 
 
+SIZES = (10**9, 10**8, 10**5, -1, 0, 1e308, float("nan"), 10**30, "many", "9" * 10_000, None, [], {}, [3], True)
+
+
+def in_sizes(checkpoint: Path, rng: random.Random) -> bytes:
+    """One option of the model or the task is out of all measure, or of another type."""
+    state = read_checkpoint(checkpoint)
+    part = state["cfg"][rng.choice(("model", "model", "task"))]
+    options = vars(part) if isinstance(part, argparse.Namespace) else part
+    options[rng.choice(sorted(options))] = rng.choice(SIZES)
+    return _packed(state)
+
+
 def in_weights(checkpoint: Path, rng: random.Random) -> bytes:
     state = read_checkpoint(checkpoint)
     if rng.random() < 0.1:  # no weights, or another table
@@ -58,7 +71,7 @@ def in_weights(checkpoint: Path, rng: random.Random) -> bytes:
     return _packed({**state, "model": weights})
 
 
-DAMAGES: dict[str, Damage] = {"bytes": in_bytes, "options": in_options, "weights": in_weights}
+DAMAGES: dict[str, Damage] = {"bytes": in_bytes, "options": in_options, "sizes": in_sizes, "weights": in_weights}
 
 
 def _packed(state: Any) -> bytes:

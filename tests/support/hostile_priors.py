@@ -22,7 +22,10 @@ from hostile_readers import FST, SYMBOLS, TEXT, words
 from mutations import mutate, mutate_arrays, mutate_json
 
 from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.cli.show.prior_view import PriorView
+from fairseq_llrnn.cli.show.text import summary_text
 from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.features.languages.gathering import Finding
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.building import build
@@ -110,7 +113,13 @@ def damage_in_place(place: Path, rng: random.Random) -> None:
         path.write_bytes(mutate(path.read_bytes(), rng))
         return
     description = json.loads((place / "prior.json").read_text(encoding="utf-8"))
-    if rng.random() < 0.4:
+    if rng.random() < 0.1:
+        name, entry = rng.choice((("dictionary.txt", "dictionary_sha256"), ("source.txt", "source_dictionary_sha256")))
+        if (place / name).exists():
+            symbols = damaged_words((place / name).read_text(encoding="utf-8").splitlines(), rng)
+            (place / name).write_text("\n".join(symbols) + "\n", encoding="utf-8")
+            description[entry] = hash_symbols(symbols)
+    elif rng.random() < 0.4:
         description = mutate_json(description, rng)
     else:
         with np.load(place / "arrays.npz", allow_pickle=False) as stored:
@@ -123,6 +132,25 @@ def damage_in_place(place: Path, rng: random.Random) -> None:
         (place / "arrays.npz").write_bytes(packed.getvalue())
         description["arrays_sha256"] = hashlib.sha256(packed.getvalue()).hexdigest()
     (place / "prior.json").write_text(json.dumps(description), encoding="utf-8")
+
+
+def damaged_words(symbols: list[str], rng: random.Random) -> list[str]:
+    """Words that are changed, left out, doubled, added or exchanged; the special symbols more often than others."""
+    symbols = list(symbols)
+    for _ in range(rng.choice((1, 1, 1, 3))):
+        place, other = (rng.randrange(rng.choice((4, len(symbols)))) for _ in range(2))
+        change = rng.randrange(5)
+        if change == 0:
+            symbols[place] = rng.choice(("", "</S>", "x" * 10_000, "\u00a0", symbols[other]))
+        elif change == 1 and len(symbols) > 5:
+            del symbols[place]
+        elif change == 2:
+            symbols.insert(place, symbols[other])
+        elif change == 3:
+            symbols += [f"autre{number}" for number in range(rng.choice((1, 100)))]
+        else:
+            symbols[place], symbols[other] = symbols[other], symbols[place]
+    return symbols
 
 
 def use(place: Path, load_model: LoadModel | None = None) -> str:
@@ -138,6 +166,7 @@ def use(place: Path, load_model: LoadModel | None = None) -> str:
     try:
         prior = Prior.load(place, load_model)
         _compute(prior)
+        summary_text({"prior": str(place), **PriorView.of(prior).summary()})  # of `llrnn show`
     except LLRNNError as error:
         check_said(str(error))
         return "refused"

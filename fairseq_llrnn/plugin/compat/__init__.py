@@ -4,6 +4,7 @@
     safe_checkpoints.py  checkpoints are read as data (checkpoint_errors.py: what is wrong with one)
     checkpoint_files.py  what a checkpoint's file must look like before it is read
     checkpoint_tensors.py what is read of it is no larger than the file
+    model_sizes.py       what is built from it is no larger than what it holds
     whole_checkpoints.py checkpoints are written whole, and the newest whole one is gone on from
     option_checks.py     values of fairseq's options that it finds out about too late
     safe_eval.py         options written as Python are not run
