@@ -251,7 +251,7 @@ class Terms:
         where = f"the column {cell.strip()!r}"
         if arrow and not source.strip():
             raise DataError(f"{where}: the source side is empty; expected {CELL}")
-        target, bar, upos = target.partition(f" {BAR} ")
+        target, bar, upos = target.rstrip().partition(f" {BAR} ")
         if ARROW.strip() in target.split():
             raise DataError(f"{where}: found a second `{ARROW.strip()}`; expected {CELL}")
         if target.split()[1:] and target.split()[-1] == BAR:
