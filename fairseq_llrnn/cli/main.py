@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
 from fairseq_llrnn.cli.output import drop_output, has_place, notes_of_readers, open_output, output_error
+from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ def parser_of(command: Command) -> "Parser":
     return parser
 
 
-class _StoreOnce(argparse.Action):
-    """What an option says, several times where it takes several values; argparse would keep the last in silence."""
+class _Store(argparse.Action):
+    """What an option says, all of it where it takes several values; argparse would keep the last in silence."""
 
     before: object = None
 
@@ -114,9 +115,10 @@ class _StoreOnce(argparse.Action):
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
         if option is not None and self.before not in (None, values):
-            if self.nargs not in ("+", "*"):
-                parser.error(f"argument {option}: expected it once, found it with {self.before} and with {values}")
-            values = [*cast(list[Any], self.before), *values]
+            if self.nargs in ("+", "*"):
+                values = [*cast(list[Any], self.before), *values]
+            else:  # which scripts rely on, to change what they have said before
+                note(f"{option}: said with {self.before} and with {values}; the last one counts")
         self.before = values
         setattr(namespace, self.dest, values)
 
@@ -126,8 +128,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **options: Any) -> None:  # as of argparse
         super().__init__(*args, **options)
-        self.register("action", None, _StoreOnce)
-        self.register("action", "store", _StoreOnce)
+        self.register("action", None, _Store)
+        self.register("action", "store", _Store)
 
     examples: Sequence[str] = ()
     given: Sequence[str] = ()  # the arguments

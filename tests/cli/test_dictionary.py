@@ -116,7 +116,8 @@ def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> N
         said = llrnn(*given, "--out", path).error
         assert said == f"--out {path}: expected another file, found one that is read, which would be lost"
     (tmp_path / "empty").write_text("\n")
-    assert llrnn(*given, "--text", tmp_path / "empty").error == (
+    at = given.index("--text")
+    assert llrnn(*given[:at], *given[at + 2 :], "--text", tmp_path / "empty").error == (
         f"{tmp_path}/empty: expected words, found none; give a tokenised text"
     )
     assert "no such folder" in llrnn(*given, "--out", tmp_path / "none" / "dict.txt").error

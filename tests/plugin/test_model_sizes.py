@@ -89,6 +89,7 @@ WRONG = [
     *[("model", name, 10**9) for name in ("decoder_embed_dim", "decoder_hidden_size")],
     *[("model", name, 10**5) for name in ("decoder_embed_dim", "decoder_hidden_size")],
     *[("model", "decoder_hidden_size", value) for value in ("wide", None, {}, -(10**9))],
+    *[("model", "context_window", value) for value in (10**8, 1001, -1, "some")],
     ("model", "dropout", "much"),
     ("task", "tokens_per_sample", "many"),
     ("model", "_name", "nothing"),

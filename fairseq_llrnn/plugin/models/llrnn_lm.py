@@ -31,6 +31,9 @@ class LLRNNLanguageModelConfig(RecurrentDecoderConfig):
     )
 
 
+WIDEST_WINDOW = 1000  # every position is read with as many words
+
+
 @register_model("llrnn_lm", dataclass=LLRNNLanguageModelConfig)
 class LLRNNLanguageModel(OwnModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a recurrent network (Dymetman & Xiao 2016)."""
@@ -46,8 +49,11 @@ class LLRNNLanguageModel(OwnModel, FairseqLanguageModel):
         """
         prior = prior_of(task, "llrnn_lm", "llrnn_language_modeling")
         check_decoder(args, prior)
-        if args.context_window < 0:
-            raise OptionError(f"--context-window {args.context_window}: expected 0 (no limit) or a number of words")
+        if not 0 <= args.context_window <= WIDEST_WINDOW:
+            raise OptionError(
+                f"--context-window {args.context_window}: expected 0 (no limit) or a number of words up to "
+                f"{WIDEST_WINDOW:,}"
+            )
         network = build_network(args)
         computation = computation_target(args, network, task.dictionary)
         if computation is not None and args.context_window:
