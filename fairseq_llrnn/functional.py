@@ -24,14 +24,15 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_llrnn.backgrounds.log_sums import log_sum
+from fairseq_llrnn.backgrounds.log_sums import log_shares
 from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY, Corrections
 
 
 class _ClassScore(torch.autograd.Function):
-    """The target's score and log Z over the classes, with one N×S buffer: the probabilities, kept for the gradient.
+    """The target's log p and log Z over the classes, with one N×S buffer: the probabilities, kept for the gradient.
 
-    The gradients in the scores are onehot and p; their sum is never formed: they enter the matrix products apart.
+    log p is not the difference of the target's score and log Z, which are without digits where logarithms of a
+    background are in the thousands. The gradients in the scores, onehot and p, enter the matrix products apart.
     """
 
     @staticmethod
@@ -57,26 +58,28 @@ class _ClassScore(torch.autograd.Function):
             scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
         if corrections is not None:
             scores = corrections.correct(scores)
-        target_score = scores.gather(1, target.unsqueeze(1)).squeeze(1)
         top = scores.amax(dim=1)
+        nothing = top.isneginf()
+        log_prob = scores.gather(1, target.unsqueeze(1)).squeeze(1) - top.masked_fill(nothing, 0.0)
         probabilities = torch.softmax(scores, dim=1, out=scores)
         if corrections is not None or bias.dim() > 1 or len(hidden) == 1:  # a bias (S,) may be of one position
-            probabilities = _without_nans(probabilities, top)
+            probabilities = _without_nans(probabilities, nothing)
         # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
         largest = probabilities.amax(dim=1)
-        log_partition = top - largest.masked_fill(largest == 0.0, 1.0).log()
+        log_largest = largest.masked_fill(largest == 0.0, 1.0).log()
         ctx.save_for_backward(hidden, rows, target, probabilities)
         ctx.groups = None if bias.dim() == 1 else len(bias)
         ctx.places = None if corrections is None else (corrections.rows, corrections.classes)
-        return target_score, log_partition
+        return log_prob + log_largest, top - log_largest
 
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: Any, grad_score: Tensor, grad_partition: Tensor
+        ctx: Any, grad_score: Tensor, grad_total: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None, Tensor | None]:
         hidden, rows, target, probabilities = ctx.saved_tensors
         need_hidden, need_rows, need_bias, *_, need_added = ctx.needs_input_grad
+        grad_partition = grad_total - grad_score
         of_score, of_partition = grad_score.unsqueeze(1), grad_partition.unsqueeze(1)  # shape: (N, 1)
         p = probabilities.to(hidden.dtype)
         grad_hidden = grad_rows = grad_bias = grad_added = None
@@ -99,9 +102,8 @@ class _ClassScore(torch.autograd.Function):
         return grad_hidden, grad_rows, grad_bias, None, None, grad_added
 
 
-def _without_nans(probabilities: Tensor, top: Tensor) -> Tensor:
+def _without_nans(probabilities: Tensor, nothing: Tensor) -> Tensor:
     """Probabilities 0 in rows where everything is forbidden, as after padding: there, 0 · NaN would be a gradient."""
-    nothing = top.isneginf()
     if torch.compiler.is_compiling():  # to look at a value would break its graph
         return probabilities.masked_fill(nothing.unsqueeze(1), 0.0)
     if bool(nothing.any()):
@@ -134,7 +136,7 @@ def log_linear_nll(
     masses = masses.to(dtype) if bias is None else masses.to(dtype) + bias
     masses = masses.squeeze(0) if masses.dim() == 2 and len(masses) == 1 else masses
     log_prob = class_log_prob(hidden, rows.to(hidden.dtype), masses, targets, slot_scores, corrections)
-    return -log_prob if log_share is None else -(log_prob + log_share)
+    return -log_prob if log_share is None else -(log_prob + log_share.to(log_prob.dtype))
 
 
 def class_log_prob(
@@ -155,16 +157,15 @@ def class_log_prob(
         Values in bias.dtype (float32 or float64) whatever the dtype of the products; −inf for what is forbidden.
     """
     added = None if corrections is None else corrections.added
-    if slot_scores is None:
-        score, log_partition = _ClassScore.apply(hidden, rows, bias, target, corrections, added)
-    else:
-        slot = target - len(rows)
-        classes = target.masked_fill(slot >= 0, 0)
-        of_class, static_partition = _ClassScore.apply(hidden, rows, bias, classes, corrections, added)
+    slot = target - len(rows)
+    classes = target if slot_scores is None else target.masked_fill(slot >= 0, 0)
+    log_prob, log_partition = _ClassScore.apply(hidden, rows, bias, classes, corrections, added)
+    if slot_scores is not None:
         if corrections is not None:
             # what the scores of classes lack, in each row the same
-            slot_scores = slot_scores - corrections.constant.to(bias.dtype).unsqueeze(1)
-        of_slot = slot_scores.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1)
-        score = torch.where(slot >= 0, of_slot, of_class)
-        log_partition = log_sum(torch.cat([static_partition.unsqueeze(1), slot_scores], dim=1))  # of (N, 1 + J)
-    return torch.where(score.isneginf(), NEGATIVE_INFINITY, score - log_partition)
+            slot_scores = slot_scores - corrections.constant.unsqueeze(1)
+        both = torch.cat([log_partition.unsqueeze(1), slot_scores.to(bias.dtype)], dim=1)
+        shares = log_shares(both)  # shape: (N, 1 + J)
+        of_slot = shares.gather(1, 1 + slot.clamp_min(0).unsqueeze(1)).squeeze(1)
+        log_prob = torch.where(slot >= 0, of_slot, log_prob + shares[:, 0])
+    return torch.where(log_prob.isneginf(), NEGATIVE_INFINITY, log_prob)

@@ -24,7 +24,7 @@ LAST_KEY = np.iinfo(np.int64).max  # behind all keys, so that what is looked up 
 
 
 class AutomatonTables(Background):
-    """b(q, x) of an automaton over the static weights b₀. Tables are summed in float64, kept in the weights' dtype."""
+    """b(q, x) of an automaton over the static weights b₀. All tables are float64."""
 
     chain: Tensor  # (Q, D) the state, what it fails to, …; −1 behind the last
     costs: Tensor  # (Q, D + 1) log cost of the failures before each, and of all
@@ -77,7 +77,7 @@ class AutomatonTables(Background):
             "added": np.append(tables.added, 0.0),
         }
         for name, numbers in floats.items():
-            self.register_buffer(name, torch.from_numpy(numbers).to(log_weights.dtype), persistent=False)
+            self.register_buffer(name, torch.from_numpy(numbers), persistent=False)
         self.all_rooted = bool(tables.rooted.all())
         self.farthest = int(steps.max())
         self.remaining: int | None = None  # the limit of a search step (`within`)

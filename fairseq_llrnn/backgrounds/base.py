@@ -171,11 +171,11 @@ class Background(ExactBuffers):
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """log p of every word from log p(σ | K): (N, S) -> (N, V). −inf for forbidden words."""
-        return classes[:, self.class_of] + self.log_shares(state)
+        return classes[:, self.class_of] + self.log_shares(state).to(classes.dtype)
 
     def word_log_probs_per_position(self, classes: Tensor, previous: Tensor) -> Tensor:
         """As `word_log_probs`, for all positions of a batch: (B, T, S), (B, T) -> (B, T, V)."""
-        return classes[..., self.class_of] + self.log_shares_per_position(previous)
+        return classes[..., self.class_of] + self.log_shares_per_position(previous).to(classes.dtype)
 
     # ---- words that it lists (explicit_words.py) --------------------------------------------------------------------
 

@@ -97,21 +97,19 @@ class Cache(ExplicitBackground):
         rows, places = filled.nonzero(as_tuple=True)
         keys, order = (rows * len(self.class_of) + state[rows, places]).sort()
         keys, group = torch.unique_consecutive(keys, return_inverse=True)
-        # in at least single precision, whatever the network's
-        precise = torch.promote_types(self.weight_logit.dtype, torch.float32)
-        decay = functional.logsigmoid(self.decay_logit.to(precise))
+        decay = functional.logsigmoid(self.decay_logit.double())
         ages = torch.arange(self.size - 1, -1, -1, device=state.device)
         of_places = torch.where(ages == 0, 0.0, ages * decay)  # shape: (L,); 0 · log 1 has no gradient
         total = of_places.expand(filled.shape).masked_fill(~(filled | ~some.unsqueeze(1)), float("-inf")).logsumexp(1)
         each = (of_places[places] - total[rows])[order]
         said = class_log_sums(each.unsqueeze(0), group, len(keys)).squeeze(0) if len(keys) else each
-        log_weight = functional.logsigmoid(self.weight_logit.to(precise))
-        log_rest = functional.logsigmoid(-self.weight_logit.to(precise))
+        log_weight = functional.logsigmoid(self.weight_logit.double())
+        log_rest = functional.logsigmoid(-self.weight_logit.double())
         mixed = torch.logaddexp(b0[keys % len(self.class_of)] + log_rest, said + log_weight + self.log_total)
         return ExplicitWeights(
             num_words=len(self.class_of),
             keys=keys,
-            log_weights=mixed.to(b0.dtype),
-            constant=torch.where(some, log_rest, 0.0).to(b0.dtype),
+            log_weights=mixed,
+            constant=torch.where(some, log_rest, 0.0),
             rooted=None,
         )

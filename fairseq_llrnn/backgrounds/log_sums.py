@@ -10,7 +10,11 @@ from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY
 
 
 def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> Tensor:
-    """log Σ_{x∈σ} exp(log_weights[·, x]) for every class: (N, V) -> (N, S); −inf for a class without mass."""
+    """log Σ_{x∈σ} exp(log_weights[·, x]) for every class: (N, V) -> (N, S) float64; −inf for a class without mass.
+
+    What is summed is relative to the largest weight, in the dtype of the weights. The logarithm itself would lose the
+    digits in single precision that the difference to a member's weight, its share, is made of.
+    """
     # shape: (N, S), the largest weight of every class, so that no exponential overflows
     index = class_of.expand_as(log_weights)
     top = log_weights.new_full((log_weights.size(0), num_classes), NEGATIVE_INFINITY)
@@ -19,7 +23,16 @@ def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> T
     finite_top = top.masked_fill(empty, 0.0).detach()  # the sum does not depend on it
     sums = torch.zeros_like(top).scatter_add(1, index, (log_weights - finite_top.gather(1, index)).exp())
     # the logarithm of an empty class would have the gradient 0 · ∞
-    return (sums.masked_fill(empty, 1.0).log() + finite_top).masked_fill(empty, NEGATIVE_INFINITY)
+    return (sums.masked_fill(empty, 1.0).log() + finite_top.double()).masked_fill(empty, NEGATIVE_INFINITY)
+
+
+def log_shares(terms: Tensor) -> Tensor:
+    """log softmax over the last dimension, −inf without a gradient where all terms are −inf.
+
+    Not `terms - log_sum(terms)`: where terms are large, that has lost the digits which say that shares sum to one.
+    """
+    nothing = terms.isneginf().all(-1, keepdim=True)
+    return terms.masked_fill(nothing, 0.0).log_softmax(-1).masked_fill(nothing, NEGATIVE_INFINITY)
 
 
 def log_sum(terms: Tensor) -> Tensor:

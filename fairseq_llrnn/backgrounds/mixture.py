@@ -70,7 +70,6 @@ class Mixture(Combined):
         self.weighting = weighting
         self.lists_all = all(part.lists_all for part in parts)
         logits = torch.tensor(chosen, dtype=torch.float64).log().log_softmax(0)
-        logits = logits.to(torch.get_default_dtype() if first is None else first.dtype)
         if weighting == "learned":
             self.weight_logits = nn.Parameter(logits)
         else:
@@ -88,7 +87,7 @@ class Mixture(Combined):
     def gates(self, hidden_size: int) -> None:
         super().gates(hidden_size)
         if self.weighting == "network":
-            self.gate = nn.Linear(hidden_size, len(self.parts)).to(self.weight_logits)
+            self.gate = nn.Linear(hidden_size, len(self.parts)).to(self.weight_logits.device)
             nn.init.zeros_(self.gate.weight)
             with torch.no_grad():
                 self.gate.bias.copy_(self.weight_logits)
@@ -102,7 +101,7 @@ class Mixture(Combined):
         assert isinstance(made, Mixture)
         made = self.copied() if made is self else made
         logits = self.gate(hidden.to(self.gate.weight.dtype))
-        made._chosen = functional.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1)
+        made._chosen = functional.log_softmax(logits.double(), dim=-1)
         return made
 
     def for_rows(self, index: Tensor) -> Background:
@@ -119,8 +118,7 @@ class Mixture(Combined):
         if self._chosen is not None:
             return self._chosen
         logits = self.gate.bias if hasattr(self, "gate") else self.weight_logits
-        precise = torch.promote_types(logits.dtype, torch.float32)
-        return functional.log_softmax(logits.to(precise), dim=-1).unsqueeze(0)
+        return functional.log_softmax(logits.double(), dim=-1).unsqueeze(0)
 
     # ---- words ------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from fairseq_llrnn.backgrounds.log_sums import class_log_sums
 
 
 class StaticBackground(Background):
-    """b(K, x) = b(x). Masses and shares are computed once, in float64, and kept in the dtype of the weights given."""
+    """b(K, x) = b(x). Masses and shares are computed once, in float64, and kept so."""
 
     word_log_weight: Tensor  # (V,)
     word_log_share: Tensor  # (V,)
@@ -27,7 +27,8 @@ class StaticBackground(Background):
     def __init__(self, class_of: Tensor, num_classes: int, log_weights: Tensor) -> None:
         """class_of: (V,) int64. log_weights: (V,) natural logarithms; −inf forbids a word."""
         super().__init__(class_of, num_classes)
-        exact = log_weights.double().unsqueeze(0)
+        log_weights = log_weights.double()
+        exact = log_weights.unsqueeze(0)
         mass = class_log_sums(exact, class_of, num_classes)
         share = (exact - mass[:, class_of]).masked_fill(exact == NEGATIVE_INFINITY, NEGATIVE_INFINITY).squeeze(0)
         by_share = torch.argsort(share, descending=True, stable=True)
@@ -36,8 +37,8 @@ class StaticBackground(Background):
         starts[1:] = torch.bincount(class_of, minlength=num_classes).cumsum(0)
         for name, value in (
             ("word_log_weight", log_weights),
-            ("word_log_share", share.to(log_weights.dtype)),
-            ("class_log_mass", mass.squeeze(0).to(log_weights.dtype)),
+            ("word_log_share", share),
+            ("class_log_mass", mass.squeeze(0)),
             ("ranked_members", by_class),
             ("class_starts", starts),
             ("class_support", torch.bincount(class_of[~share.isneginf()], minlength=num_classes)),

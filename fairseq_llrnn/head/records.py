@@ -169,4 +169,6 @@ def shares_and_classes(background: Background, states: Tensor, tokens: Tensor) -
 def _members(classes: Distribution, share: Tensor, signature: Tensor) -> Tensor:
     """log p of words (N, K) by their classes: log shares and classes of the words."""
     # a class without mass is −inf, and its members' share as well
-    return torch.where(torch.isneginf(share), share, classes.log_probs_of(signature) + share)
+    log_probs = classes.log_probs_of(signature)
+    share = share.to(log_probs.dtype)
+    return torch.where(torch.isneginf(share), share, log_probs + share)

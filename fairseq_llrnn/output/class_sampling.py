@@ -109,4 +109,6 @@ def sampled_log_prob(
         slot = targets - num_classes
         parts = [scores, own.masked_fill(slot >= 0, NEGATIVE_INFINITY).unsqueeze(1), slot_scores]
         own = torch.where(slot >= 0, slot_scores.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1), own)
-    return own - torch.cat(parts, dim=1).logsumexp(1)
+    together = torch.cat(parts, dim=1)
+    top = together.detach().amax(1)  # as a difference of large numbers, log p would have too few digits
+    return own - top - (together - top.unsqueeze(1)).logsumexp(1)

@@ -262,13 +262,13 @@ class ContextClasses(ContextWords):
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """log p(σ | K) (N, C + J) -> log p of the words, as `log_weights`."""
         words = self._reach[0].word_log_probs(classes[:, : self.num_below], self.below(state))
-        own = classes[:, self.num_below :] + self._own_shares(state)
+        own = classes[:, self.num_below :] + self._own_shares(state).to(classes.dtype)
         return self._in_columns(self._lifted(words, state), own, state)
 
     def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
         """Values of the columns below (N, K), with the gain of those who stay."""
         former, gain = self.former_classes(state), self._gains(state)
-        lift = gain.new_zeros(len(state), self.num_below).scatter_add(1, former, gain)
+        lift = of_words.new_zeros(len(state), self.num_below).scatter_add(1, former, gain.to(of_words.dtype))
         return of_words + lift.gather(1, self.base.column_classes(self.below(state)).expand(len(state), -1))
 
 

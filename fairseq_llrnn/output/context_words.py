@@ -238,4 +238,4 @@ class ContextWords(Background):
         column = torch.where(self._leave(state), column, more)
         none = NEGATIVE_INFINITY if own.is_floating_point() else 0
         wide = functional.pad(of_words.expand(len(state), -1), (0, own.size(1)), value=none)
-        return wide.scatter(1, column, own)[:, : self.num_columns] if own.size(1) else wide
+        return wide.scatter(1, column, own.to(wide.dtype))[:, : self.num_columns] if own.size(1) else wide

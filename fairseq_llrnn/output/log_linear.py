@@ -37,8 +37,8 @@ def class_log_probs(scores: Tensor, log_mass: Tensor | Corrections) -> Tensor:
         log_mass: broadcasts to the scores; or corrections of N rows, for scores (N, S).
     """
     if isinstance(log_mass, Corrections):
-        return functional.log_softmax(log_mass.correct(scores + log_mass.shared), dim=-1)
-    return functional.log_softmax(scores + log_mass, dim=-1)
+        return functional.log_softmax(log_mass.correct(scores + log_mass.shared.to(scores.dtype)), dim=-1)
+    return functional.log_softmax(scores + log_mass.to(scores.dtype), dim=-1)
 
 
 def best_words(classes: Tensor, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -47,7 +47,7 @@ def best_words(classes: Tensor, background: Background, state: Tensor, k: int) -
     A word among the k best lies in one of the k classes whose best members are best: if its class were not among
     them, k other classes would each hold a better word.
     """
-    best = classes + background.best_share(state)
+    best = classes + background.best_share(state).to(classes.dtype)
     values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
     return best_words_of(classes.gather(1, chosen), chosen, values, background, state, k)
 
@@ -70,7 +70,7 @@ def best_words_of(
     if len(row) > 0:
         full = chosen[several]
         shares, members = background.for_rows(row).best_members(state[row], full.unsqueeze(1), k)
-        values[several] = log_probs[several].unsqueeze(1) + shares.squeeze(1)
+        values[several] = log_probs[several].unsqueeze(1) + shares.squeeze(1).to(log_probs.dtype)
         tokens[several] = members.squeeze(1)
     result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
     return result, tokens.flatten(1).gather(1, where)
@@ -138,7 +138,7 @@ class LogLinearOutput(nn.Module):
         """
         rows, bias = self.composed() if composed is None else composed
         classes = self.class_of[targets] if slots is None else slots.targets
-        of_slots = None if slots is None else slots.scores + slots.log_mass
+        of_slots = None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype)
         return -log_linear_nll(hidden, classes, rows, log_mass, log_share, bias, of_slots)
 
     def smoothing_gain(

@@ -41,7 +41,7 @@ class SampledOutput:
         of_sample, of_target = _masses(log_mass, self.sample.classes, static)
         different, which = torch.unique(static, return_inverse=True)
         rows, bias = self.output.composed(different)
-        return log_share + sampled_log_prob(
+        return log_share.to(self.bias.dtype) + sampled_log_prob(
             hidden,
             self.sample,
             self.rows.to(hidden.dtype),
@@ -49,7 +49,7 @@ class SampledOutput:
             static if slots is None else slots.targets,
             rows.to(hidden.dtype)[which],
             bias[which] + of_target.to(bias.dtype),
-            None if slots is None else slots.scores + slots.log_mass,
+            None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype),
             self.output.rows.num_rows,
         )
 

@@ -17,7 +17,7 @@ from fairseq_llrnn.output.tree_masses import kept_masses
 def all_log_probs(
     layer: TreeLayer, rows: tuple[Tensor, Tensor], hidden: Tensor, log_mass: Tensor, of_slots: Tensor | None
 ) -> Tensor:
-    """(N, H) -> (N, S + J), differentiable.
+    """(N, H) -> (N, S + J), differentiable. Sums, and what is less than them, are in float64.
 
     Args:
         rows: of all nodes, (I + S, H) and (I + S,). log_mass: (G, S). of_slots: scores and masses of slots, (N, J).
@@ -31,11 +31,11 @@ def all_log_probs(
     above = layer.parent[layer.child]
     sums = class_log_sums(scores, above, layer.internal)  # shape: (N, I)
     if of_slots is None:
-        return _along_paths(layer, _difference(scores, sums[:, above]))
+        return _along_paths(layer, _difference(scores, sums[:, above])).to(bias.dtype)
     root = log_sum(torch.cat([sums[:, :1], of_slots], dim=1)).unsqueeze(1)
     sums = torch.cat([root, sums[:, 1:]], dim=1)
     leaves = _along_paths(layer, _difference(scores, sums[:, above]))
-    return torch.cat([leaves, _difference(of_slots, root)], dim=1)
+    return torch.cat([leaves, _difference(of_slots, root)], dim=1).to(bias.dtype)
 
 
 def _along_paths(layer: TreeLayer, each: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.log_sums import log_sum
+from fairseq_llrnn.backgrounds.log_sums import log_shares
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
@@ -68,7 +68,8 @@ class TreeOutput:
             visited: a list that gets what a learned tree counts.
         """
         classes = self.output.class_of[targets] if slots is None else slots.targets
-        return self.class_log_prob(hidden, classes, log_mass, slots, visited) + log_share
+        log_prob = self.class_log_prob(hidden, classes, log_mass, slots, visited)
+        return log_prob + log_share.to(log_prob.dtype)
 
     @torch.no_grad()
     def log_probs_of(
@@ -163,20 +164,20 @@ class TreeOutput:
         slots: SlotScores | None,
         log_mass: Tensor | Corrections,
     ) -> Tensor:
-        """log p from the scores of visits, (P,): (N,); −inf, without a gradient, where a choice is forbidden."""
+        """log p from those of visits and their log Z, (P,): (N,); −inf, without a gradient, for what is forbidden."""
         many = len(slot)
-        at_root, of_root = score[:many], partition[:many]
+        at_root = score[:many]
         if slots is not None:
             of_slots = _beside(slots, log_mass)
-            own = of_slots.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1)
-            at_root = torch.where(slot >= 0, own, at_root)
-            of_root = log_sum(torch.cat([of_root.unsqueeze(1), of_slots], dim=1))  # of (N, 1 + J)
+            shares = log_shares(torch.cat([partition[:many].unsqueeze(1), of_slots], dim=1))  # shape: (N, 1 + J)
+            own = shares.gather(1, 1 + slot.clamp_min(0).unsqueeze(1)).squeeze(1)
+            at_root = torch.where(slot >= 0, own, at_root + shares[:, 0])
         forbidden = at_root.isneginf()
         below = paths.path[many:]
         none = score[many:].isneginf()
         forbidden = forbidden | torch.zeros_like(forbidden).index_fill(0, below[none], True)
-        each = torch.where(forbidden[below], 0.0, score[many:] - partition[many:])
-        total = torch.where(forbidden, NEGATIVE_INFINITY, at_root - of_root)
+        each = torch.where(forbidden[below], 0.0, score[many:])
+        total = torch.where(forbidden, NEGATIVE_INFINITY, at_root)
         return total.index_add(0, below, each)
 
     def _children(self, children: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, ChildRows]:
@@ -256,7 +257,7 @@ class TreeOutput:
                 the masses; a number or (N, 1).
         """
         found, hidden, slots = self._tempered(hidden, slots, temperature)
-        of_slots = None if slots is None else slots.scores + slots.log_mass
+        of_slots = None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype)
         if isinstance(log_mass, Corrections):
             log_mass = log_mass.dense(len(hidden))
         return all_log_probs(self.layer, found.all_rows, hidden, log_mass, of_slots)
@@ -292,7 +293,7 @@ class TreeOutput:
 
 def _beside(slots: SlotScores, log_mass: Tensor | Corrections) -> Tensor:
     """Scores and masses of slots, (N, J), to be summed with those of nodes, which lack the constant of corrections."""
-    of_slots = slots.scores + slots.log_mass
+    of_slots = slots.scores + slots.log_mass.to(slots.scores.dtype)
     if isinstance(log_mass, Corrections):
         return of_slots - log_mass.constant.to(of_slots.dtype).unsqueeze(1)
     return of_slots

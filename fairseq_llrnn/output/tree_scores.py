@@ -116,9 +116,12 @@ def add(buffer: Tensor, additions: Additions, visits: Visits) -> None:
     buffer[cells] = changed
 
 
-def normalise(buffer: Tensor, visits: Visits) -> Tensor:
-    """Scores become probabilities, in place: (cells,) -> log Z of the visits, (P,). 0 where all is forbidden."""
-    found = []
+def normalise(buffer: Tensor, visits: Visits) -> tuple[Tensor, Tensor]:
+    """Scores become probabilities, in place: (cells,) -> the largest score and log Z less that, of each visit: (P,).
+
+    −inf and 0 where all is forbidden.
+    """
+    found, tops = [], []
     for block in visits.blocks:
         scores = block.of(buffer)
         top = scores.amax(1, keepdim=True)
@@ -127,8 +130,9 @@ def normalise(buffer: Tensor, visits: Visits) -> Tensor:
         if bool(nothing.any()):
             scores.masked_fill_(nothing, 0.0)
         largest = scores.amax(1, keepdim=True)
-        found.append((top - largest.masked_fill(largest == 0.0, 1.0).log()).squeeze(1))
-    return torch.cat(found)[visits.row]
+        found.append(-largest.masked_fill(largest == 0.0, 1.0).log().squeeze(1))
+        tops.append(top.squeeze(1))
+    return torch.cat(tops)[visits.row], torch.cat(found)[visits.row]
 
 
 def gradient_of_masses(delta: Tensor, visits: Visits, shape: torch.Size) -> Tensor:
@@ -142,7 +146,10 @@ def gradient_of_masses(delta: Tensor, visits: Visits, shape: torch.Size) -> Tens
 
 
 class VisitScores(torch.autograd.Function):
-    """The chosen child's score and log Z of each visit, with one buffer: the probabilities, kept for the gradient."""
+    """The chosen child's log p and log Z of each visit, with one buffer: the probabilities, kept for the gradient.
+
+    log p is found as in functional.py: no difference of large numbers.
+    """
 
     @staticmethod
     def forward(
@@ -173,17 +180,18 @@ class VisitScores(torch.autograd.Function):
         if additions is not None:
             add(buffer, additions, visits)
         score = buffer[chosen]
-        partition = normalise(buffer, visits)
+        top, partition = normalise(buffer, visits)
         ctx.save_for_backward(hidden, states, rows, buffer, chosen)
         ctx.plan = visits, internal, additions
         ctx.sizes = node_rows.shape, node_rows.dtype, None if masses is None else masses.shape, added
         if kept is not None:
             kept.append(buffer)
-        return score, partition
+        return score - top.masked_fill(top.isneginf(), 0.0) - partition, top + partition
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_score: Tensor, grad_partition: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_score: Tensor, grad_total: Tensor) -> tuple[Tensor | None, ...]:
+        grad_partition = grad_total - grad_score
         hidden, states, rows, probabilities, chosen = ctx.saved_tensors
         visits, internal, additions = ctx.plan
         shape, dtype, mass_shape, added = ctx.sizes

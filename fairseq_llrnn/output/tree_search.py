@@ -116,12 +116,12 @@ def best_classes(
         for group in visits.groups:
             own, scores = group.visits, cells_of(buffer, group)
             here, children = visits.rows[own].unsqueeze(2), group.children.unsqueeze(1)
-            top = scores.logsumexp(2, keepdim=True)  # shape: (U, W, 1)
+            top = scores.double().logsumexp(2, keepdim=True)  # shape: (U, W, 1)
             if of_slots is not None and bool((group.nodes == 0).any()):
                 terms = torch.cat([top, of_slots[here.squeeze(2)]], dim=2).logsumexp(2, keepdim=True)
                 top = torch.where((group.nodes == 0).view(-1, 1, 1), terms, top)
             start = torch.cat([above, above.new_zeros(1)])[own].unsqueeze(2)
-            each = torch.where(scores.isneginf(), NEGATIVE_INFINITY, start + scores - top)
+            each = torch.where(scores.isneginf(), NEGATIVE_INFINITY, start + (scores - top).to(scores.dtype))
             is_node = ((children >= 0) & (children < layer.internal)).expand_as(each)
             real = (own < len(row)).unsqueeze(2)
             inner = is_node & real
@@ -136,7 +136,7 @@ def best_classes(
             if of_slots is not None and bool((group.nodes == 0).any()):
                 at_root = group.visits[group.nodes == 0].flatten()
                 at_root = at_root[at_root < len(row)]
-                sums = torch.empty_like(above).index_copy(0, own[real.squeeze(2)], top[real])
+                sums = top.new_empty(above.shape).index_copy(0, own[real.squeeze(2)], top[real])
                 _merge_slots(best, of_slots, sums[at_root], row[at_root], share, layer.leaves)
         width = wide * k
         padded = nothing.new_full((many, wide, k), NEGATIVE_INFINITY)
@@ -149,7 +149,8 @@ def best_classes(
 def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, share: Tensor, static: int) -> None:
     """The slots of hypotheses (n,) that visit the root, with log Σ there (n,)."""
     log_probs = torch.full_like(of_slots, NEGATIVE_INFINITY)
-    log_probs[rows] = torch.where(of_slots[rows].isneginf(), NEGATIVE_INFINITY, of_slots[rows] - sums.unsqueeze(1))
+    own = (of_slots[rows] - sums.unsqueeze(1)).to(of_slots.dtype)
+    log_probs[rows] = torch.where(of_slots[rows].isneginf(), NEGATIVE_INFINITY, own)
     numbers = static + torch.arange(of_slots.size(1), device=of_slots.device)
     best.merge(log_probs + share[:, static:], log_probs, numbers.expand_as(log_probs))
 
