@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from evidence_world import EvidenceWorld, make_evidence_world  # noqa: E402
+from extreme_numbers import checkpoint_number_targets, option_targets, prior_number_targets  # noqa: E402
 from fuzz_targets import Target  # noqa: E402
 from fuzzing import Outcome, again, fuzz, grouped, reader_targets  # noqa: E402
 from hostile_checkpoints import DAMAGES, checkpoint_targets  # noqa: E402
@@ -35,8 +36,8 @@ from tiny_world import World, make_world  # noqa: E402
 from translation_world import TranslationWorld, make_translation_world  # noqa: E402
 
 # Priors and checkpoints take some hundred times as long as a reader of text: so much less of them.
-SHARES = {"prior: ": 0.5, "checkpoint: ": 0.25}
-WITH_MODEL = ("prior: model", *(f"checkpoint: {name}" for name in DAMAGES))
+SHARES = {"prior: ": 0.5, "checkpoint: ": 0.25, "option: ": 0.5, "number in ": 0.5}
+WITH_MODEL = ("prior: model", "number in prior: model", *(f"checkpoint: {name}" for name in DAMAGES))
 
 
 class Worlds:
@@ -102,16 +103,20 @@ def chosen(name: str, only: Sequence[str] | None) -> bool:
 
 def targets_of(folder: Path, worlds: Worlds | None) -> dict[str, Target]:
     """All of them; those that hold a model, for which one is trained, only with `worlds`."""
-    (folder / "priors").mkdir()
-    targets = {**reader_targets(), **prior_targets(make_priors(folder / "priors"))}
+    for name in ("priors", "options"):
+        (folder / name).mkdir()
+    priors = make_priors(folder / "priors")
+    targets = {**reader_targets(), **prior_targets(priors), **option_targets(folder / "options")}
+    targets |= prior_number_targets(priors) | checkpoint_number_targets(priors)
     if worlds is not None:
-        import fairseq_llrnn.plugin  # noqa: F401  (registers what checkpoints name)
+        from fairseq_llrnn.plugin.models.frozen_lm import load_general_model  # which registers what checkpoints name
 
         model = folder / "model"
         worlds.shell.run("fairseq-train", *worlds.world.train_args(save_dir=model), "--max-update", 3)
         checkpoint = model / "checkpoint_last.pt"
         prior = make_model_prior(worlds.world, checkpoint, worlds.shell, folder / "model-prior")
         targets |= model_prior_target(prior) | checkpoint_targets(checkpoint, worlds.world.data)
+        targets |= prior_number_targets({"model": prior}, load_general_model)
     return targets
 
 
@@ -176,7 +181,7 @@ def run_races(how_many: int, worlds: Worlds) -> int:
 
 def make_again(args: argparse.Namespace, folder: Path) -> int:
     name, number = args.again[0], int(args.again[1])
-    targets = targets_of(folder, Worlds(folder) if name.startswith("checkpoint") or name == "prior: model" else None)
+    targets = targets_of(folder, Worlds(folder) if name in WITH_MODEL else None)
     if name not in targets:
         print(f"--again {name}: expected one of {', '.join(targets)}", file=sys.stderr)
         return 2

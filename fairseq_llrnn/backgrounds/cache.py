@@ -18,7 +18,7 @@ from torch.nn import functional
 from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
-from fairseq_llrnn.backgrounds.log_sums import class_log_sums
+from fairseq_llrnn.backgrounds.log_sums import class_log_sums, log_odds
 
 NO_WORD = -1  # a place of the cache that is empty yet
 LARGEST = 100_000  # words of a cache: every hypothesis carries so many ids
@@ -97,14 +97,13 @@ class Cache(ExplicitBackground):
         rows, places = filled.nonzero(as_tuple=True)
         keys, order = (rows * len(self.class_of) + state[rows, places]).sort()
         keys, group = torch.unique_consecutive(keys, return_inverse=True)
-        decay = functional.logsigmoid(self.decay_logit.double())
+        decay, _ = log_odds(self.decay_logit)
         ages = torch.arange(self.size - 1, -1, -1, device=state.device)
         of_places = torch.where(ages == 0, 0.0, ages * decay)  # shape: (L,); 0 · log 1 has no gradient
         total = of_places.expand(filled.shape).masked_fill(~(filled | ~some.unsqueeze(1)), float("-inf")).logsumexp(1)
         each = (of_places[places] - total[rows])[order]
         said = class_log_sums(each.unsqueeze(0), group, len(keys)).squeeze(0) if len(keys) else each
-        log_weight = functional.logsigmoid(self.weight_logit.double())
-        log_rest = functional.logsigmoid(-self.weight_logit.double())
+        log_weight, log_rest = log_odds(self.weight_logit)
         mixed = torch.logaddexp(b0[keys % len(self.class_of)] + log_rest, said + log_weight + self.log_total)
         return ExplicitWeights(
             num_words=len(self.class_of),

@@ -106,7 +106,7 @@ class ModelBackground(Background):
             with torch.no_grad():
                 weights = self._next_words[0](read, last).float() / self.temperature + self.log_weight
             if self.rest is not None:
-                weights = torch.logaddexp(weights, self.rest)
+                weights = torch.logaddexp(weights, self.rest.to(weights.dtype))
             weights.masked_fill_(~self.allowed, NEGATIVE_INFINITY)
             self._answer = _Answer(previous, last, weights)
         return self._answer

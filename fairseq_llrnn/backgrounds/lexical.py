@@ -31,13 +31,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.form_shares import FormShares
 from fairseq_llrnn.backgrounds.lexical_mixture import LexicalMixture, sum_runs
+from fairseq_llrnn.backgrounds.log_sums import log_odds
 from fairseq_llrnn.backgrounds.source_rows import SourceRows
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
@@ -170,8 +170,7 @@ class LexicalBackground(StaticBackground):
 
     def log_mixture(self, known: Tensor) -> tuple[Tensor, Tensor]:
         """log(1 − λr) of sentences with the shares r of known words (B,), and log λ (a scalar); exact for any λ."""
-        logit = self.weight_logit.double()
-        log_weight, log_rest = functional.logsigmoid(logit), functional.logsigmoid(-logit)
+        log_weight, log_rest = log_odds(self.weight_logit)
         remaining = torch.logaddexp(log_rest, log_weight + torch.log1p(-known.double()))
         return remaining.to(known.dtype), (log_weight + self.log_total).to(known.dtype)
 

@@ -5,8 +5,22 @@ Sizes: V words, S classes, N rows.
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY
+
+LEAST_LOG_WEIGHT = -1_000.0  # of a part of a mixture: less may be learned, and changes no digit of any sum
+
+
+def log_odds(logit: Tensor) -> tuple[Tensor, Tensor]:
+    """log λ and log (1 − λ) from log λ/(1−λ), in float64, whatever has been learned."""
+    exact = logit.double().clamp(LEAST_LOG_WEIGHT, -LEAST_LOG_WEIGHT)
+    return functional.logsigmoid(exact), functional.logsigmoid(-exact)
+
+
+def log_part_weights(logits: Tensor) -> Tensor:
+    """log softmax of what has been learned, over the last dimension, in float64."""
+    return logits.double().log_softmax(-1).clamp_min(LEAST_LOG_WEIGHT)
 
 
 def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> Tensor:

@@ -19,13 +19,12 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.combined import Combined, check_parts
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses
-from fairseq_llrnn.backgrounds.log_sums import log_sum
+from fairseq_llrnn.backgrounds.log_sums import log_part_weights, log_sum
 from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.backgrounds.static import StaticBackground
@@ -101,7 +100,7 @@ class Mixture(Combined):
         assert isinstance(made, Mixture)
         made = self.copied() if made is self else made
         logits = self.gate(hidden.to(self.gate.weight.dtype))
-        made._chosen = functional.log_softmax(logits.double(), dim=-1)
+        made._chosen = log_part_weights(logits)
         return made
 
     def for_rows(self, index: Tensor) -> Background:
@@ -118,7 +117,7 @@ class Mixture(Combined):
         if self._chosen is not None:
             return self._chosen
         logits = self.gate.bias if hasattr(self, "gate") else self.weight_logits
-        return functional.log_softmax(logits.double(), dim=-1).unsqueeze(0)
+        return log_part_weights(logits).unsqueeze(0)
 
     # ---- words ------------------------------------------------------------------------------------------------------
 

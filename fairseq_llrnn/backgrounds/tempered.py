@@ -11,19 +11,20 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.combined import Combined
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
+from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
 
 
 class Tempered(Combined):
     """b^(1/T)."""
 
     def __init__(self, part: Background, temperature: float) -> None:
-        """temperature: T > 0; 1 changes nothing.
+        """temperature: T, of TEMPERATURES; 1 changes nothing.
 
         Raises:
-            ValueError: a temperature that is not above 0.
+            ValueError: another temperature.
         """
-        if not 0.0 < temperature < float("inf"):
-            raise ValueError(f"temperature {temperature}: expected a number above 0")
+        if not is_temperature(temperature):
+            raise ValueError(f"temperature {temperature}: expected {said_of_temperatures()}")
         root = part.root_log_weights()
         super().__init__([part], None if root is None else root / temperature)
         self.temperature, self.lists_all = temperature, part.lists_all

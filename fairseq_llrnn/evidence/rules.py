@@ -156,6 +156,12 @@ class EvidenceRules:
             raise ValueError(str(error)) from None
 
 
+def check_factor(said: str, kind: str, factor: float) -> None:
+    """Raise OptionError for a factor of words of a kind that is none; `said`: how the user wrote it."""
+    if not 0.0 <= factor <= 1.0:  # NaN is not
+        raise OptionError(f"--unsupported {said}: expected a weight from 0 (forbidden) to 1, such as {kind}=0.1")
+
+
 def form_of(word: str, known: Container[str]) -> str | None:
     """Which of FORMED a word is by its form; `known`: the words of its language's dictionary."""
     if _ESCAPE.fullmatch(word):

@@ -1,14 +1,33 @@
-"""The prior that weights were trained beside: they mean nothing beside another one."""
+"""What the weights of a checkpoint must be: numbers to compute with, trained beside the prior at hand, and no other."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, PriorError
+from fairseq_llrnn.files.numbers import LARGEST_PARAMETER
 from fairseq_llrnn.prior.prior import Prior
 
 MOST_BYTES = 64  # of a fingerprint in a checkpoint, which is anybody's; ours have 32
+
+
+def check_numbers(weights: Mapping[str, object], checkpoint: str = "the checkpoint") -> None:
+    """Raise DataError for weights, by name, with a number that is not finite, or too large to compute with."""
+    for name, weight in weights.items():
+        if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.numel() == 0:
+            continue
+        largest = float(weight.abs().amax())
+        if not largest <= LARGEST_PARAMETER:  # NaN is not
+            finite = bool(weight.isfinite().all())
+            found = f"{largest:.3g}" if finite else "NaN or infinity"
+            what = f"weights up to {LARGEST_PARAMETER:,.0f}" if finite else "finite weights"
+            raise DataError(
+                f"{checkpoint}: expected {what}, found {found} in {name}: its training went astray; use an earlier "
+                "checkpoint, and train with a smaller --lr or with --clip-norm"
+            )
 
 
 def fingerprint_of(prior: Prior) -> Tensor:

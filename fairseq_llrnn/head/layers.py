@@ -20,7 +20,7 @@ from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
 from fairseq_llrnn.head import target_terms
 from fairseq_llrnn.head.class_rows import rows_of_classes, rows_of_slots, widened
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
-from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
+from fairseq_llrnn.head.fingerprint import check_fingerprint, check_numbers, fingerprint_of
 from fairseq_llrnn.head.input import HeadInput
 from fairseq_llrnn.head.records import Rows
 from fairseq_llrnn.head.tree import tree_in_checkpoint
@@ -191,8 +191,9 @@ class HeadLayers(HeadInput):
         """Refuse weights that were trained beside another prior, other experts or options; `prefix` ends in a dot.
 
         Raises:
-            PriorError, OptionError: with what differs.
+            PriorError, OptionError: with what differs. DataError: weights that are not finite, or too large.
         """
+        check_numbers({f"{prefix}{name}": state_dict.get(f"{prefix}{name}") for name, _ in self.named_parameters()})
         check_fingerprint(self.prior_fingerprint, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
         own = None if self.tree is None else self.tree.tree
         tree = tree_in_checkpoint(state_dict.get(f"{prefix}tree.parent"), own, self.learned is not None)

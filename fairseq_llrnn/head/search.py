@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.head import expert_terms
 from fairseq_llrnn.head.class_rows import other_scores
 from fairseq_llrnn.head.layers import HeadLayers
@@ -90,7 +92,10 @@ class HeadSearch(HeadLayers):
 
     @staticmethod
     def tempered(step: Step, temperature: float) -> Step:
-        """The step with aᵀφ divided by a temperature."""
+        """The step with aᵀφ divided by a temperature. Raises OptionError for one that is not in SCORE_TEMPERATURES."""
+        least, most = SCORE_TEMPERATURES
+        if not least <= temperature <= most:
+            raise OptionError(f"temperature {temperature}: expected a number from {least:g} to {most:g}")
         return step if temperature == 1.0 else replace(step, temperature=temperature)
 
     def readable(self, tokens: Tensor, state: State) -> Tensor:

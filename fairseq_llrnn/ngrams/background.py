@@ -17,6 +17,7 @@ from fairseq_llrnn import defaults
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
 from fairseq_llrnn.ngrams.arpa import read_arpa
 from fairseq_llrnn.ngrams.folds import LARGEST_FOLDS, folds_of, joined, same_states
 from fairseq_llrnn.ngrams.kneser_ney import LARGEST_ORDER, estimate
@@ -26,7 +27,6 @@ from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.ngrams.to_automaton import Converted, ngrams_to_automaton
 
 DEFAULT_FOLDS = defaults.FOLDS
-TEMPERATURES = 0.01, 100.0
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,9 @@ def check_weighing(weight: float, temperature: float) -> None:
         raise OptionError(
             f"--ngram-weight {weight}: expected a number from 0 (the unigram alone) to 1 (the n-grams as they are)"
         )
-    least, most = TEMPERATURES
-    if not least <= temperature <= most:
+    if not is_temperature(temperature):
         raise OptionError(
-            f"--background-temperature {temperature}: expected a number from {least} to {most:.0f}; 1 leaves the "
+            f"--background-temperature {temperature}: expected {said_of_temperatures()}; 1 leaves the "
             "background as it is, more brings it nearer to the unigram"
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 
 LARGEST_DISCOUNT = 0.9
 SMOOTHINGS = ("absolute", "additive", "good-turing", "none")
@@ -32,8 +33,10 @@ def unigram_weights(
     """
     if smoothing not in SMOOTHINGS:
         raise OptionError(f"--smoothing {smoothing}: expected one of {', '.join(SMOOTHINGS)}")
-    if not (np.isfinite(pseudo_count) and pseudo_count > 0):
-        raise OptionError(f"--pseudo-count {pseudo_count}: expected a positive number")
+    if not is_weight(pseudo_count):
+        raise OptionError(
+            f"--pseudo-count {pseudo_count}: expected a positive number, from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
+        )
     counts = np.where(allowed, counts, 0).astype(np.float64)
     if smoothing == "additive":
         weights = np.where(allowed, counts + pseudo_count, 0.0)

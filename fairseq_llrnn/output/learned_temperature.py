@@ -8,7 +8,8 @@ backgrounds/sparse_mass.py), where B are masses and B₀ those of the static wei
 
 and the shares of words inside a signature stay as they are: no network could change them. As a log-linear
 model, r is one feature more, and τ − 1 its weight; but it counts as part of the background: it is in no norm of the
-adaptor, and the likelihood alone trains it where labels are smoothed. τ is not bound to be positive.
+adaptor, and the likelihood alone trains it where labels are smoothed. τ is not bound to be positive, but τ r is bounded
+to LARGEST, whatever has been learned; what is forbidden stays so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY, Corrections
+
+LARGEST = 1e5  # nats
 
 
 class LearnedTemperature(nn.Module):
@@ -35,4 +38,6 @@ class LearnedTemperature(nn.Module):
         precise = torch.promote_types(self.weight.dtype, torch.float32)
         of_position = 1.0 + hidden.to(precise) @ self.weight.to(precise) + self.bias.to(precise)  # shape: (N,)
         power = of_position[masses.rows] + self.of_class[masses.classes].to(precise)  # shape: (E,)
-        return replace(masses, added=masses.added.to(precise) * power)
+        forbidden = masses.added.isneginf()
+        changed = (masses.added.masked_fill(forbidden, 0.0).to(precise) * power).clamp(-LARGEST, LARGEST)
+        return replace(masses, added=changed.masked_fill(forbidden, NEGATIVE_INFINITY))

@@ -70,5 +70,6 @@ class ScoredClass(nn.Module):
         column = scores.logsumexp(-1, keepdim=True)
         mass = mass.to(column.dtype).unsqueeze(-1)
         if slots is not None:
-            column, mass = torch.cat([slots.scores, column], dim=-1), torch.cat([slots.log_mass.to(mass.dtype), mass], dim=-1)
+            mass = torch.cat([slots.log_mass.to(mass.dtype), mass], dim=-1)
+            column = torch.cat([slots.scores, column], dim=-1)
         return SlotScores(column, mass, classes.masked_fill(classes == self.of_class, static + column.size(-1) - 1))

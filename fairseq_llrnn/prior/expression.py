@@ -26,6 +26,7 @@ from typing import Any
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.simplified import product, tempered
+from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
 
 WEIGHTINGS = ("fixed", "learned", "per position")
 DEEPEST, LONGEST = 50, 256  # levels and atoms of an expression, written or from a file, which is untrusted input
@@ -71,10 +72,19 @@ class Plus:
 
 @dataclass(frozen=True)
 class AtTemperature:
-    """b^(1/temperature), above 0."""
+    """b^(1/temperature).
+
+    Raises:
+        ValueError: some atom is under a temperature, all that it is under multiplied, that is not in TEMPERATURES.
+    """
 
     term: Expression
     temperature: float
+
+    def __post_init__(self) -> None:
+        if not all(map(is_temperature, temperatures(self))):
+            together = "" if set(temperatures(self.term)) == {1.0} else ", all of a background multiplied"
+            raise ValueError(f"{said_of_temperatures()}{together}")
 
     def __str__(self) -> str:
         inner = str(self.term) if isinstance(self.term, Atom) else f"({self.term})"
@@ -82,6 +92,15 @@ class AtTemperature:
 
 
 Expression = Atom | Times | Plus | AtTemperature
+
+
+def temperatures(expression: Expression) -> list[float]:
+    """The temperature that each atom is under, from left to right."""
+    if isinstance(expression, Atom):
+        return [1.0]
+    if isinstance(expression, AtTemperature):
+        return [expression.temperature * inner for inner in temperatures(expression.term)]
+    return [found for term in expression.terms for found in temperatures(term)]
 
 
 def atoms(expression: Expression) -> list[Atom]:
@@ -178,9 +197,12 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
             raise ValueError(f"its background has the part {found['part']!r}, expected one of {', '.join(names)}")
         return Atom(found["text"], found["part"])
     if kind == "tempered":
-        if not is_positive(found.get("temperature")):
-            raise ValueError(f"its background has the temperature {found.get('temperature')!r}, expected one above 0")
-        return AtTemperature(_described(found[kind], names, depth + 1), float(found["temperature"]))
+        temperature = found.get("temperature")
+        try:
+            known = float(temperature) if is_positive(temperature) else math.nan
+            return AtTemperature(_described(found[kind], names, depth + 1), known)
+        except ValueError as error:
+            raise ValueError(f"its background has the temperature {temperature!r}, expected {error}") from None
     rows = found.get(kind or "")
     if not isinstance(rows, list) or len(rows) < 2:
         raise ValueError("its background is no combination of parts")

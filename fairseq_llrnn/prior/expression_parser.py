@@ -6,6 +6,7 @@ import math
 import re
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.numbers import said_of_temperatures
 from fairseq_llrnn.prior.expression import (
     DEEPEST,
     NUMBER,
@@ -103,7 +104,12 @@ class _Parser:
         term = self.atom()
         if self.take("at"):
             self.expect("temperature")
-            return AtTemperature(term, self.number("a temperature above 0"))
+            temperature = self.number(said_of_temperatures())
+            try:
+                return AtTemperature(term, temperature)
+            except ValueError as error:
+                self.place -= 1
+                raise self.error(str(error)) from None
         return term
 
     def atom(self) -> Expression:

@@ -24,6 +24,7 @@ import numpy as np
 
 from fairseq_llrnn.backgrounds.language_model import NextWords
 from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
 from fairseq_llrnn.prior.directory import ARRAYS_FILE, SOURCE_FILE, WORDS_FILE
 from fairseq_llrnn.prior.manifest import JSON_FILE
 
@@ -68,8 +69,8 @@ class ModelFiles:
             raise ValueError("expected names of a model's files and their hashes, found others")
         if not (_is_positive(weight) and weight <= 1.0):
             raise ValueError(f"expected a weight of the model above 0 and up to 1, found {weight!r}")
-        if not _is_positive(temperature):
-            raise ValueError(f"expected a temperature above 0, found {temperature!r}")
+        if not is_temperature(temperature):
+            raise ValueError(f"expected {said_of_temperatures()}, found {temperature!r}")
         paths = {name: folder / name for name in hashes}
         for name, path in paths.items():
             if not os.path.isfile(path):

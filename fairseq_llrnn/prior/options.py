@@ -19,7 +19,7 @@ from fairseq_llrnn import defaults
 from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT
+from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, check_factor
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords
 from fairseq_llrnn.features.languages.gathering import LEMMA_FLOOR
 from fairseq_llrnn.features.lexicon import Lexicon
@@ -112,6 +112,8 @@ class EvidenceOptions:
 
     def check(self) -> None:
         """Raise OptionError for a weight that is none."""
+        for kind, factor in self.unsupported.items():
+            check_factor(f"{kind}={factor:g}", kind, factor)
         if not (math.isfinite(self.weight) and self.weight > 0):
             raise OptionError(
                 f"--evidence-weight {self.weight}: expected a number above 0; {DEFAULT_WEIGHT} is a good start"

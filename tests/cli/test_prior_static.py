@@ -23,10 +23,10 @@ def test_pseudo_count(built: Built) -> None:
     assert weight(prior, "zut") / weight(prior, "la") == pytest.approx(0.5 / 8.5)
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "1e306", "1e-300"])
 def test_a_pseudo_count_that_is_not_positive(build: Build, value: str) -> None:
     error = build("--smoothing", "additive", "--pseudo-count", value).error
-    assert error == f"--pseudo-count {float(value)}: expected a positive number"
+    assert error == f"--pseudo-count {float(value)}: expected a positive number, from 1e-99 to 1e+99"
 
 
 def test_an_unknown_smoothing(build: Build) -> None:

@@ -160,7 +160,7 @@ def test_too_little_text_for_folds() -> None:
         ({"folds": 1}, "--folds 1: expected a number from 2 to 100, or 0 for n-grams of a text that the network"),
         ({"weight": 1.5}, "--ngram-weight 1.5: expected a number from 0 (the unigram alone) to 1 (the n-grams as they"),
         ({"weight": math.nan}, "--ngram-weight nan: expected a number from 0 (the unigram alone) to 1 (the n-grams as"),
-        ({"temperature": 0.0}, "--background-temperature 0.0: expected a number from 0.01 to 100; 1 leaves the "),
+        ({"temperature": 0.0}, "--background-temperature 0.0: expected a temperature from 0.01 to 100; 1 leaves the "),
         ({"prune": (1,)}, "--ngram-prune 1: expected counts that never fall, the first one 0 for single words"),
         ({"prune": (0, 2, 1)}, "--ngram-prune 0 2 1: expected counts that never fall, the first one 0 for single"),
     ],

@@ -101,8 +101,8 @@ def test_training_resumes_with_the_same_sharpness_and_scores_with_it(
     [
         (["--vc-target", "1.5"], r"--vc-target 1\.5: expected a share from 0 to 1"),
         (["--vc-target", "nan"], r"--vc-target nan: expected a share from 0 to 1"),
-        (["--vc-penalty", "-1"], r"--vc-penalty -1\.0: expected a finite number of at least 0"),
-        (["--vc-penalty", "inf"], r"--vc-penalty inf: expected a finite number of at least 0"),
+        (["--vc-penalty", "-1"], r"--vc-penalty -1\.0: expected a number from 0 to 1,000,000"),
+        (["--vc-penalty", "inf"], r"--vc-penalty inf: expected a number from 0 to 1,000,000"),
         (["--vc-sharpness", "0"], r"--vc-sharpness 0\.0: expected a finite number above 0"),
         (["--vc-sharpen-updates", "-5"], r"--vc-sharpen-updates -5: expected 0 or a number of updates"),
         (["--vc-guide", "le zzz"], r"--vc-guide: expected words of the dictionary, found 'zzz'"),

@@ -51,10 +51,10 @@ def test_the_identity_is_of_contents_weight_and_temperature(files: ModelFiles, t
 @pytest.mark.parametrize(
     ("entry", "value", "said"),
     [
-        ("temperature", 0, "expected a temperature above 0, found 0"),
+        ("temperature", 0, "expected a temperature from 0.01 to 100, found 0"),
         ("weight", 1.5, "expected a weight of the model above 0 and up to 1, found 1.5"),
         ("weight", 0, "expected a weight of the model above 0 and up to 1, found 0"),
-        ("temperature", True, "expected a temperature above 0, found True"),
+        ("temperature", True, "expected a temperature from 0.01 to 100, found True"),
         ("files", [], "expected a model of at least checkpoint.pt and dict.txt"),
         ("files", {"checkpoint.pt": "1"}, "expected a model of at least checkpoint.pt and dict.txt"),
         ("files", {"checkpoint.pt": "1", "dict.txt": "2", "../../secret": "3"}, "expected names of a model's files"),

@@ -62,6 +62,7 @@ def make_priors(folder: Path) -> dict[str, Path]:
         "static": base,
         "separate": replace(base, input_features=("POS",), input_top_words=5),
         "softmax": PriorOptions.softmax(),
+        "two unigrams": replace(base, background="unigram plus uniform", guess="on"),
         "ngram": replace(base, background="ngram:3"),
         "automaton": replace(base, background=f"automaton:{automaton}", background_options=skip),
         "cache": replace(base, background="cache:5"),

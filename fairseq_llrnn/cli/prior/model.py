@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.model_files import SharedWords
@@ -42,8 +43,8 @@ def opener(args: argparse.Namespace) -> "OpenModel":
     if not 0.0 < weight <= 1.0:
         raise OptionError(f"--model-weight {weight}: expected a number above 0 and up to 1")
     temperature = 1.0 if args.background_temperature is None else args.background_temperature
-    if not 0.0 < temperature < float("inf"):
-        raise OptionError(f"--background-temperature {temperature}: expected a number above 0")
+    if not is_temperature(temperature):
+        raise OptionError(f"--background-temperature {temperature}: expected {said_of_temperatures()}")
     need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.models.frozen_lm import build_general_model, find_model_files

@@ -17,7 +17,7 @@ from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.cli.prior.numbers import number_or_learned
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, FORMED, KINDS
+from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, FORMED, KINDS, check_factor
 from fairseq_llrnn.features.dictionary import WordList
 
 if TYPE_CHECKING:
@@ -178,8 +178,7 @@ def _factors(given: Sequence[str]) -> dict[str, float]:
             factor = float(number)
         except ValueError:
             factor = math.nan
-        if not 0.0 <= factor <= 1.0:
-            raise OptionError(f"--unsupported {text}: expected a weight from 0 (forbidden) to 1, such as {kind}=0.1")
+        check_factor(text, kind, factor)
         if kind in factors:
             raise OptionError(f"--unsupported {text}: {kind} was already given; leave one out")
         factors[kind] = factor

@@ -14,6 +14,7 @@ import torch
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.features.dictionary import EOS, UNK
+from fairseq_llrnn.files.numbers import LARGEST_LOG, LARGEST_STORED_LOG
 from fairseq_llrnn.prior.named_backgrounds import Given, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 from fairseq_llrnn.prior.prior import Prior
@@ -66,6 +67,9 @@ class MarkovFieldPart(Part):
         finite = all(bool(np.isfinite(one).all()) for one in (left, log_share, *([] if right is None else [right])))
         if not finite or np.isnan(unary).any() or np.isposinf(unary).any():
             raise ValueError("the Markov random field has numbers that are none")
+        largest = ((LARGEST_STORED_LOG, (unary, log_share)), (LARGEST_LOG, (left, left if right is None else right)))
+        if any(np.abs(one[np.isfinite(one)]).max(initial=0.0) > most for most, rows in largest for one in rows):
+            raise ValueError("the Markov random field has numbers that are too large")
         if np.isneginf(unary[row_of]).any() or log_share.max() > 1e-6:
             raise ValueError("the Markov random field forbids words, or gives them more than all of their row")
         return cls(row_of, log_share, unary, left, right, separator)

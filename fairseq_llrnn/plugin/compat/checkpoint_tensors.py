@@ -1,6 +1,7 @@
 """What torch has read of a checkpoint, before anybody works with it: tensors no larger than their bytes in the file.
 
 A tensor of steps of 0 has as many numbers as it says, and one number in the file: whoever copies it needs the memory.
+Weights are numbers with which probabilities sum to one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.head.fingerprint import check_numbers
+
+COUNTS = ".tree.learner."  # what the training of a tree has counted, which may be large
 
 
 def check_tensors(path: str, state: Any) -> None:
@@ -18,7 +22,7 @@ def check_tensors(path: str, state: Any) -> None:
 
     Raises:
         DataError: a tensor that says to be larger than what is stored of it, that is sparse or without numbers; weights
-            whose name is no text.
+            whose name is no text, or with which nobody can compute.
     """
     weights = state.get("model") if isinstance(state, dict) else None
     if isinstance(weights, dict) and not all(isinstance(name, str) for name in weights):
@@ -35,6 +39,8 @@ def check_tensors(path: str, state: Any) -> None:
         elif isinstance(found, dict | list | tuple) and id(found) not in seen:  # a pickle may go in circles
             seen.add(id(found))
             rest.extend(found.values() if isinstance(found, dict) else found)
+    if isinstance(weights, dict):
+        check_numbers({name: weight for name, weight in weights.items() if COUNTS not in name}, path)
 
 
 def _is_whole(tensor: Tensor) -> bool:

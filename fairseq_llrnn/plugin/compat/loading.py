@@ -225,7 +225,7 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
         places: as for `take_places`.
 
     Raises:
-        DataError: weights that do not fit, or are not finite. PriorError: the prior does not fit. OptionError: other
+        DataError: weights that do not fit. PriorError: the prior does not fit. OptionError: other
         experts than those of the training.
     """
     given = len(places.expert.split(",")) if places.expert else 0
@@ -236,12 +236,6 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
             models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
     except OF_OPTIONS as error:
         raise no_such_model(path, error) from None
-    for name, weights in models[0].named_parameters():
-        if not bool(weights.isfinite().all()):
-            raise DataError(
-                f"{path}: expected finite weights, found NaN or infinity in {name}: its training went astray; use an "
-                "earlier checkpoint, and train with a smaller --lr or with --clip-norm"
-            )
     return models[0], task
 
 

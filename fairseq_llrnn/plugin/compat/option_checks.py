@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
+from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.files.text_lines import iter_lines
 
 Check = tuple[Callable[[Any], bool], str]  # whether a value will do, and what to expect
@@ -93,7 +94,10 @@ CHECKS: dict[str, Check] = {
     "min_len": NOT_NEGATIVE,
     "lenpen": FINITE,
     "unkpen": FINITE,
-    "temperature": ABOVE_ZERO,
+    "temperature": (
+        lambda value: SCORE_TEMPERATURES[0] <= value <= SCORE_TEMPERATURES[1],
+        "a number from {:g} to {:g}".format(*SCORE_TEMPERATURES),
+    ),
     "prefix_size": NOT_NEGATIVE,
     "no_repeat_ngram_size": NOT_NEGATIVE,
     "sampling_topk": _off_or(1),

@@ -10,6 +10,7 @@ from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
@@ -55,8 +56,7 @@ def computation_target(
     sharpness, updates = _value(given["vc_sharpness"], SHARPNESS), _value(given["vc_sharpen_updates"], UPDATES)
     if not 0.0 <= target <= 1.0:
         raise OptionError(f"--vc-target {target}: expected a share from 0 to 1, e.g. 0.4")
-    if not (math.isfinite(penalty) and penalty >= 0):
-        raise OptionError(f"--vc-penalty {penalty}: expected a finite number of at least 0, e.g. 0.1")
+    check_penalty("--vc-penalty", penalty)
     if not (math.isfinite(sharpness) and sharpness > 0):
         raise OptionError(f"--vc-sharpness {sharpness}: expected a finite number above 0, e.g. 1")
     if updates < 0:

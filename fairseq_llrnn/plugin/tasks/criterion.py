@@ -19,7 +19,8 @@ from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.head.records import Batch
 from fairseq_llrnn.head.split import SplitBatch
 from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED
@@ -31,6 +32,8 @@ from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.report_groups import EVIDENCE, word_kinds
 
 MEAN, ROOT = "mean_of_", "root_of_"  # how the log shows a sum over the positions
+
+LARGEST_NORM = 10.0  # beyond it but for inf, powers leave single precision
 
 
 @dataclass
@@ -90,9 +93,9 @@ class LogLinearCriterion(FairseqCriterion):
                 "--criterion log_linear: expected a task that loads a prior: --task llrnn_language_modeling, "
                 "llrnn_translation or llrnn_classification"
             )
-        if not (math.isfinite(adaptor_penalty) and adaptor_penalty >= 0):
-            raise OptionError(f"--adaptor-penalty {adaptor_penalty}: expected a finite number of at least 0")
-        check_least("--adaptor-norm", adaptor_norm, 1)
+        check_penalty("--adaptor-penalty", adaptor_penalty)
+        if not (1.0 <= adaptor_norm <= LARGEST_NORM or adaptor_norm == math.inf):
+            raise OptionError(f"--adaptor-norm {adaptor_norm}: expected a number from 1 to {LARGEST_NORM:g}, or inf")
         if not 0.0 <= label_smoothing < 1.0:
             raise OptionError(f"--label-smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
         if sampled_classes < 0:

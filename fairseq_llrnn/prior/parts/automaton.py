@@ -16,6 +16,7 @@ from fairseq_llrnn import defaults
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.files.numbers import is_temperature
 from fairseq_llrnn.prior.arrays import check_log_weights
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
@@ -75,7 +76,7 @@ class AutomatonPart(Part):
     def read(cls, saved: SavedPart) -> AutomatonPart:
         names = ("made_from", "weight", "temperature", "on_zero", "memory")
         made_from, weight, temperature, on_zero, memory = (saved.description[name] for name in names)
-        numbers = isinstance(weight, float) and isinstance(temperature, float)
+        numbers = isinstance(weight, float) and 0.0 <= weight <= 1.0 and is_temperature(temperature)
         memorised = memory is None or (isinstance(memory, int) and not isinstance(memory, bool))
         if not (made_from in MADE_FROM and on_zero in ON_ZERO and numbers and memorised):
             raise ValueError(f"the automaton is described by something else than {', '.join(names)}")

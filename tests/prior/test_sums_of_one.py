@@ -1,0 +1,128 @@
+"""Probabilities sum to one, in float32, whatever numbers users, priors and checkpoints give, or these are refused."""
+
+import math
+import random
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import extreme_numbers
+import pytest
+import torch
+from extreme_numbers import (
+    OPTIONS,
+    Base,
+    check_sums,
+    checkpoint_number_targets,
+    numeric_settings,
+    option_targets,
+    prior_number_targets,
+)
+from fuzz_targets import Target
+from hostile_priors import WrongProbabilitiesError, make_priors
+from hostile_readers import words
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.prior.building import build
+from fairseq_llrnn.prior.part import KINDS
+from fairseq_llrnn.prior.prior import Prior
+
+ELSEWHERE = {"model"}  # kinds of parts that need fairseq: scripts/torture.py feeds them
+
+
+@pytest.fixture(scope="module")
+def priors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return make_priors(tmp_path_factory.mktemp("priors"))
+
+
+# ---- nothing is left out --------------------------------------------------------------------------------------------
+
+
+def test_every_numeric_setting_has_numbers() -> None:
+    assert numeric_settings() == set(OPTIONS)
+
+
+def test_a_setting_without_numbers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass
+    class New:
+        sharpness: float | None = None
+        name: str = ""
+
+    monkeypatch.setattr(extreme_numbers, "OWNERS", (*extreme_numbers.OWNERS, New))
+    assert numeric_settings() - set(OPTIONS) == {(New, "sharpness")}
+
+
+def test_every_kind_of_part_is_among_the_priors(priors: dict[str, Path]) -> None:
+    own = {kind for kind, part in KINDS.items() if part.__module__.startswith("fairseq_llrnn.prior.")}
+    assert own - ELSEWHERE <= {part.kind for place in priors.values() for part in Prior.load(place).parts}
+
+
+# ---- the law --------------------------------------------------------------------------------------------------------
+
+
+def check(targets: Mapping[str, Target], place: Path, examples: int) -> None:
+    """Feed so many inputs to some of the targets: what they find is raised."""
+
+    @settings(max_examples=examples, deadline=None)
+    @given(st.sampled_from(sorted(targets)), st.integers(0, 2**32))
+    def run(name: str, seed: int) -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        targets[name](place, random.Random(seed))
+
+    run()
+
+
+def test_a_number_of_an_option(tmp_path: Path) -> None:
+    check(option_targets(tmp_path), tmp_path / "input", 100)
+
+
+def test_a_number_of_a_prior(priors: dict[str, Path], tmp_path: Path) -> None:
+    check(prior_number_targets(priors), tmp_path / "input", 60)
+
+
+def test_a_number_of_a_checkpoint(priors: dict[str, Path], tmp_path: Path) -> None:
+    check(checkpoint_number_targets(priors), tmp_path / "input", 40)
+
+
+@pytest.mark.parametrize("background", ["ngram:2", "automaton:{a}", "cache:3", "ngram:2 plus automaton:{a}", "ngram:3"])
+@pytest.mark.parametrize("temperature", [0.01, 0.02, 0.1, 100.0])
+def test_the_least_temperatures_are_exact(background: str, temperature: float, tmp_path: Path) -> None:
+    base = Base.at(tmp_path)
+    for options in (
+        base.of(f"({background}) at temperature {temperature}"),
+        base.of(f"({background}) at temperature {temperature}", temperature=temperature),
+    ):
+        check_sums(LogLinearHead(build(words(), options).prior, 4))
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-20, 1e-6, 1e-5, 3e-5, 0.0099, 101.0, 1e300])
+def test_other_temperatures_are_refused(temperature: float, tmp_path: Path) -> None:
+    base = Base.at(tmp_path)
+    for options in (
+        base.of(f"ngram:2 at temperature {temperature}"),
+        base.of("ngram:2", temperature=temperature),
+        base.of("automaton:{a}", temperature=temperature),
+    ):
+        with pytest.raises(OptionError, match="expected a temperature from 0.01 to 100"):
+            build(words(), options)
+
+
+def test_a_wrong_sum_is_found(priors: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By shares of single precision at logarithms in the thousands, as they once were."""
+    head = LogLinearHead(Prior.load(priors["static"]), 4)
+    head.background.word_log_share.mul_(1.001)
+    with pytest.raises(WrongProbabilitiesError, match="probabilities of a batch sum to"):
+        check_sums(head)
+
+
+@pytest.mark.parametrize("value", [1e7, -1e30, math.nan, math.inf])
+def test_numbers_of_a_checkpoint_that_nobody_can_compute_with(priors: dict[str, Path], value: float) -> None:
+    head = LogLinearHead(Prior.load(priors["combined"]), 4, learn_temperature=True)
+    state = head.state_dict()
+    state["temperature.bias"] = torch.tensor(value)
+    with pytest.raises(DataError, match=r"expected .*weights.*, found .* in temperature.bias: its training"):
+        head.load_state_dict(state)
