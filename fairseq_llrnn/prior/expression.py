@@ -21,7 +21,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.mixture import Mixture
@@ -197,10 +197,9 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
             raise ValueError(f"its background has the part {found['part']!r}, expected one of {', '.join(names)}")
         return Atom(found["text"], found["part"])
     if kind == "tempered":
-        temperature = found.get("temperature")
+        term, temperature = _described(found[kind], names, depth + 1), found.get("temperature")
         try:
-            known = float(temperature) if is_positive(temperature) else math.nan
-            return AtTemperature(_described(found[kind], names, depth + 1), known)
+            return AtTemperature(term, float(temperature) if is_positive(temperature) else math.nan)
         except ValueError as error:
             raise ValueError(f"its background has the temperature {temperature!r}, expected {error}") from None
     rows = found.get(kind or "")
@@ -217,7 +216,7 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
     return Plus(terms, None if weights is None else tuple(map(float, weights)), weighting)
 
 
-def is_positive(value: object) -> bool:
+def is_positive(value: object) -> TypeGuard[float]:
     """Whether it is a number above 0, and finite."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf
 

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--background-temperature", type=float, metavar="T",
         help="flatten an automaton or a model: b to the power of 1/T; of n-grams, what they say beside the unigram "
-        "(default: 1)",
+        "(from 0.01 to 100; default: 1)",
     )  # fmt: skip
     group.add_argument(
         "--folds", type=int, metavar="K",
