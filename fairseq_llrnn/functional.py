@@ -50,7 +50,8 @@ class _ClassScore(torch.autograd.Function):
         Row g of a bias (G, S) is of the N/G positions from g·N/G on: those of a sentence, or of one position.
         `added`: that of the corrections, (E,), for its gradient. log Z is −inf where everything is forbidden.
         """
-        if bias.dim() == 1 and hidden.dtype == bias.dtype:
+        short = hidden.dtype != bias.dtype or torch.is_autocast_enabled(hidden.device.type)
+        if bias.dim() == 1 and not short:
             scores = torch.addmm(bias, hidden, rows.T)
         else:
             # in half precision the products are, the sums over classes are not: log_partition is float32

@@ -153,9 +153,9 @@ class LanguageModel(nn.Module):
 
 def with_cache(prior: Prior, class_of: Tensor, size: int) -> Background:
     """The prior's background mixed with a cache."""
-    weights = torch.from_numpy(prior.log_weights.copy()).float()
+    weights = torch.from_numpy(prior.log_weights.copy())
     cache = Cache(class_of, prior.output.num_classes, weights, size, 0.5, 0.99, learned=True)
-    return Mixture([prior.background(), cache], [9, 1], "learned")
+    return Mixture([prior.background(), cache], [9, 1], "learned").float()
 
 
 def batches(text: Sentences, many: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:

@@ -71,6 +71,9 @@ def test_autocast_shortens_products_and_not_sums(head: LogLinearHead) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         found = head.loss(hidden, targets)
         full = head.log_probs(hidden, previous=head.previous(targets))
+        batch_of_one = head.batch(hidden[:1], head.condition(head.previous(targets)[:1]))
+        words = [head.target_log_probs(batch_of_one, torch.full_like(targets[:1], w)) for w in range(full.size(-1))]
+    torch.testing.assert_close(torch.stack(words).double().exp().sum(0), torch.ones(1, 5).double(), atol=1e-5, rtol=0)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, exact, atol=0.01, rtol=0.01)
     torch.testing.assert_close(full.exp().sum(-1), torch.ones(2, 5), atol=1e-5, rtol=0)

@@ -33,7 +33,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor) -> Tensor:
     """log p of all words (B, T, V), with a dense matrix of features."""
     phi = head.output.rows.dense().double()[head.output.class_of]  # shape: (V, F)
     adaptor = hidden @ head.output.weight.T + head.output.bias
-    log_weights = torch.from_numpy(head.prior.log_weights).float().double()  # as the background keeps them
+    log_weights = torch.from_numpy(head.prior.log_weights)
     return (adaptor @ phi.T + log_weights).log_softmax(-1)
 
 
