@@ -39,5 +39,5 @@ class LearnedTemperature(nn.Module):
         of_position = 1.0 + hidden.to(precise) @ self.weight.to(precise) + self.bias.to(precise)  # shape: (N,)
         power = of_position[masses.rows] + self.of_class[masses.classes].to(precise)  # shape: (E,)
         forbidden = masses.added.isneginf()
-        changed = (masses.added.masked_fill(forbidden, 0.0).to(precise) * power).clamp(-LARGEST, LARGEST)
+        changed = (masses.added.masked_fill(forbidden, 0.0) * power).clamp(-LARGEST, LARGEST)
         return replace(masses, added=changed.masked_fill(forbidden, NEGATIVE_INFINITY))

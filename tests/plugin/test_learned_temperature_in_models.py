@@ -59,12 +59,12 @@ def test_the_loss_is_the_definition(world: World, kind: str) -> None:
             possible = ~mass.isneginf()
             said = (mass - shared - constant)[possible]
             scores = output.class_scores(hidden[row, t])
-            p = torch.full_like(scores, -math.inf)
+            p = torch.full_like(shared, -math.inf)
             p[possible] = (scores[possible] + shared[possible] + tau[possible] * said).log_softmax(0)
             token = target[row, t : t + 1]
             total = total - p[output.class_of[token]] - background.log_share(state, token)
             state = background.advance(state, token)
-    torch.testing.assert_close(loss, total.squeeze(), rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(loss, total.float().squeeze(), rtol=1e-4, atol=1e-3)
     for a, b in zip(ours, torch.autograd.grad(total.sum(), setting.model.parameters()), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
     assert decoder.head.temperature.weight.abs().sum() > 0

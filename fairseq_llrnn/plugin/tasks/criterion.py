@@ -44,7 +44,9 @@ class LogLinearCriterionConfig(FairseqDataclass):
         default=0.0,
         metadata={"help": "weight of the adaptor's norm, which pulls p towards the background (paper, section 2.2)"},
     )
-    adaptor_norm: float = field(default=2.0, metadata={"help": "which norm the penalty takes: p of the p-norm, from 1 to 10, or inf"})
+    adaptor_norm: float = field(
+        default=2.0, metadata={"help": "which norm the penalty takes: p of the p-norm, from 1 to 10, or inf"}
+    )
     label_smoothing: float = field(
         default=0.0,
         metadata={"help": "share ε of every target that is spread over all words that may come next, alike"},
