@@ -65,6 +65,11 @@ class Background(ExactBuffers):
         """log b(K, x) for every word: (N, V), or (1, V) where it is the same for all hypotheses."""
         raise NotImplementedError
 
+    @property
+    def constant_shares(self) -> bool:
+        """As `constant`, of shares and classes alone: what changes may have other masses."""
+        return self.constant
+
     # ---- conditions -----------------------------------------------------------------------------------------------
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:

@@ -8,8 +8,7 @@
     slots.py            the slots of a batch, and their rows
     merged_targets.py   target sentences in which slots stand for the words that spell them
     background.py       their weight: b(C; x) = b₁(C; x) + ε/J
-    quotas.py           groups of slots, how often each is to be said, and how often it was
-    counted_slots.py    the background of hypotheses that know what they have said
+    counted_slots.py    groups of slots, how often each is to be said, and hypotheses that know what they have said
     stored_terms.py     terms on disk, of which a sentence needs a few
     terms_file.py       files of terms: a phrase of the source, a lemma of the target
     terms_tbx.py        those in TBX

@@ -24,22 +24,11 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.source_conditioned import BySource
-from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.quotas import SaidSlots, quotas_of
-from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS as LOG_UNK_KEEPS
-from fairseq_llrnn.evidence.slots import EvidenceSlots, slots_of
+from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
+from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.translation_slots import TranslationSlots
-from fairseq_llrnn.output.context_classes import ContextClasses
-
-
-class EvidenceMixture(ContextClasses):
-    """b(C; x) of a batch. A hypothesis' state: the number of its sentence, then the state of b₁."""
-
-    def __init__(self, base: Background, source: EvidenceSlots) -> None:
-        super().__init__(base, source)
-        self.slots = source.slots
 
 
 class EvidenceBackground(BySource):
@@ -68,9 +57,10 @@ class EvidenceBackground(BySource):
         base, slots = self.base.given(known, leave_out), slots_of(self.table, source)
         if self.translations is not None:
             slots = self.translations.added(slots, self._lexicon, known, leave_out)
-        made = EvidenceMixture(base, EvidenceSlots(slots, self.unk, self.table.rules.weight))
-        quotas = quotas_of(slots, self.table.once)
-        return made if quotas is None else CountedSlots(made, SaidSlots(slots, quotas))
+        quotas, weight = quotas_of(slots, self.table.once), self.table.rules.weight
+        if quotas is None:
+            return EvidenceMixture(base, EvidenceSlots(slots, self.unk, weight))
+        return CountedSlots(base, QuotaSlots(slots, self.unk, weight, quotas))
 
     @property
     def _lexicon(self) -> LexicalBackground:

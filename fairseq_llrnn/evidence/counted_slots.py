@@ -1,10 +1,21 @@
 """Slots that know what was said: each as often as its sentence has it, and none forgotten.
 
-Sizes: N hypotheses, B sentences, T time, J slots, C classes (of the background below, slots included), S of them
-signatures, K columns.
+Sizes: N hypotheses, B sentences, T time, J slots, G groups of the sentence that has most of them, C classes (slots
+included), S of them signatures, K columns.
 
-Every slot is alone in its class, and so is </s>. So the weights of a hypothesis are those below, times a factor of a
-few classes, which follows from what the hypothesis has said (quotas.py):
+Slots are in groups; a group has a quota. A token that is a slot's string counts for the first of its groups that has
+room. Three kinds of groups:
+
+    must      exactly as often as the quota says: the slots of a full group have no weight, and neither has </s> before
+              all are full
+    wanted    as `must`, but softly: a thousandth of the weight is left to the slots, a hundredth to </s>
+    others    at most as often as the quota says, softly
+
+Over pieces, a piece that spells a form of a term, whose token is another (evidence/piece_table.py), keeps a thousandth
+of its weight, too.
+
+What a hypothesis has said is a row of its state: how often each group may still be said. Every slot is alone in its
+class, and so is </s>. So the weights are those of the mixture, times a factor of J + 1 classes:
 
     b'(K, x)  =  b(K, x) · f(K, x)        f ≠ 1 for slots of full groups, and for </s> before all is said
 
@@ -16,148 +27,231 @@ below lets a string end anywhere; else it is a bound, and a search may find less
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.evidence.quotas import SaidSlots
+from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
-from fairseq_llrnn.output.context_classes import ContextClasses
-from fairseq_llrnn.output.context_words import recalled
 
+LOG_KEEPS = -6.907755  # log of a thousandth: what a slot keeps when it was said
+# log of a hundredth: what </s> keeps while a slot is wanting; with less, a translation that never says it has no end
+LOG_END_KEEPS = -4.605170
 END = SPECIALS.index(EOS)
 
 
-class CountedSlots(ContextClasses):
-    """b'(K, x) over the slots of a batch. A hypothesis' state: what it has said, then the state below."""
+@dataclass(frozen=True)
+class Quotas:
+    """The groups of a batch."""
 
-    base: ContextClasses
-    source: SaidSlots
+    member: Tensor  # (B, J, G) bool
+    most: Tensor  # (B, G) how often; 0 where there is no group
+    must: Tensor  # (B, G) bool
+    wanted: Tensor  # (B, G) bool
 
-    def __init__(self, base: Background, source: SaidSlots) -> None:
-        """base: with the slots as context classes (evidence/background.py)."""
+
+def quotas_of(slots: Slots, once: bool) -> Quotas | None:
+    """The terms of a batch, and, if each string of the evidence is to be said `once`, a group for each; None: nothing.
+
+    A string of the evidence is said as often as it stands in the source; wanted where no dictionary has the word.
+    """
+    batch, many = slots.words.shape
+    found = []
+    if slots.terms is not None:
+        none = torch.zeros_like(slots.terms.must)
+        found.append(Quotas(slots.terms.member, slots.terms.most, slots.terms.must, none))
+    if once:
+        counted = (slots.times > 0).any(0)  # shape: (J,); translations, which are many, are not
+        alone = torch.eye(many, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
+        wanted = slots.names_unknown[:, counted]
+        found.append(Quotas(alone, slots.times[:, counted], torch.zeros_like(wanted), wanted))
+    if not any(bool((quotas.most > 0).any()) for quotas in found):
+        return None
+    each = zip(*((q.member.flatten(0, 1), q.most, q.must, q.wanted) for q in found), strict=True)
+    member, most, must, wanted = (torch.cat(parts, dim=1) for parts in each)
+    return Quotas(member.unflatten(0, (batch, many)), most, must, wanted)
+
+
+class QuotaSlots(EvidenceSlots):
+    """The slots of a batch with their quotas. `left` (N, G): how often each group may still be said."""
+
+    def __init__(self, slots: Slots, unk: int, weight: float, quotas: Quotas) -> None:
+        super().__init__(slots, unk, weight)
+        self.member, self.most = quotas.member, quotas.most
+        self.must = quotas.must & (quotas.most > 0)
+        self.strict = bool(self.must.any())
+        self.longest = int((self.most * self.must).sum(1).max()) if self.rows else 0  # tokens that a sentence must have
+        # what the weight of a slot is multiplied by when all its groups are full, as a logarithm: (B, J)
+        forbidden = (self.member & self.must.unsqueeze(1)).any(2)
+        some = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
+        self._log_full = torch.where((self.member & (self.most > 0).unsqueeze(1)).any(2), some, 0.0)
+        # … and in any case: a form that is another token is not to be written as a piece
+        beside = torch.zeros_like(forbidden) if slots.terms is None else slots.terms.beside
+        self._log_always = torch.where(beside, LOG_KEEPS, 0.0)
+        # what that of </s> is multiplied by while a group has room: (B, G)
+        wanting = torch.where(quotas.wanted, LOG_END_KEEPS, 0.0)
+        self._log_wanting = wanting.masked_fill(self.must, NEGATIVE_INFINITY)
+
+    def after(self, left: Tensor, contexts: Tensor, tokens: Tensor) -> Tensor:
+        """`left` (N, G) after tokens (N,) of sentences `contexts` (N,)."""
+        said = self.slots.words[contexts] == tokens.unsqueeze(1)  # shape: (N, J)
+        of = (self.member[contexts] & said.unsqueeze(2)).any(1) & (left > 0)
+        return left - (of & (of.cumsum(1) == 1)).to(left.dtype)
+
+    def missing(self, left: Tensor, contexts: Tensor) -> Tensor:
+        """How many tokens are still required: (N,)."""
+        return (left * self.must[contexts]).sum(1).long()
+
+    def log_factors(self, left: Tensor, contexts: Tensor) -> Tensor:
+        """What the weights of the slots, and of </s>, are multiplied by: (N, J + 1)."""
+        room = left > 0
+        open_ = (self.member[contexts] & room.unsqueeze(1)).any(2)
+        of_slots = self._log_full[contexts].masked_fill(open_, 0.0) + self._log_always[contexts]
+        of_end = self._log_wanting[contexts].masked_fill(~room, 0.0).amin(1, keepdim=True)
+        return torch.cat([of_slots, of_end], dim=1)
+
+    def required(self, left: Tensor, contexts: Tensor) -> Tensor:
+        """Whether each slot is one of those tokens: (N, J) bool."""
+        return (self.member[contexts] & ((left > 0) & self.must[contexts]).unsqueeze(1)).any(2)
+
+
+class CountedSlots(EvidenceMixture):
+    """b'(K, x) over the slots of a batch. A hypothesis' state: sentence, how often groups may be said, state below."""
+
+    source: QuotaSlots
+
+    def __init__(self, base: Background, source: QuotaSlots) -> None:
+        self.own_columns = 1 + source.most.size(1)
         super().__init__(base, source)
-        self.first_slot = self.base.num_below  # S
-        self._end_class = int(self.class_of[END])
-        if int((self.class_of == self._end_class).sum()) > 1:
+        self.constant = False
+        if int((self.class_of == self.class_of[END]).sum()) > 1:
             raise ValueError("</s> must be alone in its class")
+
+    @property
+    def constant_shares(self) -> bool:
+        return self.by_context and not self.source.strict
 
     def within(self, remaining: int) -> Background:
         limited = super().within(remaining)
-        if limited is not self or remaining >= self.source.longest + 2:
+        if not self.source.strict or (limited is self and remaining >= self.source.longest + 2):
             return limited
-        limited = copy.copy(self)
-        limited._remaining, limited._last = remaining, {}
+        if limited is self:
+            limited = copy.copy(self)
+            limited._remaining = remaining
         return limited
 
     def steps_to_end(self, state: Tensor) -> Tensor:
-        needed = self.source.missing(self.contexts_of(state)) + 1
-        return torch.maximum(self.base.steps_to_end(self.below(state)), needed)
+        return torch.maximum(super().steps_to_end(state), self.missing(state) + 1)
+
+    def missing(self, state: Tensor) -> Tensor:
+        """How many tokens are still required: (N,)."""
+        return self.source.missing(self._left(state), self.contexts_of(state))
+
+    # ---- states -----------------------------------------------------------------------------------------------------
+
+    def _left(self, state: Tensor) -> Tensor:
+        return state[:, 1 : self.own_columns]
+
+    def _own_start(self, n: int) -> Tensor:
+        return torch.cat([super()._own_start(n), self.source.most[:n]], dim=1)
+
+    def _own_after(self, state: Tensor, tokens: Tensor) -> Tensor:
+        left = self.source.after(self._left(state), self.contexts_of(state), tokens)
+        return torch.cat([state[:, :1], left], dim=1)
+
+    def _own_per_position(self, previous: Tensor) -> Tensor:
+        own = [self._own_start(len(previous))]
+        for tokens in previous[:, 1:].unbind(1):
+            own.append(self._own_after(own[-1], tokens))
+        return torch.stack(own, dim=1)
 
     # ---- factors, by class ------------------------------------------------------------------------------------------
 
-    @recalled
     def _log_factors(self, state: Tensor) -> Tensor:
         """Of the slots, and of </s>: (N, J + 1)."""
-        contexts = self.contexts_of(state)
-        end = self.source.log_end_factor(contexts).unsqueeze(1)
-        return torch.cat([self.source.log_factors(contexts), end], dim=1)
+        return self.source.log_factors(self._left(state), self.contexts_of(state))
 
     @property
     def _factored(self) -> Tensor:
         """The classes of `_log_factors`: (J + 1,)."""
-        slots = torch.arange(self.first_slot, self.num_below, device=self.class_of.device)
-        return torch.cat([slots, self.class_of[END : END + 1]])
+        return torch.cat([self._own_classes, self.class_of[END : END + 1]])
 
     def _at(self, classes: Tensor, values: Tensor) -> Tensor:
         """Values of slots, of </s> and of others (N, J + 2) at classes (N, …)."""
         many = values.size(1)
-        place = torch.where(classes >= self.first_slot, classes - self.first_slot, many - 1)
-        place = place.masked_fill(classes == self._end_class, many - 2)
+        place = torch.where(classes >= self.num_below, classes - self.num_below, many - 1)
+        place = place.masked_fill(classes == self.class_of[END], many - 2)
         return values.gather(1, place.reshape(len(place), -1)).view(classes.shape)
 
     def _log_factor_at(self, classes: Tensor, state: Tensor) -> Tensor:
         """The logarithm of f at classes (N, …)."""
         return self._at(classes, functional.pad(self._log_factors(state), (0, 1)))
 
-    @recalled
-    def _lost(self, state: Tensor) -> Tensor:
-        """Which slots, </s> and other words have no share here: (N, J + 2) bool."""
-        contexts, gone = self.contexts_of(state), self._log_factors(state).isneginf()
-        others = torch.zeros_like(gone[:, :1])
+    def _lost(self, state: Tensor) -> Tensor | None:
+        """Which slots, </s> and other words have no share here, (N, J + 2) bool; None: none that has a mass."""
+        if not self.source.strict:
+            return None
+        gone = functional.pad(self._log_factors(state).isneginf(), (0, 1))
         if self._remaining is not None:
-            missing, required = self.source.missing(contexts).unsqueeze(1), self.source.required(contexts)
-            others = missing + 2 > self._remaining
-            far = torch.where(required, missing + 1, missing + 2) > self._remaining
-            gone = torch.cat([gone[:, :-1] | far, gone[:, -1:]], dim=1)
-        return torch.cat([gone, others], dim=1)
+            required = functional.pad(self.source.required(self._left(state), self.contexts_of(state)), (0, 2))
+            needed = self.missing(state).unsqueeze(1) + 2 - required.long()
+            far = needed > self._remaining
+            far[:, -2] = False  # `</s>` itself
+            gone = gone | far
+        return gone
 
     def _lose(self, shares: Tensor, classes: Tensor, state: Tensor) -> Tensor:
         """Log shares (N, …) of words of these classes without what is lost."""
-        return shares.masked_fill(self._at(classes, self._lost(state)), NEGATIVE_INFINITY)
+        lost = self._lost(state)
+        return shares if lost is None else shares.masked_fill(self._at(classes, lost), NEGATIVE_INFINITY)
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
     def log_mass(self, state: Tensor) -> Tensor:
-        mass = self.base.log_mass(self.below(state)).expand(len(state), -1)
+        mass = self._log_mass(state)
         return mass.index_add(1, self._factored, self._log_factors(state).to(mass.dtype))
 
     def log_mass_per_position(self, previous: Tensor) -> Tensor:
+        if not self.by_context:
+            return super().log_mass_per_position(previous)
         factors = self._log_factors(self.flat_states(previous)).view(*previous.shape, -1)
-        mass = self.base.log_mass_per_position(previous).expand(*previous.shape, -1)
+        mass = self._log_mass(self.start(len(previous))).unsqueeze(1).expand(*previous.shape, -1)
         return mass.index_add(2, self._factored, factors.to(mass.dtype))
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
-        below = self.below(state)
-        rest = self.base.log_mass_without(below, words, taken)
-        each = below.repeat_interleave(words.size(1), 0)
-        classes = self.base.classes(each, words.flatten()).view_as(words)
+        rest = super().log_mass_without(state, words, taken)
+        classes = self.classes(state.repeat_interleave(words.size(1), 0), words.flatten()).view_as(words)
         return rest + self._log_factor_at(classes, state).to(rest.dtype)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
-        below = self.below(state)
-        share = self._reach[0].log_share(below, tokens)
-        return self._lose(share, self.base.classes(below, tokens), state)
-
-    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
-        share = self._reach[0].log_share_per_position(previous, targets)
-        classes = self.base.classes_per_position(targets)
-        lost = self._lose(share.flatten(), classes.flatten(), self.flat_states(previous))
-        return lost.view_as(targets)
-
-    def classes_per_position(self, tokens: Tensor) -> Tensor:
-        return self.base.classes_per_position(tokens)  # what was said moves no word from its class
+        share = super().log_share(state, tokens)
+        return share if not self.source.strict else self._lose(share, self.classes(state, tokens), state)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
 
     def best_share(self, state: Tensor) -> Tensor:
-        best = self._reach[0].best_share(self.below(state)).expand(len(state), -1)
-        return self._lose(best, torch.arange(best.size(1), device=best.device).expand_as(best), state)
+        best, lost = super().best_share(state), self._lost(state)
+        if lost is None:
+            return best
+        out = lost[:, -1:].expand_as(best).index_copy(1, self._factored, lost[:, :-1])
+        return best.masked_fill(out, NEGATIVE_INFINITY)
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        shares, words = self._reach[0].best_members(self.below(state), classes, k)
+        shares, words = super().best_members(state, classes, k)
         shares = self._lose(shares, classes.unsqueeze(2).expand_as(shares), state)
         return shares, words.masked_fill(shares.isneginf(), 0)
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
-        below = self.below(state)
-        weights = self.base.log_weights(below).expand(len(state), -1)
-        classes = self.base.column_classes(below).expand_as(weights)
-        return weights + self._log_factor_at(classes, state).to(weights.dtype)
+        weights = super().log_weights(state)
+        return weights + self._log_factor_at(self.column_classes(state), state).to(weights.dtype)
 
     def log_shares(self, state: Tensor) -> Tensor:
-        below = self.below(state)
-        shares = self._reach[0].log_shares(below).expand(len(state), -1)
-        return self._lose(shares, self.base.column_classes(below).expand_as(shares), state)
+        return self._lose(super().log_shares(state), self.column_classes(state), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
-        below = self.below(state)
-        words = self._reach[0].word_log_probs(classes, below)
-        return self._lose(words, self.base.column_classes(below).expand_as(words), state)
-
-    def word_log_probs_per_position(self, classes: Tensor, previous: Tensor) -> Tensor:
-        return self._reach[0].word_log_probs_per_position(classes, previous)
+        return self._lose(super().word_log_probs(classes, state), self.column_classes(state), state)

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_slots import Groups, asked_terms, groups_of, sentence_slots
+from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
 from fairseq_llrnn.output.feature_weights import at_least_float32
 
@@ -100,6 +101,14 @@ class EvidenceSlots(ContextClassSource):
 
     def compose(self, weight: Tensor) -> Tensor:
         return self.slots.compose(weight)
+
+
+class EvidenceMixture(ContextClasses):
+    """b(C; x) of a batch (background.py). A hypothesis' state: the number of its sentence, then the state of b₁."""
+
+    def __init__(self, base: Background, source: EvidenceSlots) -> None:
+        super().__init__(base, source)
+        self.slots = source.slots
 
 
 def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Offer, list[list[int]]]]]:

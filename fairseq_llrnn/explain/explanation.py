@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.evidence.background import EvidenceMixture
+from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.experts.contexts import Contexts
 from fairseq_llrnn.explain.choices import CHOICE, Choice
 from fairseq_llrnn.explain.experts import EXPERT, Contribution, ExpertTerms

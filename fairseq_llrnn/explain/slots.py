@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from fairseq_llrnn.evidence.background import EvidenceMixture
 from fairseq_llrnn.evidence.rules import FEATURES
-from fairseq_llrnn.evidence.slots import Slots
+from fairseq_llrnn.evidence.slots import EvidenceMixture, Slots
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 

@@ -43,8 +43,8 @@ class HeadSearch(HeadLayers):
             sources, sentence = torch.unique_consecutive(source, return_inverse=True, dim=0)
             background = background.given(sources)
         background = self._with_experts(background, sources)
-        states = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
-        states = states if sentence is None else states[sentence]
+        begin = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
+        states = begin if sentence is None else begin[sentence]
         rows = self._rows(background, source_states, sentence)
         if self.experts is not None:
             rows = self._widened(rows, background)
@@ -53,8 +53,10 @@ class HeadSearch(HeadLayers):
             return state
         tokens = torch.tensor(list(pinned), device=states.device)
         shares = None
-        if background.constant:
-            shares = shares_and_classes(background, states, tokens.expand(len(states), -1))
+        if background.constant_shares:
+            shares = shares_and_classes(background, begin, tokens.expand(len(begin), -1))
+            if sentence is not None:
+                shares = shares[0][sentence], shares[1][sentence]
         return replace(state, pinned=tokens, pinned_shares=shares)
 
     def advance(self, state: State, tokens: Tensor) -> State:

@@ -154,7 +154,7 @@ class ContextClasses(ContextWords):
         """The log share of the only member of each context class, (N, J): 0, or −inf without mass or out of reach."""
         mass = self._own_mass(state)
         shares = mass.masked_fill(~mass.isneginf(), 0.0)
-        if self._remaining is None:
+        if self._reach[0] is self.base:
             return shares
         below, words = self.below(state), self._known_words(state)
         lost = _each(self._reach[0], below, words).isneginf()
@@ -208,7 +208,7 @@ class ContextClasses(ContextWords):
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.source.width:
             return self._reach[0].best_members(self.below(state), classes, k)
-        if not self.constant:
+        if not self.by_context:
             return self._best_members(state, classes, k)
         # hypotheses and steps ask for the same classes over and over: every pair of a context and a class is found once
         pairs = self.contexts_of(state).unsqueeze(1) * self.num_classes + classes
@@ -217,14 +217,15 @@ class ContextClasses(ContextWords):
             place[pairs[0, 0]] = 0
             self._ranked[k] = place, *self._best_members(state[:1], classes[:1, :1], k)
         place, shares, words = self._ranked[k]
-        new = pairs[place[pairs] < 0].unique()
-        if len(new) > 0:
+        there = place[pairs]
+        if bool((there < 0).any()):
+            new = pairs[there < 0].unique()
             place[new] = len(shares) + torch.arange(len(new), device=new.device)
-            begin, which = self.start(self.source.rows)[new // self.num_classes], new % self.num_classes
+            begin, which = self._begin[new // self.num_classes], new % self.num_classes
             more = self._best_members(begin, which.unsqueeze(1), k)
             shares, words = torch.cat([shares, more[0]]), torch.cat([words, more[1]])
-            self._ranked[k] = place, shares, words
-        return shares[place[pairs], 0], words[place[pairs], 0]
+            self._ranked[k], there = (place, shares, words), place[pairs]
+        return shares[there, 0], words[there, 0]
 
     def _best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         own = classes - self.num_below

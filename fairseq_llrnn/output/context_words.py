@@ -7,7 +7,7 @@ that has most of them, K columns of the background below (V, and more where it b
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TypeVar
 
 import torch
@@ -23,22 +23,23 @@ Own = TypeVar("Own", bound="ContextWords")
 def recalled(find: Callable[[Own, Tensor], Tensor]) -> Callable[[Own, Tensor], Tensor]:
     """find(state), first dimension N or 1: not again for the state that it was asked for last.
 
-    Where no state changes it, it is found once for every context.
+    Where the contexts alone decide, it is found once for each of them, and not again for the same contexts.
     """
     name = find.__name__
 
     @wraps(find)
     def recall(self: Own, state: Tensor) -> Tensor:
         width, last = self.source.width, self._last.get(name)
-        if last is not None and last[1] == width and (last[0] is state or torch.equal(last[0], state)):
+        key = self.contexts_of(state) if self.by_context else state
+        if last is not None and last[1] == width and (last[0] is key or torch.equal(last[0], key)):
             return last[2]
-        if not self.constant:
+        if not self.by_context:
             found = find(self, state)
         else:
             if name not in self._tables:
-                self._tables[name] = find(self, self.start(self.source.rows)).expand(self.source.rows, -1)
-            found = self._tables[name].index_select(0, self.contexts_of(state))
-        self._last[name] = state, width, found
+                self._tables[name] = find(self, self._begin).expand(self.source.rows, -1)
+            found = self._tables[name].index_select(0, key)
+        self._last[name] = key, width, found
         return found
 
     return recall
@@ -47,14 +48,17 @@ def recalled(find: Callable[[Own, Tensor], Tensor]) -> Callable[[Own, Tensor], T
 class ContextWords(Background):
     """The background `base` with the context classes of `source`, but for what masses and shares are.
 
-    A hypothesis' state: the number of its context, then the state below.
+    A hypothesis' state: the number of its context (and more, in a subclass), then the state below.
     """
+
+    own_columns = 1  # of a state
 
     def __init__(self, base: Background, source: ContextClassSource) -> None:
         super().__init__(base.class_of, base.num_classes)
         self.base, self.source = base, source
         self.num_below = base.num_classes  # C
-        self.constant = base.constant and not source.changes
+        self.by_context = base.constant and not source.changes  # whether contexts decide what `recalled` finds
+        self.constant = self.by_context
         self.growth = base.growth
         self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
         self._base_shape: torch.Size | None = None
@@ -76,15 +80,34 @@ class ContextWords(Background):
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:
-        return self._joined(self.source.start(n).to(self.class_of.device), self.base.start(n))
+        return self._joined(self._own_start(n), self.base.start(n))
+
+    @cached_property
+    def _begin(self) -> Tensor:
+        """The states of all contexts that a batch begins with."""
+        return self.start(self.source.rows)
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         if self.constant:
             return state
-        below = self.base.advance(self.below(state), self._known(tokens, state))
-        contexts = self.source.advance(self.contexts_of(state), tokens)
+        below = self.below(state)
+        if not self.base.constant:
+            below = self.base.advance(below, self._known(tokens, state))
+        own = self._own_after(state, tokens)
         self._grow()
-        return self._joined(contexts, below)
+        return self._joined(own, below)
+
+    def _own_start(self, n: int) -> Tensor:
+        """The columns of n states that begin: (n, own_columns)."""
+        return self.source.start(n).to(self.class_of.device).unsqueeze(1)
+
+    def _own_after(self, state: Tensor, tokens: Tensor) -> Tensor:
+        """Those after the tokens (N,)."""
+        return self.source.advance(self.contexts_of(state), tokens).unsqueeze(1)
+
+    def _own_per_position(self, previous: Tensor) -> Tensor:
+        """Those before each position: (B, T) -> (B, T, own_columns)."""
+        return self.source.per_position(previous).unsqueeze(2)
 
     def states_per_position(self, previous: Tensor) -> list[Tensor]:
         return list(self.flat_states(previous).unflatten(0, (len(previous), -1)).unbind(1))
@@ -92,14 +115,14 @@ class ContextWords(Background):
     def flat_states(self, previous: Tensor) -> Tensor:
         read = previous[:, 1:]
         if self._flat is None or not torch.equal(self._flat[0], read):
-            contexts = self.source.per_position(previous)
+            own = self._own_per_position(previous)
             self._grow()
-            self._flat = read, self._joined(contexts.flatten(), self.base.flat_states(self._known(previous)))
+            self._flat = read, self._joined(own.flatten(0, 1), self.base.flat_states(self._known(previous)))
         return self._flat[1]
 
-    def _joined(self, contexts: Tensor, below: Tensor) -> Tensor:
+    def _joined(self, own: Tensor, below: Tensor) -> Tensor:
         self._base_shape = below.shape[1:]
-        return torch.cat([contexts.to(below.dtype).unsqueeze(1), below.reshape(len(below), -1)], dim=1)
+        return torch.cat([own.to(below.dtype), below.reshape(len(below), -1)], dim=1)
 
     def contexts_of(self, state: Tensor) -> Tensor:
         """The contexts of the hypotheses: (N,)."""
@@ -108,10 +131,10 @@ class ContextWords(Background):
     def below(self, state: Tensor) -> Tensor:
         """The state of the background below, in the shape that it has there."""
         if self.growth:
-            return state[:, 1:]
+            return state[:, self.own_columns :]
         if self._base_shape is None:
             self._base_shape = self.base.start(self.source.rows).shape[1:]
-        return state[:, 1:].reshape(len(state), *self._base_shape)
+        return state[:, self.own_columns :].reshape(len(state), *self._base_shape)
 
     # ---- tokens, their classes and columns --------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_llrnn.evidence.background import LOG_UNK_KEEPS, EvidenceBackground, EvidenceMixture
+from fairseq_llrnn.evidence.background import EvidenceBackground
+from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
 
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
-from fairseq_llrnn.evidence.background import EvidenceBackground, EvidenceMixture
+from fairseq_llrnn.evidence.background import EvidenceBackground
+from fairseq_llrnn.evidence.counted_slots import quotas_of
 from fairseq_llrnn.evidence.piece_table import PieceTable
-from fairseq_llrnn.evidence.quotas import quotas_of
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.evidence.slots import slots_of
+from fairseq_llrnn.evidence.slots import EvidenceMixture, slots_of
 from fairseq_llrnn.evidence.synthetic_words import in_pieces
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS

@@ -14,11 +14,11 @@ from few_words import EOS, OUTPUT, PRIOR, RULES, TARGET_WORDS, UNK, base, class_
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.background import EvidenceBackground, EvidenceMixture
+from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.run_terms import RunTerms
-from fairseq_llrnn.evidence.slots import slots_of
+from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.stored_terms import TermEntry
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import marks_of, plain
@@ -432,7 +432,7 @@ def test_words_that_would_spell_a_phrase_once_more_are_unlikely(kind: str) -> No
     history = ids[torch.randint(len(ids), (2, 4), generator=torch.Generator().manual_seed(3))]
     history[:, 0] = EOS
     check_context_classes(made, history)
-    plain_one = made.base
+    plain_one = EvidenceMixture(made.base, EvidenceSlots(made.slots, UNK, table.rules.weight))
     state, below = made.start(2), plain_one.start(2)
     token = torch.full((2,), table.target.index("chien"))
     kept = (made.log_weights(state) - plain_one.log_weights(below))[:, int(token[0])]
@@ -524,7 +524,6 @@ def test_evidence_shares_its_weight_and_so_does_each_term() -> None:
         if word >= 0
     }
     assert of_first == pytest.approx({"12": 1 / 2, "Zoé": 1 / 2, **dict.fromkeys(FORMS["chien"], 1 / 3)})
-    assert isinstance(made.base, EvidenceMixture)
 
 
 def test_only_a_word_of_the_source_takes_the_weight_of_unk() -> None:

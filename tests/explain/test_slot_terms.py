@@ -8,10 +8,10 @@ import torch
 from dynamic_prior import AfterLastWord
 from torch import Tensor
 
-from fairseq_llrnn.evidence.background import LOG_UNK_KEEPS, EvidenceBackground, EvidenceMixture
+from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.evidence.slots import SlotRows
+from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture, SlotRows
 from fairseq_llrnn.explain.explanation import Explanation, explain
 from fairseq_llrnn.explain.slots import SlotTerms
 from fairseq_llrnn.features.feature_table import FeatureTable

@@ -12,7 +12,7 @@ from shell import Shell
 from tiny_world import World, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
-from fairseq_llrnn.evidence.background import EvidenceMixture
+from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.counted_slots import END, CountedSlots
-from fairseq_llrnn.evidence.quotas import BITS
 from fairseq_llrnn.output.context_classes import ContextClasses
 
 Weights = list[dict[int, Tensor]]  # log b(K, x) of each hypothesis, by token
@@ -33,11 +32,12 @@ def weights_of(background: Background, state: Tensor) -> Weights:
                     weights[word] = torch.logaddexp(weights.get(word, NONE), more)
     if isinstance(background, CountedSlots):
         contexts = background.contexts_of(state)
-        words, ends = background.source.slot_words[contexts >> BITS], background.source.log_end_factor(contexts)
-        factors = background.source.log_factors(contexts).double()
-        for weights, of_row, end, of_slots in zip(found, words.tolist(), ends, factors, strict=True):
-            weights[END] = weights[END] + end
-            for word, more in zip(of_row, of_slots, strict=True):
+        words = background.source.words(contexts)
+        left = state[:, 1 : background.own_columns]
+        factors = background.source.log_factors(left, contexts).double()
+        for weights, of_row, of_slots in zip(found, words.tolist(), factors, strict=True):
+            weights[END] = weights[END] + of_slots[-1]
+            for word, more in zip(of_row, of_slots[:-1], strict=True):
                 if word >= 0:
                     weights[word] = weights[word] + more
     return found

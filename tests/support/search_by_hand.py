@@ -15,7 +15,7 @@ import torch
 from tiny_world import Setting
 from torch import Tensor
 
-from fairseq_llrnn.evidence.background import LOG_UNK_KEEPS
+from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS
 from fairseq_llrnn.features.spelling import shape_features, suffixes
 from fairseq_llrnn.prior.parts import EvidencePart
 

@@ -53,7 +53,7 @@ def _of_terms(background: Background, state: Tensor, row: int) -> str:
     """How many words terms require of a sentence."""
     if not isinstance(background, CountedSlots):
         return ""
-    required = int(background.source.missing(background.contexts_of(state))[row])
+    required = int(background.missing(state)[row])
     return f" ({required:,} of them forms of its terms)" if required else ""
 
 
