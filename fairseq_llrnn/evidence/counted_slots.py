@@ -87,10 +87,11 @@ class QuotaSlots(EvidenceSlots):
         # what the weight of a slot is multiplied by when all its groups are full, as a logarithm: (B, J)
         forbidden = (self.member & self.must.unsqueeze(1)).any(2)
         some = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
-        self._log_full = torch.where((self.member & (self.most > 0).unsqueeze(1)).any(2), some, 0.0)
         # … and in any case: a form that is another token is not to be written as a piece
         beside = torch.zeros_like(forbidden) if slots.terms is None else slots.terms.beside
-        self._log_always = torch.where(beside, LOG_KEEPS, 0.0)
+        self._log_open = torch.where(beside, LOG_KEEPS, 0.0)
+        full = (self.member & (self.most > 0).unsqueeze(1)).any(2)
+        self._log_full = torch.where(full, some, 0.0) + self._log_open
         # what that of </s> is multiplied by while a group has room: (B, G)
         wanting = torch.where(quotas.wanted, LOG_END_KEEPS, 0.0)
         self._log_wanting = wanting.masked_fill(self.must, NEGATIVE_INFINITY)
@@ -109,7 +110,7 @@ class QuotaSlots(EvidenceSlots):
         """What the weights of the slots, and of </s>, are multiplied by: (N, J + 1)."""
         room = left > 0
         open_ = (self.member[contexts] & room.unsqueeze(1)).any(2)
-        of_slots = self._log_full[contexts].masked_fill(open_, 0.0) + self._log_always[contexts]
+        of_slots = torch.where(open_, self._log_open[contexts], self._log_full[contexts])
         of_end = self._log_wanting[contexts].masked_fill(~room, 0.0).amin(1, keepdim=True)
         return torch.cat([of_slots, of_end], dim=1)
 
@@ -127,6 +128,7 @@ class CountedSlots(EvidenceMixture):
         self.own_columns = 1 + source.most.size(1)
         super().__init__(base, source)
         self.constant = False
+        self._factored = torch.cat([self._own_classes, self.class_of[END : END + 1]])  # those of `_log_factors`: (J + 1,)
         if int((self.class_of == self.class_of[END]).sum()) > 1:
             raise ValueError("</s> must be alone in its class")
 
@@ -173,11 +175,6 @@ class CountedSlots(EvidenceMixture):
     def _log_factors(self, state: Tensor) -> Tensor:
         """Of the slots, and of </s>: (N, J + 1)."""
         return self.source.log_factors(self._left(state), self.contexts_of(state))
-
-    @property
-    def _factored(self) -> Tensor:
-        """The classes of `_log_factors`: (J + 1,)."""
-        return torch.cat([self._own_classes, self.class_of[END : END + 1]])
 
     def _at(self, classes: Tensor, values: Tensor) -> Tensor:
         """Values of slots, of </s> and of others (N, J + 2) at classes (N, …)."""
@@ -241,6 +238,8 @@ class CountedSlots(EvidenceMixture):
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         shares, words = super().best_members(state, classes, k)
+        if not self.source.strict:
+            return shares, words
         shares = self._lose(shares, classes.unsqueeze(2).expand_as(shares), state)
         return shares, words.masked_fill(shares.isneginf(), 0)
 

@@ -215,7 +215,8 @@ class ContextClasses(ContextWords):
         if k not in self._ranked:
             place = self.class_of.new_full((self.source.rows * self.num_classes,), -1)
             place[pairs[0, 0]] = 0
-            self._ranked[k] = place, *self._best_members(state[:1], classes[:1, :1], k)
+            shares, words = self._best_members(state[:1], classes[:1, :1], k)
+            self._ranked[k] = place, shares.squeeze(1), words.squeeze(1)
         place, shares, words = self._ranked[k]
         there = place[pairs]
         if bool((there < 0).any()):
@@ -223,9 +224,9 @@ class ContextClasses(ContextWords):
             place[new] = len(shares) + torch.arange(len(new), device=new.device)
             begin, which = self._begin[new // self.num_classes], new % self.num_classes
             more = self._best_members(begin, which.unsqueeze(1), k)
-            shares, words = torch.cat([shares, more[0]]), torch.cat([words, more[1]])
+            shares, words = torch.cat([shares, more[0].squeeze(1)]), torch.cat([words, more[1].squeeze(1)])
             self._ranked[k], there = (place, shares, words), place[pairs]
-        return shares[there, 0], words[there, 0]
+        return shares[there], words[there]
 
     def _best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         own = classes - self.num_below

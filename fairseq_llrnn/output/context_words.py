@@ -32,8 +32,8 @@ def recalled(find: Callable[[Own, Tensor], Tensor]) -> Callable[[Own, Tensor], T
         width, last = self.source.width, self._last.get(name)
         key = self.contexts_of(state) if self.by_context else state
         if last is not None and last[1] == width and (last[0] is key or torch.equal(last[0], key)):
-            return last[2]
-        if not self.by_context:
+            found = last[2]
+        elif not self.by_context:
             found = find(self, state)
         else:
             if name not in self._tables:
@@ -62,6 +62,7 @@ class ContextWords(Background):
         self.growth = base.growth
         self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
         self._base_shape: torch.Size | None = None
+        self._asked: tuple[Tensor, Tensor] | None = None  # the state whose contexts were asked for last, and these
         self._tables: dict[str, Tensor] = {}  # of `recalled`: by name, for every context that a batch begins with
         self._last: dict[str, tuple[Tensor, int, Tensor]] = {}  # … and for the state asked for last, J, and the answer
         self._grow()
@@ -126,7 +127,9 @@ class ContextWords(Background):
 
     def contexts_of(self, state: Tensor) -> Tensor:
         """The contexts of the hypotheses: (N,)."""
-        return state[:, 0].long()
+        if self._asked is None or self._asked[0] is not state:
+            self._asked = state, state[:, 0].long()
+        return self._asked[1]
 
     def below(self, state: Tensor) -> Tensor:
         """The state of the background below, in the shape that it has there."""
