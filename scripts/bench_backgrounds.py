@@ -29,7 +29,6 @@ import gzip
 import json
 import statistics
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,7 +41,7 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
-from devices import add_device_option, check_device
+from measuring import add_device_option, add_threads_option, check_device, clock, in_turns, timed
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
@@ -186,24 +185,25 @@ def update(model: LanguageModel, optimiser: torch.optim.Optimizer, previous: Ten
 
 
 def training_ratios(text: Sentences, priors: dict[str, Prior], turns: int, device: torch.device) -> dict[str, float]:
+    """Every round is a batch, which all models read."""
     models = {name: LanguageModel(prior).to(device) for name, prior in priors.items()}
     models["with a cache"] = LanguageModel(priors["trigram"], CACHE).to(device)
     optimisers = {name: torch.optim.Adam(model.parameters(), 1e-3) for name, model in models.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in models}
-    tokens = 0
-    for turn, (previous, target) in enumerate(batches(text, turns + 2, device)):
-        for name, model in models.items():
-            took = timed(partial(update, model, optimisers[name], previous, target), device)
-            if turn >= 2:
-                seconds[name].append(took / int((target != PAD).sum()))
-        tokens += int((target != PAD).sum())
-    rates = {name: 1 / statistics.median(each) for name, each in seconds.items()}
-    print(f"training, {tokens // (turns + 2):,} tokens a batch, S = {models['unigram'].background.num_classes:,}")
-    for name, rate in rates.items():
+    read = batches(text, turns + 1, device)
+
+    def updates(name: str) -> Callable[[], float]:
+        own = iter(read)
+        return lambda: timed(partial(update, models[name], optimisers[name], *next(own)), device)
+
+    rounds = in_turns({name: updates(name) for name in models}, turns, turns)
+    tokens = [int((target != PAD).sum()) for _, target in read[1:]]
+    print(f"training, {sum(tokens) // turns:,} tokens a batch, S = {models['unigram'].background.num_classes:,}")
+    for name, seconds in rounds.seconds.items():
+        rate = statistics.median(many / took for many, took in zip(tokens, seconds, strict=True))
         print(f"  {name:<12}{rate:>12,.0f} tokens/s")
     return {
-        "ngram_over_unigram_training": rates["trigram"] / rates["unigram"],
-        "cache_over_ngram_training": rates["with a cache"] / rates["trigram"],
+        "ngram_over_unigram_training": rounds.ratio("unigram", "trigram"),
+        "cache_over_ngram_training": rounds.ratio("trigram", "with a cache"),
     }
 
 
@@ -273,8 +273,8 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
         "best shares of both": lambda: product.best_share(of_both.clone()),
     }
     with torch.inference_mode():
-        seconds = {name: [timed(part, device) for _ in range(turns + 2)][2:] for name, part in parts.items()}
-    median = {name: statistics.median(each) for name, each in seconds.items()}
+        rounds = in_turns({name: partial(timed, part, device) for name, part in parts.items()}, turns, turns)
+    median = {name: rounds.median(name) for name in parts}
     print(f"search, {HYPOTHESES:,} hypotheses, {automaton.num_states:,} states, {automaton.num_arcs:,} arcs")
     print(f"  output layer with a static background  {median['output layer'] * 1e3:>8.2f} ms")
     print(f"  the automaton's step                   {median['step'] * 1e3:>8.2f} ms")
@@ -282,23 +282,9 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
     print(f"  step of a grammar times the automaton  {median['step of both'] * 1e3:>8.2f} ms")
     print(f"  best shares of its classes             {median['best shares of both'] * 1e3:>8.2f} ms")
     return {
-        "automaton_step_share": median["step"] / median["output layer"],
-        "grammar_product_step_share": median["step of both"] / median["output layer"],
+        "automaton_step_share": rounds.ratio("step", "output layer"),
+        "grammar_product_step_share": rounds.ratio("step of both", "output layer"),
     }
-
-
-def timed(run: Callable[[], object], device: torch.device) -> float:
-    """Seconds; on the CPU those that the process worked."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-        begin = time.perf_counter()
-        run()
-        torch.cuda.synchronize(device)
-        return time.perf_counter() - begin
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    begin = clock()
-    run()
-    return clock() - begin
 
 
 def main() -> int:
@@ -306,17 +292,17 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="few turns and folds; under 50 seconds")
     parser.add_argument("--text", type=Path, nargs="+", help="tokenised text, one sentence a line")
     add_device_option(parser)
-    parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU (default: 1)")
+    add_threads_option(parser)
     args = parser.parse_args()
     check_device(parser, args)
     torch.set_num_threads(args.threads)
     turns, folds = QUICK if args.quick else FULL
     device = torch.device(args.device)
-    begin = time.process_time()
+    begin = clock()
     unigram, trigram, text = make_priors(read_lines(args), folds)
     print(f"V = {len(unigram.symbols):,}, {len(text.tokens):,} tokens; ", end="")
     print(", ".join(f"{value:,} {name}" for name, value in trigram.parts[0].counts().items()), end="; ")
-    print(f"made in {time.process_time() - begin:.0f} s; {args.device}, torch {torch.__version__}")
+    print(f"made in {clock() - begin:.0f} s; {args.device}, torch {torch.__version__}")
     figures = training_ratios(text, {"unigram": unigram, "trigram": trigram}, turns, device)
     figures |= step_shares(unigram, 4 * turns, device)
     print(json.dumps({name: round(value, 3) for name, value in figures.items()}))

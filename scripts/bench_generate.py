@@ -1,27 +1,30 @@
 #!/usr/bin/env python3
 """How fast is translation with log-linear outputs? Generation and training, against the same model with a softmax.
 
-    python scripts/bench_generate.py [--quick] [--device cuda] [--threads 2] [--memory both]
+    python scripts/bench_generate.py [--quick] [--device cuda] [--threads 1] [--memory both]
 
 The model is fairseq's Transformer in Multi30k's size (4 + 4 layers of 128, 4 heads, feed-forward 256): once with its
 own output matrix and cross_entropy (`--arch transformer`), once with ours (`--arch llrnn_transformer`, signatures of
 4,000 words with an identity and 400 morphological combinations). Both are built by fairseq from command-line options
-and run as fairseq runs them, in this process, in turns, so that what else the machine does hits both alike; figures are
-medians. Words are drawn from a Zipf distribution; weights are random, and every hypothesis has the same length.
+and run as fairseq runs them, in this process, in turns; figures are medians, on a CPU of processor time (measuring.py).
+Words are drawn from a Zipf distribution; weights are random, and every hypothesis has the same length.
 
     generate     beam 5, 32 sentences of 12 words at a time, 15 steps; V = 40,000 target words; hypotheses' tokens per
                  second. The softmax runs in fairseq's generator, ours in the search that our task builds.
-    condition    our generation with lexical translations (10 for each source word) and evidence (two slots a sentence,
-                 one of them outside the vocabulary) over ours with neither: time, minus 1
+    lexical      our generation with lexical translations (10 for each source word) over ours without: time, minus 1
+    slots        … and with evidence (two slots a sentence, one of them outside the vocabulary), searched with
+                 --evidence-freely
+    condition    … and with evidence, of which a search knows what was said, as by default
+    operations   how many of torch's a step of a search needs: ours, and with all of these; nothing disturbs this figure
     training     forward, backward and Adam on 2,000 target words at a time; V = 11,000 (Multi30k's), where ours also
                  runs with lexical translations and evidence (the sentence at hand left out), and V = 200,000
 
 `--memory both` runs all of it twice: as glibc's malloc is by default, and with memory kept (kept_memory.py), which
 makes softmaxes much faster and ours little. The figures of the second run have `_kept` behind their names.
 
-The last line is one JSON object: generate_over_softmax, condition_overhead, training_over_softmax (V = 11,000),
-training_with_conditions_over_softmax and training_over_softmax_200k, all but the second speeds of ours over the
-softmax's.
+The last line is one JSON object: generate_over_softmax, lexical_overhead, slots_overhead, condition_overhead,
+step_operations, condition_operations, training_over_softmax (V = 11,000), training_with_conditions_over_softmax and
+training_over_softmax_200k; those with "over_softmax" are speeds of ours over the softmax's.
 """
 
 import argparse
@@ -30,13 +33,12 @@ import io
 import json
 import logging
 import shlex
-import statistics
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +47,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
-from devices import add_device_option, check_device
 from kept_memory import add_memory_option, run_again, told
+from measuring import Rounds, add_device_option, add_threads_option, check_device, in_turns, timed
+from torch.utils._python_dispatch import TorchDispatchMode
 from zipf_law import zipf
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
@@ -57,7 +60,9 @@ from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATION_WORDS, SMALL, LARGE = 40_000, 11_000, 200_000  # V of the comparisons
-QUICK, FULL = 2.0, 40.0  # seconds of one comparison
+QUICK, FULL = 6.0, 40.0  # seconds of one comparison
+LEAST, MOST = 2, 1000  # rounds of one
+CONDITIONS = {"lexical": "lexical", "slots": "slots", "evidence": "condition"}  # and what their figures are called
 SOURCE_WORDS, COMBINATIONS, TOP_WORDS, TRANSLATIONS = 10_000, 400, 4_000, 10
 SENTENCES, LENGTH, STEPS, BEAM, TRAINING_TOKENS = 32, 12, 15, 5, 2_000
 SIZES = shlex.split(
@@ -115,6 +120,7 @@ class System:
         if ours:
             arguments += ["--user-dir", str(ROOT / "fairseq_llrnn"), "--task", "llrnn_translation"]
             arguments += ["--arch", "llrnn_transformer", "--criterion", "log_linear"]
+            arguments += ["--evidence-freely"] if condition == "slots" else []
         else:
             arguments += ["--task", "translation", "--arch", "transformer", "--criterion", "cross_entropy"]
         with warnings.catch_warnings():
@@ -125,7 +131,7 @@ class System:
         self.task = tasks.setup_task(cfg.task)
         if condition:
             self.task.prior = random_translations(self.task.prior, self.task.source_dictionary.symbols)
-        if condition == "evidence":
+        if condition in ("slots", "evidence"):
             self.task.prior = some_evidence(self.task.prior)
         self.device = device
         self.model = self.task.build_model(cfg.model).to(device)
@@ -173,33 +179,34 @@ class System:
         return step
 
 
-def measure(tasks: dict[str, Callable[[], None]], budget: float, device: str) -> dict[str, float]:
-    """Median seconds of each task: turns for `budget` seconds, and until two of each count.
+class Counted(TorchDispatchMode):
+    """How many operations of torch run."""
 
-    The first one does not, unless it alone took longer than all were to: what it has to set up is little of that.
-    """
-    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = 0
 
-    def counted(name: str) -> list[float]:
-        taken = seconds[name]
-        return taken if taken and taken[0] > budget else taken[1:]
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.operations += 1
+        return operation(*args, **(kwargs or {}))
 
-    begin = time.perf_counter()
-    while chosen := [name for name in tasks if time.perf_counter() - begin < budget or len(counted(name)) < 2]:
-        for name in chosen:
-            start = time.perf_counter()
-            tasks[name]()
-            if device == "cuda":
-                torch.cuda.synchronize()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(counted(name)) for name in tasks}
+
+def operations(task: Callable[[], None]) -> int:
+    """Of a translation, for each of its steps."""
+    with Counted() as counted:
+        task()
+    return round(counted.operations / (STEPS + 1))
+
+
+def measure(tasks: dict[str, Callable[[], None]], budget: float, device: str) -> Rounds:
+    return in_turns({name: partial(timed, task, device) for name, task in tasks.items()}, LEAST, MOST, budget)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer rounds; under 50 seconds")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds; about a minute")
     add_device_option(parser)
-    parser.add_argument("--threads", type=int, default=2, help="of torch on the CPU (default: 2)")
+    add_threads_option(parser)
     add_memory_option(parser)
     args = parser.parse_args()
     check_device(parser, args)
@@ -221,31 +228,36 @@ def main() -> int:
             softmax, ours = System(folder, False, args.device), System(folder, True, args.device)
             if words == GENERATION_WORDS:
                 tasks = {"softmax": softmax.translation(), "ours": ours.translation()}
-                for condition in ("lexical", "evidence"):
+                for condition in CONDITIONS:
                     tasks[condition] = System(folder, True, args.device, condition).translation()
-                times = measure(tasks, budget, args.device)
-                found["generate_over_softmax"] = times["softmax"] / times["ours"]
-                found["condition_overhead"] = times["evidence"] / times["ours"] - 1
-                row(f"generate, V = {words:,}", times)
-                print(f"{'  with lexical translations':<44}{1e3 * times['lexical']:>10,.1f}")
-                print(f"{'  … and evidence':<44}{1e3 * times['evidence']:>10,.1f}")
+                # softmax takes as long as several of the others, whose ratios need more rounds
+                rounds = measure({name: tasks[name] for name in ("softmax", "ours")}, budget, args.device)
+                row(f"generate, V = {words:,}", rounds)
+                found["generate_over_softmax"] = rounds.ratio("softmax", "ours")
+                rounds = measure({name: task for name, task in tasks.items() if name != "softmax"}, budget, args.device)
+                for condition, label in CONDITIONS.items():
+                    found[f"{label}_overhead"] = rounds.ratio(condition, "ours") - 1
+                    print(f"{'  with ' + condition:<44}{1e3 * rounds.median(condition):>10,.1f}", end="")
+                    print(f"{100 * found[f'{label}_overhead']:>10.0f} %")
+                found["step_operations"] = operations(tasks["ours"])
+                found["condition_operations"] = operations(tasks["evidence"])
             else:
                 tasks = {"softmax": softmax.training(), "ours": ours.training()}
                 if words == SMALL:
                     tasks["evidence"] = System(folder, True, args.device, "evidence").training()
-                times = measure(tasks, budget, args.device)
-                found["training_over_softmax" + ("_200k" if words == LARGE else "")] = times["softmax"] / times["ours"]
-                row(f"training step, V = {words:,}", times)
+                rounds = measure(tasks, budget, args.device)
+                found["training_over_softmax" + ("_200k" if words == LARGE else "")] = rounds.ratio("softmax", "ours")
+                row(f"training step, V = {words:,}", rounds)
                 if words == SMALL:
-                    found["training_with_conditions_over_softmax"] = times["softmax"] / times["evidence"]
-                    row("  with translations and evidence", times | {"ours": times["evidence"]})
+                    found["training_with_conditions_over_softmax"] = rounds.ratio("softmax", "evidence")
+                    row("  with translations and evidence", rounds, "evidence")
     print(json.dumps({name: round(value, 3) for name, value in found.items()}))
     return 0
 
 
-def row(name: str, times: dict[str, float]) -> None:
-    softmax, ours = 1e3 * times["softmax"], 1e3 * times["ours"]
-    print(f"{name:<34}{softmax:>10,.1f}{ours:>10,.1f}{softmax / ours:>10.2f}×", flush=True)
+def row(name: str, rounds: Rounds, ours: str = "ours") -> None:
+    softmax, own = 1e3 * rounds.median("softmax"), 1e3 * rounds.median(ours)
+    print(f"{name:<34}{softmax:>10,.1f}{own:>10,.1f}{rounds.ratio('softmax', ours):>10.2f}×", flush=True)
 
 
 if __name__ == "__main__":

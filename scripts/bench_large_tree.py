@@ -14,19 +14,17 @@ throughout, as the tree has). Trees are Huffman trees, of the arity that is fast
     scoring        log p of N targets without a gradient
     one word       log p of one target at a time without a gradient, mean over targets
 
-Contestants take turns in each round; figures are medians, on a CPU of processor time (of all threads), so that it
-matters little what else the machine does. The table of growth has training and scoring from V = 10⁴ to
-10⁶, and the exact layer where its scores take less than 1 GB. The last line is one JSON object of the ratios at
-V = 250,000: time of the fastest adaptive softmax over that of the tree.
+Contestants take turns, and figures are medians, on a CPU of processor time (measuring.py). The table of growth has
+training and scoring from V = 10⁴ to 10⁶, and the exact layer where its scores take less than 1 GB. The last line is one
+JSON object of the ratios at V = 250,000: time of the fastest adaptive softmax over that of the tree.
 """
 
 import argparse
 import json
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +34,8 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
 import timed_layers as sizes
-from devices import add_device_option, check_device, device_name
 from kept_memory import add_memory_option, run_again, told
+from measuring import Rounds, add_device_option, add_threads_option, check_device, device_name, in_turns, timed
 from zipf_law import zipf
 
 from fairseq_llrnn.features.feature_table import FeatureTable
@@ -65,14 +63,6 @@ ONE_BY_ONE = 200  # targets
 TASKS = ("training", "scoring", "one_word")
 
 
-def clock(device: torch.device) -> float:
-    """Seconds: of the processor, or of the GPU and what keeps it busy."""
-    if device.type == "cpu":
-        return time.process_time()
-    sizes.synchronise(device)
-    return time.perf_counter()
-
-
 @dataclass
 class Rival:
     """A layer: how long training, scoring and scoring one word take, in seconds."""
@@ -85,26 +75,19 @@ class Rival:
     def training(self, setting: sizes.Setting) -> float:
         setting.hidden.grad = None
         self.module.zero_grad(set_to_none=True)
-        begin = clock(setting.device)
-        (-self.log_probs(setting.hidden, setting.targets).sum()).backward()
-        took = clock(setting.device) - begin
+        took = timed(lambda: (-self.log_probs(setting.hidden, setting.targets).sum()).backward(), setting.device)
         self.module.zero_grad(set_to_none=True)
         return took
 
     @torch.no_grad()
     def scoring(self, setting: sizes.Setting) -> float:
         hidden = setting.hidden.detach()
-        begin = clock(hidden.device)
-        self.scored(hidden, setting.targets)
-        return clock(hidden.device) - begin
+        return timed(lambda: self.scored(hidden, setting.targets), hidden.device)
 
     @torch.no_grad()
     def one_word(self, setting: sizes.Setting) -> float:
         pairs = [(setting.hidden[i : i + 1].detach(), setting.targets[i : i + 1]) for i in range(ONE_BY_ONE)]
-        begin = clock(setting.device)
-        for hidden, target in pairs:
-            self.scored(hidden, target)
-        return (clock(setting.device) - begin) / len(pairs)
+        return timed(lambda: [self.scored(*pair) for pair in pairs], setting.device) / len(pairs)
 
 
 class Large:
@@ -174,8 +157,8 @@ def fastest(rivals: list[Callable[[], Rival]], task: str, setting: sizes.Setting
     return rivals[int(np.argmin(times))]()
 
 
-def race(large: Large, task: str, rounds: int, exact: bool, quick: bool = False) -> dict[str, float]:
-    """Median seconds: tree, sparse (in training), adaptive, full, exact; and prints them.
+def race(large: Large, task: str, rounds: int, exact: bool, quick: bool = False) -> Rounds:
+    """Rounds: tree, sparse (in training), adaptive, full, exact; and prints them.
 
     Args:
         quick: with two arities and two adaptive softmaxes, none of them of full width.
@@ -189,15 +172,11 @@ def race(large: Large, task: str, rounds: int, exact: bool, quick: bool = False)
         rivals["full"] = fastest(large.adaptives(full=True), task, setting)
     if exact:
         rivals["exact"] = large.exact()
-    times: dict[str, list[float]] = {name: [] for name in rivals}
-    for _ in range(rounds):
-        for name, rival in rivals.items():
-            times[name].append(getattr(rival, task)(setting))
-    found = {name: statistics.median(each) for name, each in times.items()}
+    found = in_turns({name: partial(getattr(rival, task), setting) for name, rival in rivals.items()}, rounds, rounds)
     unit, factor = ("µs", 1e6) if task == "one_word" else ("ms", 1e3)
     for name, rival in rivals.items():
-        line = f"  {large.words:>9,}  {task:<9} {rival.name:<48}{found[name] * factor:>10.1f} {unit}"
-        print(f"{line}{found[name] / found['tree']:>9.2f} × the tree", flush=True)
+        line = f"  {large.words:>9,}  {task:<9} {rival.name:<48}{found.median(name) * factor:>10.1f} {unit}"
+        print(f"{line}{found.ratio(name, 'tree'):>9.2f} × the tree", flush=True)
     return found
 
 
@@ -232,7 +211,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer contestants and rounds, and no growth")
     add_device_option(parser)
-    parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU (default: 1)")
+    add_threads_option(parser)
     parser.add_argument("--task", choices=TASKS, help="this one alone, and no growth")
     parser.add_argument("--picture", type=Path, help="of the growth")
     add_memory_option(parser)
@@ -248,16 +227,17 @@ def main() -> int:
     large = Large(WORDS, args)
     for task in TASKS if args.task is None else (args.task,):
         found = race(large, task, 3 if args.quick else 7, exact=False, quick=args.quick)
-        figures[f"large_{task}"] = found["adaptive"] / found["tree"]
-        if "full" in found:
-            figures[f"large_{task}_full"] = found["full"] / found["tree"]
-        if "sparse" in found:
-            figures[f"large_{task}_sparse"] = found["adaptive"] / found["sparse"]
+        figures[f"large_{task}"] = found.ratio("adaptive", "tree")
+        if "full" in found.seconds:
+            figures[f"large_{task}_full"] = found.ratio("full", "tree")
+        if "sparse" in found.seconds:
+            figures[f"large_{task}_sparse"] = found.ratio("adaptive", "sparse")
     curves: dict[str, dict[int, dict[str, float]]] = {"training": {}, "scoring": {}}
     for words in () if args.quick or args.task else GROWTH:
         large = Large(words, args)
         for task, curve in curves.items():
-            curve[words] = race(large, task, 3, exact=sizes.N * words * 4 < EXACT_LIMIT)
+            rounds = race(large, task, 3, exact=sizes.N * words * 4 < EXACT_LIMIT)
+            curve[words] = {name: rounds.median(name) for name in rounds.seconds}
     if args.picture:
         picture(curves, args.picture)
     print(json.dumps({name: round(value, 2) for name, value in figures.items()}))

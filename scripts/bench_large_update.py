@@ -18,7 +18,6 @@ import logging
 import statistics
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
 from kept_memory import add_memory_option, run_again, told
+from measuring import Rounds, add_threads_option, clock, timed
 
 import fairseq_llrnn
 from fairseq_llrnn.prior.options import PriorOptions
@@ -85,9 +85,9 @@ class Contestant:
 
     def _timed(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **options: Any) -> Any:
-            begin = time.process_time()
+            begin = clock()
             found = method(*args, **options)
-            self.parts[name] += time.process_time() - begin
+            self.parts[name] += clock() - begin
             return found
 
         return timed
@@ -96,9 +96,7 @@ class Contestant:
         """Milliseconds of the next one, of its parts and of all."""
         batch = next(self.batches)
         self.parts = dict.fromkeys(PARTS, 0.0)
-        begin = time.process_time()
-        self.trainer.train_step([batch])
-        whole = time.process_time() - begin
+        whole = timed(lambda: self.trainer.train_step([batch]))
         parts = {**self.parts, "rest": whole - sum(self.parts.values()), "update": whole}
         return {name: seconds * 1e3 for name, seconds in parts.items()}
 
@@ -116,7 +114,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} updates in the place of {FULL}")
     parser.add_argument("--optimizer", choices=("adagrad", "adam"), default="adagrad")
     parser.add_argument("--words", type=int, default=WORDS, help=f"size of the vocabulary (default: {WORDS:,})")
-    parser.add_argument("--threads", type=int, default=1, help="of torch (default: 1)")
+    add_threads_option(parser)
     add_memory_option(parser)
     args = parser.parse_args()
     status = run_again(args.memory)
@@ -146,13 +144,13 @@ def main() -> int:
     middle = {
         who: {name: statistics.median(each[name] for each in rows) for name in names} for who, rows in times.items()
     }
+    whole_updates = Rounds({who: [each["update"] for each in rows] for who, rows in times.items()})
     print(f"{args.words:,} words, {args.optimizer}, torch {torch.__version__}; {told()}")
     print(f"  {'ms':<8}{''.join(f'{name:>16}' for name in names)}")
     for who, row in middle.items():
         print(f"  {who:<8}{''.join(f'{row[name]:>16.1f}' for name in names)}")
     whole = {f"update_{who}": round(row["update"], 1) for who, row in middle.items()}
-    ratio = middle["dense"]["update"] / middle["sparse"]["update"]
-    print(json.dumps({**whole, "update_dense_over_sparse": round(ratio, 2)}))
+    print(json.dumps({**whole, "update_dense_over_sparse": round(whole_updates.ratio("dense", "sparse"), 2)}))
     return 0
 
 

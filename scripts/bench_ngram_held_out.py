@@ -18,12 +18,13 @@ import argparse
 import json
 import math
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+from measuring import clock
 
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.features.dictionary import load_dictionary
@@ -78,9 +79,9 @@ def main() -> None:
     print("order      seen  held out       new    states      arcs   seconds")
     result = {}
     for order in args.orders:
-        started = time.perf_counter()
+        started = clock()
         found = ngram_from_text(train, words, order, args.folds)
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         automaton, root = found.automaton, found.log_weights
         first = automaton.starts[0]
         held_out = automaton.starts[1 + fold_of] if len(automaton.starts) > 1 else np.full(len(train), first)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast is the log-linear output layer? Forward and backward, against softmax and adaptive softmax.
 
-    python scripts/bench_output_layer.py [--quick] [--device cuda] [--dtype bfloat16] [--threads 2] [--memory both]
+    python scripts/bench_output_layer.py [--quick] [--device cuda] [--dtype bfloat16] [--threads 1] [--memory both]
 
 The layers, and what all of them read, are those of timed_layers.py. N positions, H hidden, V words, S signatures.
 
@@ -15,7 +15,7 @@ The layers, and what all of them read, are those of timed_layers.py. N positions
                  cutoffs and factors picks the fastest of all, and the fastest with H dimensions throughout
                  ("/1"), as the other contestants have. The cutoffs of fairseq's lstm_lm are shown as well.
 
-Contestants take turns in each round, so that what else the machine does hits all alike; figures are medians.
+Contestants take turns, and figures are medians, on a CPU of processor time (measuring.py).
 
 growth_time and growth_memory compare V = 10⁶ to V = 42,500 with the same signatures. Memory is measured in a
 child process per size: by how much the resident memory peaks in a step above what it was before the step,
@@ -32,9 +32,7 @@ import ctypes
 import gc
 import json
 import multiprocessing
-import statistics
 import sys
-import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -45,8 +43,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 
 import timed_layers as layers
 from alive_tensors import Alive
-from devices import add_device_option, check_device, device_name
 from kept_memory import add_memory_option, run_again, told
+from measuring import Rounds, add_device_option, add_threads_option, check_device, device_name, in_turns
 from timed_layers import Contestant, Setting, adaptives
 
 HUGE = 1_000_000
@@ -57,20 +55,12 @@ BUDGET = 15.0  # seconds
 # ---- measuring -------------------------------------------------------------------------------------------
 
 
-def take_turns(contestants: Sequence[Contestant], rounds: int) -> dict[str, float]:
-    """Median seconds by name. Where the machine is busy, fewer rounds: three, or as many as start in BUDGET."""
-    begin = time.perf_counter()
-    for contestant in contestants:
-        contestant.seconds()  # warm up
-    times: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
-    for done in range(rounds):
-        if done >= 3 and time.perf_counter() - begin > BUDGET:
-            break
-        for contestant in contestants:
-            times[contestant.name].append(contestant.seconds())
+def take_turns(contestants: Sequence[Contestant], rounds: int) -> Rounds:
+    """Up to so many rounds, three at least: as many as start in BUDGET."""
+    found = in_turns({contestant.name: contestant.seconds for contestant in contestants}, 3, rounds, BUDGET)
     for contestant in contestants:
         contestant.drop_gradients()
-    return {name: statistics.median(seconds) for name, seconds in times.items()}
+    return found
 
 
 def resident(field: str) -> int:
@@ -142,7 +132,8 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
     contestants = [ours, *setting.trees(), *adaptives(setting)]
     with_softmax = layers.N * words * torch.finfo(setting.dtype).bits // 8 <= LOGITS_LIMIT
     contestants += [setting.softmax()] if with_softmax else []
-    seconds = take_turns(contestants, 5 if args.quick else 11)
+    rounds = take_turns(contestants, 5 if args.quick else 11)
+    seconds = {contestant.name: rounds.median(contestant.name) for contestant in contestants}
     peaks = {contestant.name: allocated(contestant) for contestant in contestants}
     print(f"\nV = {words:,}{'':34}{'ms':>10}{'times ours':>12}{'parameters':>14}{'MB of a step':>14}")
     for contestant in contestants:
@@ -152,23 +143,22 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
         print(f"{line}{peak / 1e6:>14,.1f}")
     if not with_softmax:
         print(f"  softmax left out: its logits would take more than {LOGITS_LIMIT >> 30} GiB")
-    adaptive = min(took for name, took in seconds.items() if "adaptive" in name)
-    tree = min(took for name, took in seconds.items() if "tree" in name)
+    adaptive, tree = (min((n for n in seconds if kind in n), key=seconds.__getitem__) for kind in ("adaptive", "tree"))
     return {
-        "softmax_over_loglinear": seconds.get("softmax", float("nan")) / seconds[ours.name],
-        "adaptive_over_loglinear": adaptive / seconds[ours.name],
-        "exact_over_tree": seconds[ours.name] / tree,
-        "adaptive_over_tree": adaptive / tree,
+        "softmax_over_loglinear": rounds.ratio("softmax", ours.name) if with_softmax else float("nan"),
+        "adaptive_over_loglinear": rounds.ratio(adaptive, ours.name),
+        "exact_over_tree": rounds.ratio(ours.name, tree),
+        "adaptive_over_tree": rounds.ratio(adaptive, tree),
     }
 
 
 def growth_of_time(args: argparse.Namespace) -> float:
     small, large = (Setting.of(words, args).log_linear() for words in (layers.USUAL, HUGE))
     small.name, large.name = "small", "large"
-    seconds = take_turns([small, large], 31 if args.quick else 61)
-    print(f"\nlog-linear, a step: {seconds['small'] * 1e3:.1f} ms at V = {layers.USUAL:,}, ", end="")
-    print(f"{seconds['large'] * 1e3:.1f} ms at V = {HUGE:,}")
-    return seconds["large"] / seconds["small"]
+    rounds = take_turns([small, large], 31 if args.quick else 61)
+    print(f"\nlog-linear, a step: {rounds.median('small') * 1e3:.1f} ms at V = {layers.USUAL:,}, ", end="")
+    print(f"{rounds.median('large') * 1e3:.1f} ms at V = {HUGE:,}")
+    return rounds.ratio("large", "small")
 
 
 def main() -> int:
@@ -176,7 +166,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds; under 50 seconds")
     add_device_option(parser)
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
-    parser.add_argument("--threads", type=int, default=2, help="of torch on the CPU (default: 2)")
+    add_threads_option(parser)
     add_memory_option(parser)
     args = parser.parse_args()
     check_device(parser, args)

@@ -14,8 +14,9 @@ dictionary, those that the text does not show with a count of 0.
     trigrams     --background ngram:3
     pruned       --background ngram:3 --ngram-prune 0 1 3
 
-Of each: wall seconds, and the largest memory of all its processes together (resident pages, shared ones counted once
-for each process), looked at every 0.1 seconds. The last line is one JSON object.
+Of each: seconds by the clock on the wall and of all processors, and the largest memory of all its processes together
+(resident pages, shared ones counted once for each process), looked at every 0.1 seconds. The last line is one JSON
+object.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from measuring import children_worked
 
 ROOT = Path(__file__).resolve().parents[1]
 FULL, QUICK = (100_000_000, 1_000_000), (1_000_000, 50_000)  # words, types
@@ -102,9 +104,9 @@ def resident(process: int) -> int:
     return int(status[1]) * os.sysconf("SC_PAGE_SIZE") + sum(resident(int(child)) for child in {*children})
 
 
-def measure(command: list[str]) -> tuple[float, int, str]:
-    """Seconds, the largest memory in bytes, and what is wrong with it, if something is."""
-    started, most = time.perf_counter(), 0
+def measure(command: list[str]) -> tuple[float, float, int, str]:
+    """Seconds, those of all processors, the largest memory in bytes, and what is wrong with it, if something is."""
+    started, worked, most = time.perf_counter(), children_worked(), 0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         said: list[str] = []
         reader = threading.Thread(target=lambda: said.append(process.stderr.read() if process.stderr else ""))
@@ -113,8 +115,9 @@ def measure(command: list[str]) -> tuple[float, int, str]:
             most = max(most, resident(process.pid))
             time.sleep(0.1)
         reader.join()
-    seconds = time.perf_counter() - started
-    return seconds, most, "" if process.returncode == 0 else f"status {process.returncode}: {said[0].strip()[-300:]}"
+    seconds, worked = time.perf_counter() - started, children_worked() - worked
+    wrong = "" if process.returncode == 0 else f"status {process.returncode}: {said[0].strip()[-300:]}"
+    return seconds, worked, most, wrong
 
 
 def main() -> None:
@@ -145,15 +148,19 @@ def main() -> None:
                 "--count-text", str(folder / "train.txt"), "--out", str(folder / name), *PRIORS[name], *more,
             ]  # fmt: skip
             os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-            seconds, most, wrong = measure(command)
+            seconds, worked, most, wrong = measure(command)
             if wrong:
                 print(f"{name:<10} failed after {seconds:,.1f} s at {most / 2**30:.2f} GiB: {wrong}", flush=True)
                 continue
             written = sum(path.stat().st_size for path in (folder / name).iterdir())
             print(
-                f"{name:<10} {seconds:>8,.1f} s {most / 2**30:>7.2f} GiB   prior of {written / 1e6:,.0f} MB", flush=True
-            )
-            figures[name] = {"seconds": round(seconds, 1), "gib": round(most / 2**30, 2), "prior_mb": written // 10**6}
+                f"{name:<10} {seconds:>8,.1f} s, {worked:>8,.1f} s of processors {most / 2**30:>7.2f} GiB   prior of "
+                f"{written / 1e6:,.0f} MB", flush=True,
+            )  # fmt: skip
+            figures[name] = {
+                "seconds": round(seconds, 1), "processor_seconds": round(worked, 1), "gib": round(most / 2**30, 2),
+                "prior_mb": written // 10**6,
+            }  # fmt: skip
         print(json.dumps({"words": words, "types": types, "seed": args.seed, "priors": figures}))
 
 

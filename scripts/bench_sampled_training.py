@@ -19,7 +19,6 @@ loss of each after the same time, in nats above the optimum; `same_steps` is aft
 import argparse
 import json
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +27,8 @@ import torch
 from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+from measuring import add_threads_option, clock
 
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.class_sampling import ClassSampler
@@ -103,14 +104,14 @@ class Contestant:
     def train(self, batches: Batches, seconds: float, most_steps: int | None = None) -> None:
         """Until `seconds` of training in all, or so many steps."""
         while self.seconds < seconds and (most_steps is None or self.steps < most_steps):
-            begin = time.process_time()
+            begin = clock()
             which = self.steps % len(batches.contexts)
             loss = -self.log_prob(batches.contexts[which], batches.targets[which], sampled=True).mean()
             self.optimiser.zero_grad(set_to_none=True)
             loss.backward()
             self.optimiser.step()
             self.steps += 1
-            self.seconds += time.process_time() - begin
+            self.seconds += clock() - begin
 
     @torch.no_grad()
     def exact_loss(self, contexts: Tensor, targets: Tensor) -> float:
@@ -120,7 +121,7 @@ class Contestant:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS:g} seconds for each, not {SECONDS:g}")
-    parser.add_argument("--threads", type=int, default=1)
+    add_threads_option(parser)
     parser.add_argument("--samples", type=int, nargs="+", default=[1000, 5000])
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

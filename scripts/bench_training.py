@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How many tokens a second does whole training see? fairseq's own softmax LSTM against ours.
 
-    python scripts/bench_training.py [--quick] [--data DIR] [--device cuda] [--threads 2]
+    python scripts/bench_training.py [--quick] [--data DIR] [--device cuda] [--threads 1]
 
 Both are real `fairseq-train` commands on the same binarised data, with the paper's sizes (256-dimensional input,
 two LSTM layers of 256) and batches of 2048 tokens:
@@ -9,8 +9,8 @@ two LSTM layers of 256) and batches of 2048 tokens:
     softmax      --arch lstm_lm --criterion cross_entropy
     log-linear   --user-dir fairseq_llrnn --task llrnn_language_modeling --arch llrnn_lm --criterion log_linear
 
-Words per second are those of fairseq's log, update by update; the first updates of each run are not counted. The
-runs alternate, and a run that the machine makes slow is ended early, with the updates it has done.
+Seconds are those that the process worked (on a GPU those of fairseq's log); the first updates of each run are not
+counted. The runs alternate, and a run that the machine makes slow is ended early, with the updates it has done.
 
 Without --data the text is synthetic: words drawn from a Zipf distribution over 42,500 types, and a lexicon with
 400 feature combinations. --data takes a folder of fairseq-preprocess with a prior of `llrnn prior` in DIR/prior.
@@ -34,6 +34,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
+from measuring import Rounds, add_device_option, add_threads_option, check_device, worked
 from zipf_law import zipf
 
 from fairseq_llrnn.cli.main import main as llrnn
@@ -88,12 +89,12 @@ def write_synthetic_data(folder: Path) -> None:
 def words_per_second(
     options: list[str], data: Path, warm_up: int, updates: int, args: argparse.Namespace
 ) -> float:
-    """Run one training and read its log: all tokens after the warm-up over the time they took."""
+    """Run one training and read its log: all tokens after the warm-up over the time they took (on a CPU, it worked)."""
     command = [sys.executable, "-m", "fairseq_cli.train", str(data), *options, *SHARED]
     command += ["--max-update", str(warm_up + updates)] + (["--cpu"] if args.device == "cpu" else [])
     environment = os.environ | {"OMP_NUM_THREADS": str(args.threads)}
     log: list[str] = []
-    tokens = seconds = 0.0
+    tokens = seconds = begin = 0.0
     seen, first_update = 0, time.perf_counter()
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -107,9 +108,14 @@ def words_per_second(
             seen += 1
             if seen == 1:
                 first_update = time.perf_counter()
-            if seen > warm_up:
-                tokens += float(logged["wpb"])
-                seconds += float(logged["wpb"]) / float(logged["wps"])
+            if args.device == "cpu":
+                now = worked(training.pid)
+            else:
+                now = seconds + begin + float(logged["wpb"]) / float(logged["wps"])
+            if seen <= warm_up:
+                begin = now
+            else:
+                tokens, seconds = tokens + float(logged["wpb"]), now - begin
             if time.perf_counter() - first_update > args.budget and seen >= warm_up + 3:
                 training.terminate()
                 break
@@ -122,9 +128,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one short run of each; under 50 seconds")
     parser.add_argument("--data", type=Path, help="data-bin folder with a prior inside (default: synthetic text)")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--threads", type=int, default=2, help="of torch on the CPU (default: 2)")
+    add_device_option(parser)
+    add_threads_option(parser)
     args = parser.parse_args()
+    check_device(parser, args)
     args.budget = 10.0 if args.quick else 120.0  # seconds of one run
 
     with tempfile.TemporaryDirectory() as temporary:
@@ -136,11 +143,11 @@ def main() -> int:
         for _ in range(1 if args.quick else 3):
             results["softmax"].append(words_per_second(SOFTMAX, data, 2, softmax_updates, args))
             results["log-linear"].append(words_per_second(LOG_LINEAR, data, 5, our_updates, args))
-    speeds = {name: statistics.median(speed) for name, speed in results.items()}
+    speeds, rounds = {name: statistics.median(speed) for name, speed in results.items()}, Rounds(results)
     print(f"\n{'whole training on ' + args.device:<24}{'tokens/s':>10}{'runs':>24}")
     for name, speed in speeds.items():
         print(f"  {name:<22}{speed:>10,.0f}{', '.join(f'{run:,.0f}' for run in results[name]):>24}")
-    print(json.dumps({"training_over_fairseq_softmax": round(speeds["log-linear"] / speeds["softmax"], 2)}))
+    print(json.dumps({"training_over_fairseq_softmax": round(rounds.ratio("log-linear", "softmax"), 2)}))
     return 0
 
 

@@ -5,9 +5,8 @@
 
 One layer, inputs as wide as the state, random numbers; nothing before or behind the layer. The variable cell computes
 the share m of its dimensions at every step, λ is 1; m varies between rows and steps only in the lines that say so. All
-run in turns in one thread, so that what else the machine does hits all alike. Figures are medians of
-processor time, which is wall-clock time where nothing else runs: microseconds for a token and, in brackets, how many
-times as fast as the GRU.
+run in turns in one thread. Figures are medians of processor time (measuring.py): microseconds for a token and, in
+brackets, how many times as fast as the GRU.
 
     search, one    a step at a time, one hypothesis
     search, five   likewise, five hypotheses
@@ -23,17 +22,18 @@ with m = 0.4 in `search_one`, `search_five`, `score_one`, `score_32` and `traini
 import argparse
 import json
 import math
-import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+
+from measuring import in_turns, timed
 
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.variable_computation import VariableCell
@@ -42,6 +42,7 @@ WIDTHS, QUICK_WIDTH = (256, 512, 1024), 512
 SHARES, SHARE = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1), 0.4
 SPREAD = 1.0  # of the log-odds of a varying m
 QUICK, FULL = 2.0, 30.0  # seconds of one table, beside a warm-up and three turns
+MOST = 10_000  # turns
 SENTENCES, TOKENS, STEPS = 32, 100, 20
 KEY = f"vcgru, m = {SHARE:g}"  # which the last line is about
 Run = Callable[[], object]
@@ -98,20 +99,6 @@ def contestants(width: int) -> Iterator[tuple[str, nn.Module]]:
     yield f"vcgru, m about {SHARE:g}", variable("vcgru", width, SHARE, varying=True)
 
 
-def in_turns(runs: dict[str, Run], seconds: float) -> dict[str, float]:
-    """Median seconds of each, after a warm-up."""
-    times = dict[str, list[float]]((name, []) for name in runs)
-    end = math.inf
-    while len(times[next(iter(runs))]) < 4 or time.process_time() < end:
-        for name, run in runs.items():
-            start = time.process_time()
-            run()
-            times[name].append(time.process_time() - start)
-        if end == math.inf:
-            end = time.process_time() + seconds
-    return {name: statistics.median(of[1:]) for name, of in times.items()}
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one width, a few seconds")
@@ -128,18 +115,22 @@ def main() -> int:
         columns = []
         for setting in SETTINGS:
             # a training step is the same, whatever m is: the masks are made of all dimensions
-            used = {n: x for n, x in layers.items() if not setting.training or n in ("gru", "lstm", "rnn", KEY)}
-            runs = {name: setting.use(layer, width) for name, layer in used.items()}
-            times = in_turns(runs, (QUICK if args.quick else FULL) / len(SETTINGS))
-            columns.append({n: t / setting.batch / setting.tokens * 1e6 for n, t in times.items()})
+            chosen = {n: x for n, x in layers.items() if not setting.training or n in ("gru", "lstm", "rnn", KEY)}
+            runs = {name: partial(timed, setting.use(layer, width)) for name, layer in chosen.items()}
+            columns.append(in_turns(runs, 3, MOST, (QUICK if args.quick else FULL) / len(SETTINGS)))
         for name in layers:
-            cells = [f"{c[name]:.1f} ({c['gru'] / c[name]:.2f})" if name in c else "" for c in columns]
+            cells = [
+                f"{rounds.median(name) / used.batch / used.tokens * 1e6:.1f} ({rounds.ratio('gru', name):.2f})"
+                if name in rounds.seconds
+                else ""
+                for rounds, used in zip(columns, SETTINGS, strict=True)
+            ]
             print(f"{name:<22}" + "".join(f"{cell:>18}" for cell in cells))
         for setting, column in zip(SETTINGS, columns, strict=True):
             label = setting.name.replace(", ", "_")
-            found[label] = round(column["gru"] / column[KEY], 3)
+            found[label] = round(column.ratio("gru", KEY), 3)
             if setting.name == "score, 32":
-                found[f"{label}_varying"] = round(column["gru"] / column[f"vcgru, m about {SHARE:g}"], 3)
+                found[f"{label}_varying"] = round(column.ratio("gru", f"vcgru, m about {SHARE:g}"), 3)
     print()
     print(json.dumps(found))
     return 0

@@ -8,12 +8,12 @@ morphological ones over 60 features with Zipf-distributed sizes, the unigram as 
 """
 
 import argparse
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from measuring import timed
 from torch import Tensor, nn
 from torch.nn import functional
 from zipf_law import zipf
@@ -47,22 +47,13 @@ class Contestant:
     hidden: Tensor
 
     def seconds(self) -> float:
-        """Time of one forward and backward; those of the step before are dropped unmeasured."""
+        """Time of one forward and backward; gradients of the step before are dropped unmeasured."""
         self.drop_gradients()
-        synchronise(self.hidden.device)
-        begin = time.perf_counter()
-        self.loss().backward()
-        synchronise(self.hidden.device)
-        return time.perf_counter() - begin
+        return timed(lambda: self.loss().backward(), self.hidden.device)
 
     def drop_gradients(self) -> None:
         self.hidden.grad = None
         self.module.zero_grad(set_to_none=True)
-
-
-def synchronise(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 # ---- the synthetic prior ---------------------------------------------------------------------------------

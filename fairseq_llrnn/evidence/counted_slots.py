@@ -128,7 +128,8 @@ class CountedSlots(EvidenceMixture):
         self.own_columns = 1 + source.most.size(1)
         super().__init__(base, source)
         self.constant = False
-        self._factored = torch.cat([self._own_classes, self.class_of[END : END + 1]])  # those of `_log_factors`: (J + 1,)
+        # the classes of `_log_factors`: (J + 1,)
+        self._factored = torch.cat([self._own_classes, self.class_of[END : END + 1]])
         if int((self.class_of == self.class_of[END]).sum()) > 1:
             raise ValueError("</s> must be alone in its class")
 

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Is anything slower than it was? The ratios of benchmarks beside those that docs/results/benchmarks.json keeps.
+
+    python scripts/compare_benchmarks.py [bench_generate …] [--keep] [--file FILE]
+
+Every benchmark of the file is run (`python scripts/NAME.py`, with the arguments that the file has), unless some are
+named. Of the ratios in its last line, a JSON object, the file says what they were and how far they may be on the worse
+side:
+
+    "bench_generate": {"arguments": ["--quick"], "ratios": {
+        "generate_over_softmax": {"kept": 4.8, "worse": "less", "tolerance": 1.0}, …}}
+
+The exit status is 1 where a ratio is worse than that, or is no longer measured. Ratios are the same on a busy machine
+and on one of another speed, about: contestants take turns, by processor time (measuring.py). --keep writes what was
+found into the file, for a change that is meant to change a ratio; `worse` and `tolerance` are edited by hand.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "docs" / "results" / "benchmarks.json"
+
+
+def run(name: str, arguments: list[str]) -> dict[str, Any]:
+    """The figures of a benchmark, whose table goes to stderr."""
+    command = [sys.executable, str(ROOT / "scripts" / f"{name}.py"), *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    print(done.stdout, end="", file=sys.stderr, flush=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{name}: failed with status {done.returncode}; its error is above")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def verdict(kept: Mapping[str, Any], found: float | None) -> str:
+    """What there is to say of a ratio; begins with WORSE where it is too far on the worse side."""
+    if found is None:
+        return "WORSE: no longer measured"
+    by = found - kept["kept"] if kept["worse"] == "more" else kept["kept"] - found
+    if by > kept["tolerance"]:
+        return f"WORSE by {by:.3g}, where {kept['tolerance']:g} is allowed"
+    return "better; --keep it" if by < -kept["tolerance"] else ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of benchmarks (default: all of the file)")
+    parser.add_argument("--file", type=Path, default=KEPT, help=f"(default: {KEPT.relative_to(ROOT)})")
+    parser.add_argument("--keep", action="store_true", help="write what is found into the file")
+    args = parser.parse_args()
+    benchmarks = json.loads(args.file.read_text(encoding="utf-8"))
+    unknown = sorted({*args.names} - {*benchmarks})
+    if unknown:
+        parser.error(f"expected benchmarks of {args.file}, which are {', '.join(benchmarks)}; found {unknown[0]}")
+    worse = False
+    for name in args.names or benchmarks:
+        figures = run(name, benchmarks[name]["arguments"])
+        print(f"{name} {' '.join(benchmarks[name]['arguments'])}")
+        for ratio, kept in benchmarks[name]["ratios"].items():
+            found = figures.get(ratio)
+            said = verdict(kept, found)
+            worse = worse or said.startswith("WORSE")
+            shown = "" if found is None else f"{found:.3f}"
+            print(f"  {ratio:<40}{kept['kept']:>10.3f}{shown:>10}   {said}".rstrip(), flush=True)
+            if args.keep and found is not None:
+                kept["kept"] = round(found, 3)
+    if args.keep:
+        args.file.write_text(json.dumps(benchmarks, indent=1) + "\n", encoding="utf-8")
+    return int(worse and not args.keep)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

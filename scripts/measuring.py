@@ -1,0 +1,100 @@
+"""How benchmarks measure: on a CPU or a GPU, by processor time, contestants in turn, ratios within a round.
+
+A machine that does something else at the same time makes a clock on the wall useless, and a figure by itself doubtful:
+it was measured at another moment than the next one. So the clock of a CPU counts the time that the process worked (all
+of its threads), every round has each contestant once, and a ratio is the median of those of the rounds.
+"""
+
+import argparse
+import math
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+
+def add_device_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it is measured (default: cpu)")
+
+
+def add_threads_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU (default: 1)")
+
+
+def check_device(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """End with one message where a GPU is asked for and torch has none."""
+    if args.device == "cuda" and not torch.cuda.is_available():
+        built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built for CPUs"
+        parser.error(
+            f"--device cuda: expected a GPU that torch can use, found none (torch {torch.__version__}, {built}); "
+            "leave it out, or go to a machine with one"
+        )
+
+
+def device_name(args: argparse.Namespace) -> str:
+    """What figures say of where they were measured."""
+    return torch.cuda.get_device_name() if args.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+
+
+def clock(device: torch.device | str = "cpu") -> float:
+    """Seconds: of the processor, or of the GPU and what keeps it busy."""
+    if torch.device(device).type == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def children_worked() -> float:
+    """Seconds of the processor that processes have taken which this one has started and waited for."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+def worked(process: int) -> float:
+    """Seconds of the processor that another process has taken so far, of Linux."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def timed(run: Callable[[], object], device: torch.device | str = "cpu") -> float:
+    """Seconds of a call."""
+    begin = clock(device)
+    run()
+    return clock(device) - begin
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Seconds of each contestant, one for each round."""
+
+    seconds: Mapping[str, list[float]]
+
+    def median(self, name: str) -> float:
+        return statistics.median(self.seconds[name])
+
+    def ratio(self, name: str, other: str) -> float:
+        """How many times as long one takes as the other: the median of the rounds."""
+        return statistics.median(a / b for a, b in zip(self.seconds[name], self.seconds[other], strict=True))
+
+
+def in_turns(contestants: Mapping[str, Callable[[], float]], least: int, most: int, budget: float = math.inf) -> Rounds:
+    """Rounds of all contestants, after one that warms up.
+
+    Args:
+        contestants: by name, what runs one of them and returns the seconds that count.
+        least, most: how many rounds. budget: seconds that count, after which no round begins but the `least` ones.
+    """
+    for run in contestants.values():
+        run()
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    for done in range(most):
+        if done >= least and sum(map(sum, seconds.values())) > budget:
+            break
+        for name, run in contestants.items():
+            seconds[name].append(run())
+    return Rounds(seconds)
