@@ -76,7 +76,7 @@ def quotas_of(slots: Slots, once: bool) -> Quotas | None:
 
 
 class QuotaSlots(EvidenceSlots):
-    """The slots of a batch with their quotas. `left` (N, G): how often each group may still be said."""
+    """The slots of a batch with their quotas."""
 
     def __init__(self, slots: Slots, unk: int, weight: float, quotas: Quotas) -> None:
         super().__init__(slots, unk, weight)
@@ -89,34 +89,12 @@ class QuotaSlots(EvidenceSlots):
         some = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
         # … and in any case: a form that is another token is not to be written as a piece
         beside = torch.zeros_like(forbidden) if slots.terms is None else slots.terms.beside
-        self._log_open = torch.where(beside, LOG_KEEPS, 0.0)
+        self.log_open = torch.where(beside, LOG_KEEPS, 0.0)
         full = (self.member & (self.most > 0).unsqueeze(1)).any(2)
-        self._log_full = torch.where(full, some, 0.0) + self._log_open
+        self.log_full = torch.where(full, some, 0.0) + self.log_open
         # what that of </s> is multiplied by while a group has room: (B, G)
         wanting = torch.where(quotas.wanted, LOG_END_KEEPS, 0.0)
-        self._log_wanting = wanting.masked_fill(self.must, NEGATIVE_INFINITY)
-
-    def after(self, left: Tensor, contexts: Tensor, tokens: Tensor) -> Tensor:
-        """`left` (N, G) after tokens (N,) of sentences `contexts` (N,)."""
-        said = self.slots.words[contexts] == tokens.unsqueeze(1)  # shape: (N, J)
-        of = (self.member[contexts] & said.unsqueeze(2)).any(1) & (left > 0)
-        return left - (of & (of.cumsum(1) == 1)).to(left.dtype)
-
-    def missing(self, left: Tensor, contexts: Tensor) -> Tensor:
-        """How many tokens are still required: (N,)."""
-        return (left * self.must[contexts]).sum(1).long()
-
-    def log_factors(self, left: Tensor, contexts: Tensor) -> Tensor:
-        """What the weights of the slots, and of </s>, are multiplied by: (N, J + 1)."""
-        room = left > 0
-        open_ = (self.member[contexts] & room.unsqueeze(1)).any(2)
-        of_slots = torch.where(open_, self._log_open[contexts], self._log_full[contexts])
-        of_end = self._log_wanting[contexts].masked_fill(~room, 0.0).amin(1, keepdim=True)
-        return torch.cat([of_slots, of_end], dim=1)
-
-    def required(self, left: Tensor, contexts: Tensor) -> Tensor:
-        """Whether each slot is one of those tokens: (N, J) bool."""
-        return (self.member[contexts] & ((left > 0) & self.must[contexts]).unsqueeze(1)).any(2)
+        self.log_wanting = wanting.masked_fill(self.must, NEGATIVE_INFINITY)
 
 
 class CountedSlots(EvidenceMixture):
@@ -151,19 +129,23 @@ class CountedSlots(EvidenceMixture):
 
     def missing(self, state: Tensor) -> Tensor:
         """How many tokens are still required: (N,)."""
-        return self.source.missing(self._left(state), self.contexts_of(state))
+        return (self._left(state) * self.source.must[self.contexts_of(state)]).sum(1).long()
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def _left(self, state: Tensor) -> Tensor:
+        """How often each group may still be said: (N, G)."""
         return state[:, 1 : self.own_columns]
 
     def _own_start(self, n: int) -> Tensor:
         return torch.cat([super()._own_start(n), self.source.most[:n]], dim=1)
 
     def _own_after(self, state: Tensor, tokens: Tensor) -> Tensor:
-        left = self.source.after(self._left(state), self.contexts_of(state), tokens)
-        return torch.cat([state[:, :1], left], dim=1)
+        contexts, left = self.contexts_of(state), self._left(state)
+        said = self.slots.words[contexts] == tokens.unsqueeze(1)  # shape: (N, J)
+        of = (self.source.member[contexts] & said.unsqueeze(2)).any(1) & (left > 0)
+        first = of & (of.cumsum(1) == 1)  # shape: (N, G)
+        return torch.cat([state[:, :1], left - first.to(left.dtype)], dim=1)
 
     def _own_per_position(self, previous: Tensor) -> Tensor:
         own = [self._own_start(len(previous))]
@@ -175,7 +157,11 @@ class CountedSlots(EvidenceMixture):
 
     def _log_factors(self, state: Tensor) -> Tensor:
         """Of the slots, and of </s>: (N, J + 1)."""
-        return self.source.log_factors(self._left(state), self.contexts_of(state))
+        source, contexts, room = self.source, self.contexts_of(state), self._left(state) > 0
+        open_ = (source.member[contexts] & room.unsqueeze(1)).any(2)
+        of_slots = torch.where(open_, source.log_open[contexts], source.log_full[contexts])
+        of_end = source.log_wanting[contexts].masked_fill(~room, 0.0).amin(1, keepdim=True)
+        return torch.cat([of_slots, of_end], dim=1)
 
     def _at(self, classes: Tensor, values: Tensor) -> Tensor:
         """Values of slots, of </s> and of others (N, J + 2) at classes (N, …)."""
@@ -194,11 +180,12 @@ class CountedSlots(EvidenceMixture):
             return None
         gone = functional.pad(self._log_factors(state).isneginf(), (0, 1))
         if self._remaining is not None:
-            required = functional.pad(self.source.required(self._left(state), self.contexts_of(state)), (0, 2))
-            needed = self.missing(state).unsqueeze(1) + 2 - required.long()
-            far = needed > self._remaining
-            far[:, -2] = False  # `</s>` itself
-            gone = gone | far
+            source, contexts = self.source, self.contexts_of(state)
+            wanting = (self._left(state) > 0) & source.must[contexts]
+            required = (source.member[contexts] & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
+            needed = self.missing(state).unsqueeze(1) + 2 - functional.pad(required, (0, 2)).long()
+            needed[:, -2] = 0  # `</s>` is the end itself
+            gone = gone | (needed > self._remaining)
         return gone
 
     def _lose(self, shares: Tensor, classes: Tensor, state: Tensor) -> Tensor:

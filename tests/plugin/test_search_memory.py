@@ -6,7 +6,7 @@ from fairseq.models import FairseqIncrementalDecoder
 from small_priors import make_prior
 
 from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.plugin.models.search_memory import HEAD, NETWORK, IncrementalState, SearchMemory
+from fairseq_llrnn.plugin.models.log_linear_decoder import HEAD, NETWORK, IncrementalState, SearchMemory
 
 
 def test_what_is_kept_is_made_once_a_search_and_is_the_decoder_s_own() -> None:

@@ -19,7 +19,7 @@ from tiny_world import World, batch, build, randomise, read_checkpoint
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.models.search_memory import SearchMemory
+from fairseq_llrnn.plugin.models.log_linear_decoder import SearchMemory
 from fairseq_llrnn.plugin.optimizers.sparse_gradients import check_optimizer
 
 TREE = ("--output-tree", "huffman", "--tree-arity", "3")

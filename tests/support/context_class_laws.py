@@ -33,8 +33,7 @@ def weights_of(background: Background, state: Tensor) -> Weights:
     if isinstance(background, CountedSlots):
         contexts = background.contexts_of(state)
         words = background.source.words(contexts)
-        left = state[:, 1 : background.own_columns]
-        factors = background.source.log_factors(left, contexts).double()
+        factors = background._log_factors(state).double()
         for weights, of_row, of_slots in zip(found, words.tolist(), factors, strict=True):
             weights[END] = weights[END] + of_slots[-1]
             for word, more in zip(of_row, of_slots[:-1], strict=True):

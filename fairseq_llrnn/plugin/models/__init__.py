@@ -14,7 +14,6 @@
     hidden_states.py       what a decoder's network hands over
     target_probs.py        what fairseq's scorer gets of it
     source_side.py         what encoders read with
-    search_memory.py       what a decoder keeps from one search step to the next
     own.py                 what every model does
     options.py             options of decoders with embeddings of their own; ranges.py: sizes and probabilities
     experts.py             --expert; tree_options.py, computation_options.py, character_options.py, speller_options.py

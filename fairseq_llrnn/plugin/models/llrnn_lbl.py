@@ -14,11 +14,10 @@ from torch import Tensor
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, IncrementalState, LogLinearDecoder, SearchMemory
 from fairseq_llrnn.plugin.models.options import DecoderConfig, build_head, check_decoder, prior_of
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.ranges import check_sizes
-from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
 
 
 @dataclass

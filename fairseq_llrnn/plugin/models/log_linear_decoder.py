@@ -9,6 +9,7 @@ in a search "step" (head.Step); beside a batch "terms", what the network says of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,11 +24,54 @@ from fairseq_llrnn.head.records import Batch, State, Step
 from fairseq_llrnn.head.split import SplitBatch
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
-from fairseq_llrnn.plugin.models.search_memory import HEAD, LONGEST, IncrementalState, SearchMemory
 from fairseq_llrnn.plugin.models.target_probs import TargetProbs
 
 EncoderOut = dict[str, list[Tensor]]  # as fairseq's; "src_tokens" holds the source, (B, L)
 Output = tuple[Tensor, dict[str, Any]]
+IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
+NETWORK, HEAD = "network", "head"  # states of the hypotheses: a tensor (N, …), and a head's State
+LONGEST = "longest"  # the most tokens of a hypothesis, </s> included; None: any number
+
+
+class SearchMemory:
+    """What a decoder remembers from one step of a search to the next, by name: its own part of fairseq's dictionary.
+
+    Where there is no search, nothing is remembered.
+    """
+
+    def __init__(self, decoder: FairseqIncrementalDecoder, incremental_state: IncrementalState | None) -> None:
+        self.decoder, self.incremental_state = decoder, incremental_state
+
+    def get(self, name: str) -> Any:
+        """What was set; None where nothing was."""
+        found = self.decoder.get_incremental_state(self.incremental_state, name)
+        return None if found is None else found["value"]
+
+    def set(self, name: str, value: Any) -> None:
+        self.decoder.set_incremental_state(self.incremental_state, name, {"value": value})
+
+    def keep(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` returns: made at the first step of a search and used at all others, never reordered."""
+        value = self.get(name)
+        if value is None:
+            value = make()
+            self.set(name, value)
+        return value
+
+    def input_rows(self, head: LogLinearHead) -> Tensor | None:
+        """`head.embedding_rows`, made once in a search; None where the head composes what it reads, token by token."""
+        if self.incremental_state is None and head.sparse_gradients:
+            return None
+        rows: Tensor | None = self.keep("input rows", head.embedding_rows)
+        return rows
+
+    def reorder(self, new_order: Tensor) -> None:
+        """Give the states the order of the hypotheses: number new_order[i] comes to place i."""
+        network, head = self.get(NETWORK), self.get(HEAD)
+        if network is not None:
+            self.set(NETWORK, network.index_select(0, new_order))
+        if head is not None:
+            self.set(HEAD, head.select(new_order))
 
 
 class LogLinearDecoder(FairseqIncrementalDecoder):
@@ -128,10 +172,6 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self.head.refuse_forbidden(log_prob, targets, ids, self.fix_zero_mass)
 
     # ---- searches, and all words ------------------------------------------------------------------------------------
-
-    def limit_length(self, incremental_state: IncrementalState, longest: int | None) -> None:
-        """Tell a search that its hypotheses may have at most so many tokens, `</s>` included; None: any number."""
-        SearchMemory(self, incremental_state).set(LONGEST, longest)
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         SearchMemory(self, incremental_state).reorder(new_order)

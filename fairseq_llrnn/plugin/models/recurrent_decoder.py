@@ -13,8 +13,13 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates, computation_terms
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
-from fairseq_llrnn.plugin.models.search_memory import NETWORK, IncrementalState, SearchMemory
+from fairseq_llrnn.plugin.models.log_linear_decoder import (
+    NETWORK,
+    EncoderOut,
+    IncrementalState,
+    LogLinearDecoder,
+    SearchMemory,
+)
 
 WINDOWS = 2048  # that are read together where no gradient is kept
 

@@ -19,8 +19,13 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates, Term, computation_terms
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
-from fairseq_llrnn.plugin.models.search_memory import NETWORK, IncrementalState, SearchMemory
+from fairseq_llrnn.plugin.models.log_linear_decoder import (
+    NETWORK,
+    EncoderOut,
+    IncrementalState,
+    LogLinearDecoder,
+    SearchMemory,
+)
 
 
 class SourceDecoder(LogLinearDecoder):

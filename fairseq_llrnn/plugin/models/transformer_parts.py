@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearDecoder
-from fairseq_llrnn.plugin.models.search_memory import IncrementalState, SearchMemory
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, IncrementalState, LogLinearDecoder, SearchMemory
 from fairseq_llrnn.plugin.models.source_side import readable
 
 

@@ -26,8 +26,14 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.search.columns import Hypotheses, SearchSession
-from fairseq_llrnn.plugin.search.ensemble import EnsembleColumns, has_slots, is_ours, may_not_end
+from fairseq_llrnn.plugin.search.columns import (
+    EnsembleColumns,
+    Hypotheses,
+    SearchSession,
+    has_slots,
+    is_ours,
+    may_not_end,
+)
 from fairseq_llrnn.plugin.search.length_limit import refuse_nothing_found, refuse_unreachable
 
 # Options under which fairseq looks at every word of the vocabulary, or at other symbols than the special ones.

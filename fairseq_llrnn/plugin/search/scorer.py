@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
-from fairseq_llrnn.plugin.search.ensemble import has_slots, with_unknown_slots
+from fairseq_llrnn.plugin.search.columns import has_slots, with_unknown_slots
 
 
 class ColumnScorer(SequenceScorer):

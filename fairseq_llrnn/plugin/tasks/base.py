@@ -33,7 +33,7 @@ from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.optimizers.sparse_gradients import check_optimizer
-from fairseq_llrnn.plugin.search.ensemble import has_slots
+from fairseq_llrnn.plugin.search.columns import has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
 from fairseq_llrnn.plugin.search.spell_unknown import random_of, spell_unknown

@@ -41,8 +41,8 @@ from fairseq_llrnn.plugin.data.term_columns import before_tab
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.search.columns import has_slots
 from fairseq_llrnn.plugin.search.empty_sources import search_where_there_are_words
-from fairseq_llrnn.plugin.search.ensemble import has_slots
 from fairseq_llrnn.plugin.tasks.base import (
     PriorConfig,
     PriorTask,
