@@ -5,7 +5,7 @@
 #   make test              all tests, in two processes (WORKERS=4: in four)
 #   make test-unit         those that neither start fairseq nor run an example
 #   make lint              ruff and mypy
-#   make bench             the benchmarks, quick form
+#   make bench             the benchmarks, quick form; an error where a ratio is worse than docs/results/benchmarks.json
 #   make torture           damaged inputs, kills and full disks, at length (half an hour)
 #   make setup             .venv alone (Python 3.11, torch, fairseq, this package and all it can use)
 
@@ -43,13 +43,9 @@ lint: setup
 	mypy
 
 bench: setup
-	python scripts/bench_output_layer.py --quick
-	python scripts/bench_training.py --quick
-	python scripts/bench_backgrounds.py --quick
-	python scripts/bench_generate.py --quick
+	python scripts/compare_benchmarks.py
 	python scripts/bench_memory.py --quick
 	python scripts/bench_prior.py --quick
-	python scripts/bench_variable_computation.py --quick
 
 torture: setup
 	python scripts/torture.py

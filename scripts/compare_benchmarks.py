@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-KEPT = ROOT / "docs" / "results" / "benchmarks.json"
+KEPT = "docs/results/benchmarks.json"
 
 
 def run(name: str, arguments: list[str]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def verdict(kept: Mapping[str, Any], found: float | None) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="of benchmarks (default: all of the file)")
-    parser.add_argument("--file", type=Path, default=KEPT, help=f"(default: {KEPT.relative_to(ROOT)})")
+    parser.add_argument("--file", type=Path, default=ROOT / KEPT, help=f"(default: {KEPT})")
     parser.add_argument("--keep", action="store_true", help="write what is found into the file")
     args = parser.parse_args()
     benchmarks = json.loads(args.file.read_text(encoding="utf-8"))

@@ -15,7 +15,8 @@ from example_modules import SCRIPTS, load
 from shell import run_script
 
 TRANSLATION = [
-    "generate_over_softmax", "condition_overhead", "training_over_softmax", "training_with_conditions_over_softmax",
+    "generate_over_softmax", "lexical_overhead", "slots_overhead", "condition_overhead", "step_operations",
+    "condition_operations", "training_over_softmax", "training_with_conditions_over_softmax",
     "training_over_softmax_200k",
 ]  # fmt: skip
 SETTINGS = "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184 GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
@@ -244,6 +245,7 @@ def test_translation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     found = json.loads(out.splitlines()[-1])
     assert list(found) == TRANSLATION and all(value > -1 for value in found.values())
     assert "with translations and evidence" in out and "\nmemory " in out
+    assert found["condition_operations"] > found["step_operations"] > 100
 
 
 @pytest.fixture
