@@ -154,7 +154,7 @@ class ContextClasses(ContextWords):
         """The log share of the only member of each context class, (N, J): 0, or −inf without mass or out of reach."""
         mass = self._own_mass(state)
         shares = mass.masked_fill(~mass.isneginf(), 0.0)
-        if self._reach[0] is self.base:
+        if self._remaining is None or self._reach[0] is self.base:
             return shares
         below, words = self.below(state), self._known_words(state)
         lost = _each(self._reach[0], below, words).isneginf()
