@@ -16,12 +16,14 @@ radius is below 1 then v = Σ Mⁿ 1 is positive, and if v is positive then M v 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy.sparse import csr_matrix, identity
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 MOST_ITERATIONS = 200
 NEARLY_ONE = 1e-9  # a radius that near to 1 counts as 1
@@ -52,6 +54,9 @@ def check_mass(automaton: Automaton) -> None:
     inner = (automaton.tokens != END) & (automaton.chain_end != ROOT)[states]
     if not automaton.log_weights.any():
         return
+    from scipy.sparse import csr_matrix  # here, for it takes a tenth of a second
+    from scipy.sparse.csgraph import connected_components
+
     origins, targets, arcs = states[inner], automaton.nexts[inner], np.flatnonzero(inner)
     size = automaton.num_states
     graph = csr_matrix((np.ones(len(arcs)), (origins, targets)), shape=(size, size))
@@ -90,6 +95,9 @@ def check_mass(automaton: Automaton) -> None:
 
 def _is_finite(matrix: csr_matrix, on_cycle: np.ndarray) -> bool:
     """Whether (I − M) v = 1 has a positive solution; on_cycle: the states that M has rows of."""
+    from scipy.sparse import identity
+    from scipy.sparse.linalg import splu
+
     inner = matrix[on_cycle][:, on_cycle]
     try:
         solution = splu((identity(len(on_cycle)) - inner).tocsc()).solve(np.ones(len(on_cycle)))

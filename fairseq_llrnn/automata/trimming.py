@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import breadth_first_order
 
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 
@@ -48,6 +46,9 @@ def _breadth_first(origins: np.ndarray, targets: np.ndarray, start: int) -> tupl
 
     −1 where there is none, as for the start.
     """
+    from scipy.sparse import csr_matrix  # here, for it takes a tenth of a second
+    from scipy.sparse.csgraph import breadth_first_order
+
     graph = csr_matrix((np.ones(len(origins), dtype=np.int8), (origins, targets)), shape=(start + 1, start + 1))
     order, before = breadth_first_order(graph, start)
     return order, np.where(before < 0, -1, before)

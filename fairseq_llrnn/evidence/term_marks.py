@@ -9,15 +9,17 @@ A mark is a number of a `TermTable` (evidence/term_table.py). Who reads a source
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SHIFT = 32
 OWN = (1 << SHIFT) - 1
 
-Ids = TypeVar("Ids", Tensor, np.ndarray, int)
+Ids = TypeVar("Ids", "Tensor", np.ndarray, int)
 
 
 def plain(ids: Ids) -> Ids:

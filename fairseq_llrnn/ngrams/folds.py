@@ -22,17 +22,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.ngrams.ngrams import NGrams
 from fairseq_llrnn.ngrams.sentences import Sentences
 
-Integers = TypeVar("Integers", np.ndarray, Tensor)
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Integers = TypeVar("Integers", np.ndarray, "Tensor")
 
 LARGEST_FOLDS = 100
 
@@ -75,6 +76,8 @@ def folds_per_position(text: Tensor, eos: int, pad: int, num_folds: int) -> Tens
     `text` has no start symbol. </s> is of the sentence that it ends; a row may hold several. Sentences that the row
     cuts have another hash than whole ones.
     """
+    import torch
+
     words = (text != eos) & (text != pad)
     # shape: (B, T), the sentence of each token, counted in its row
     sentence = torch.nn.functional.pad((text == eos).long().cumsum(1)[:, :-1], (1, 0))

@@ -11,15 +11,18 @@ Ids live as long as the process.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.open_vocabulary.rare_words import fold_of
-from fairseq_llrnn.open_vocabulary.spelled_strings import SpelledStrings
 from fairseq_llrnn.open_vocabulary.spelling import draw_unknown, spell
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.open_vocabulary.spelled_strings import SpelledStrings
 
 
 class OpenTable:
@@ -28,7 +31,11 @@ class OpenTable:
     def __init__(self, vocabulary: OpenVocabulary, words: OpenWords) -> None:
         self.vocabulary, self.words = vocabulary, words
         self._rows = np.zeros((0, len(vocabulary.names)), dtype=np.float32)  # by id − V; NaN: not asked yet
-        self.spelled = None if vocabulary.rare is None else SpelledStrings(vocabulary, words)
+        self.spelled: SpelledStrings | None = None
+        if vocabulary.rare is not None:
+            from fairseq_llrnn.open_vocabulary.spelled_strings import SpelledStrings
+
+            self.spelled = SpelledStrings(vocabulary, words)
         self._spelt: dict[int, int] = {}  # open class -> id of its string
 
     def __deepcopy__(self, memo: object) -> OpenTable:

@@ -21,12 +21,12 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.mixture import Mixture
-from fairseq_llrnn.backgrounds.simplified import product, tempered
 from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.backgrounds.base import Background
 
 WEIGHTINGS = ("fixed", "learned", "per position")
 DEEPEST, LONGEST = 50, 256  # levels and atoms of an expression, written or from a file, which is untrusted input
@@ -132,6 +132,9 @@ def with_atoms(expression: Expression, change: Callable[[Atom], Atom]) -> Expres
 
 def combine(expression: Expression, background: Callable[[str], Background]) -> Background:
     """The background of an expression; `background`: that of the part with this name."""
+    from fairseq_llrnn.backgrounds.mixture import Mixture
+    from fairseq_llrnn.backgrounds.simplified import product, tempered
+
     if isinstance(expression, Atom):
         return background(expression.part)
     if isinstance(expression, AtTemperature):

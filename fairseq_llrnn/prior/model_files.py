@@ -18,15 +18,17 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairseq_llrnn.backgrounds.language_model import NextWords
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
 from fairseq_llrnn.prior.directory import ARRAYS_FILE, SOURCE_FILE, WORDS_FILE
 from fairseq_llrnn.prior.manifest import JSON_FILE
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.backgrounds.language_model import NextWords
 
 CHECKPOINT, DICTIONARY, PRIOR = "checkpoint.pt", "dict.txt", "prior"
 # what a prior consists of: who looks at a folder (.DS_Store) or edits in it may leave other files there
@@ -103,7 +105,7 @@ class ModelFiles:
 
 
 # files of a prior that was read, its words (V), and which of them b₀ allows (V,) -> the model
-LoadModel = Callable[[ModelFiles, Sequence[str], np.ndarray], NextWords]
+LoadModel = Callable[[ModelFiles, Sequence[str], np.ndarray], "NextWords"]
 
 
 def _hash(path: Path) -> str:

@@ -35,13 +35,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.prior.arrays import read_array
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.prior import Prior
 
 KIND = re.compile(r"[a-z][a-z0-9_]*")
@@ -63,11 +63,15 @@ class BuildContext:
     @property
     def class_of(self) -> Tensor:
         """The signature of every word: (V,) int64."""
+        import torch
+
         return torch.from_numpy(self.prior.output.class_of.copy())
 
     @property
     def log_weights(self) -> Tensor:
         """log b₀ of every word, in nats: (V,) float64."""
+        import torch
+
         return torch.from_numpy(self.prior.log_weights.copy())
 
 

@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.features.signatures import Signatures
@@ -45,6 +43,7 @@ from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, names_of
 from fairseq_llrnn.prior.session import Session
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.building import Dictionary
     from fairseq_llrnn.prior.options import PriorOptions
 
@@ -138,6 +137,8 @@ class Prior:
         Raises:
             PriorError: several parts have a background of their own, and no expression says how they are combined.
         """
+        from fairseq_llrnn.backgrounds.static import StaticBackground
+
         context = BuildContext(self, has_source)
         made: Background = StaticBackground(context.class_of, context.num_classes, context.log_weights)
         own = {name: part for name, part in zip(self.names, self.parts, strict=True) if part.is_base}

@@ -10,17 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from fairseq_llrnn import defaults
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.files.numbers import is_temperature
 from fairseq_llrnn.prior.arrays import check_log_weights
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.prior import Prior
 
 MADE_FROM = ("ngram", "automaton")
@@ -98,6 +96,10 @@ class AutomatonPart(Part):
         return log_weights if self.root is None else self.root
 
     def background(self, below: Background, context: BuildContext) -> Background:
+        import torch
+
+        from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+
         root = torch.from_numpy(self.root_of(context.prior.log_weights).copy())
         return AutomatonBackground(context.class_of, context.num_classes, root, self.automaton)
 

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn import defaults
-from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.cache import Cache, check_cache
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.named_backgrounds import Given, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
@@ -19,6 +17,7 @@ LEARNED_DECAY = defaults.LEARNED_CACHE_DECAY  # where a learned decay begins
 EXAMPLE = "cache:500"
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.prior import Prior
 
 
@@ -49,9 +48,13 @@ class CachePart(Part):
 
     def check(self) -> None:
         """Raise ValueError for numbers out of range."""
+        from fairseq_llrnn.backgrounds.cache import check_cache
+
         check_cache(self.size, self.weight, self.decay, self.learned)
 
     def background(self, below: Background, context: BuildContext) -> Background:
+        from fairseq_llrnn.backgrounds.cache import Cache
+
         own = (self.size, self.weight, self.decay, self.learned)
         return Cache(context.class_of, context.num_classes, context.log_weights, *own)
 

@@ -16,19 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.features import check_slot_features
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.rules import Evidence, EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
-from fairseq_llrnn.evidence.translation_slots import TranslationSlots
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, UNK
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.prior import Prior
 
 KNOWN_WORDS, TARGET_WORDS, TARGET_COUNTS = "known_words", "target_words", "target_counts"  # arrays
@@ -111,6 +109,9 @@ class EvidencePart(Part):
         """Slots beside whatever there is; without a source nothing offers any."""
         if not context.has_source:
             return below
+        from fairseq_llrnn.evidence.background import EvidenceBackground
+        from fairseq_llrnn.evidence.translation_slots import TranslationSlots
+
         prior = context.prior
         source_unk = prior.source_symbols.index(UNK)
         translations = TranslationSlots(prior.output) if "translations" in self.rules.kinds else None

@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable, is_content_word, is_word
-from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.form_shares import FormShares, shared_table
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.prior import Prior
 
 
@@ -80,7 +77,11 @@ class LexicalPart(Part):
     @cached_property
     def word_table(self) -> LexicalTable:
         """t(word | s), for people."""
-        return self.unit_table if self.forms is None else shared_table(self.unit_table, self.forms, self.form_power)
+        if self.forms is None:
+            return self.unit_table
+        from fairseq_llrnn.backgrounds.form_shares import shared_table
+
+        return shared_table(self.unit_table, self.forms, self.form_power)
 
     @classmethod
     def read(cls, saved: SavedPart) -> LexicalPart:
@@ -125,6 +126,11 @@ class LexicalPart(Part):
                 raise ValueError(f"the forms of lemmas have the power {self.form_power}, which is none")
 
     def background(self, below: Background, context: BuildContext) -> Background:
+        import torch
+
+        from fairseq_llrnn.backgrounds.form_shares import FormShares
+        from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+
         prior = context.prior
         words = torch.from_numpy(is_word(prior.symbols))
         counted = torch.from_numpy(is_content_word(prior.source_symbols))

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
@@ -17,6 +15,7 @@ from fairseq_llrnn.prior.named_backgrounds import Given, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.prior import Prior
 
 
@@ -49,6 +48,8 @@ class ModelPart(Part):
 
     def background(self, below: Background, context: BuildContext) -> Background:
         """Raises PriorError if no loader of models was given."""
+        from fairseq_llrnn.backgrounds.language_model import ModelBackground
+
         if self.load is None:
             raise PriorError(
                 "the prior's background is a model, which only fairseq can build: use the prior in one of fairseq's "

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.prior.arrays import check_log_weights
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.prior import Prior
 
 
@@ -37,6 +35,10 @@ class StaticPart(Part):
         return cls(log_weights)
 
     def background(self, below: Background, context: BuildContext) -> Background:
+        import torch
+
+        from fairseq_llrnn.backgrounds.static import StaticBackground
+
         return StaticBackground(context.class_of, context.num_classes, torch.from_numpy(self.log_weights.copy()))
 
     def lines(self, prior: Prior) -> list[str]:
