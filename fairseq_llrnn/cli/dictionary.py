@@ -1,10 +1,15 @@
-"""`llrnn dictionary`: the words of a text, and forms of them that it lacks, as a dictionary for fairseq-preprocess."""
+"""`llrnn dictionary`: the words of a text, and forms of them that it lacks, as a dictionary for fairseq-preprocess.
+
+From a text alone it is, byte for byte, what `fairseq-preprocess --dict-only` writes.
+"""
 
 import argparse
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
+from fairseq_llrnn.cli.stdin import STDIN, stdin_lines
 from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.cli.word_files import add_lower, add_normalize, add_word_files
 from fairseq_llrnn.errors import DataError, OptionError, check_least
@@ -17,19 +22,30 @@ from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.files.unicode_forms import advice_on_form, known_otherwise
 
 NAME = "dictionary"
-HELP = "make a dictionary of a text's words and of forms of them that the text lacks"
+HELP = "make a dictionary of a text's words, and of forms of them that the text lacks"
 EXAMPLES = (
+    "llrnn dictionary --text train.txt --out dict.txt",
     "llrnn dictionary --text train.fr --lexicon lexicon.tsv --out dict.fr.txt",
     "llrnn dictionary --text train.fr --lexicon lexicon.tsv --most 50000 --out dict.fr.txt",
 )
 
+PADDED = 8  # fairseq's dictionaries have so many entries, or a multiple, with the special ones
 KINDS = ("conllu", "lexicon", "unimorph", "hunspell")  # of files, as the options are called
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     given = parser.add_argument_group("the text")
-    given.add_argument("--text", nargs="+", required=True, metavar="FILE", help="tokenised text, that of the training")
-    sources = parser.add_argument_group("where forms come from")
+    given.add_argument(
+        "--text", nargs="+", required=True, metavar="FILE",
+        help="tokenised texts, those of the training, and of others whose words are to be known (`-`: stdin)",
+    )  # fmt: skip
+    given.add_argument(
+        "--min-count", type=int, metavar="N", help="leave out words that the text shows less often (default: 1)"
+    )
+    given.add_argument(
+        "--num-words", type=int, metavar="N", help="keep the N most frequent words of the text (default: all)"
+    )
+    sources = parser.add_argument_group("where forms come from that the text lacks (default: nowhere)")
     add_word_files(sources)
     sources.add_argument(
         "--hunspell", nargs="+", default=[], metavar="FILE",
@@ -53,58 +69,70 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     result.add_argument(
         "--out", required=True, metavar="FILE",
-        help="where it goes (`-`: stdout); fairseq-preprocess reads it as --tgtdict",
+        help="where it goes (`-`: stdout); fairseq-preprocess reads it as --srcdict or --tgtdict",
     )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
+    check_least("--min-count", args.min_count, 1, "times")
+    check_least("--num-words", args.num_words, 1, "words")
     check_least("--most", args.most, 0, "forms")
     check_casing(args.lower, args.keep_case)
     check_text_place(args.out)
     check_not_read(args.out, [*args.text, *(path for kind in KINDS for path in getattr(args, kind))])
     code = None if args.language is None else language_code(args.language)
-    sources = _sources(args, code)
-    shown, _ = count_words(args.text)
+    files = [(kind, path) for kind in KINDS for path in getattr(args, kind)]
+    sources = LemmaSources(files, code, not args.keep_case, language_of(args.lower), args.normalize)
+    shown, _ = count_words([path for path in args.text if path != STDIN])
+    if STDIN in args.text:
+        shown.update(word for line in stdin_lines() for word in line.split())
     for special in SPECIALS:
         shown.pop(special, None)
     if not shown:
         raise DataError(f"{', '.join(args.text)}: expected words, found none; give a tokenised text")
-    lemmas = Lemmas.read(replace(sources, words=frozenset(shown)), "llrnn dictionary")
-    frequencies = None if code is None else _frequencies(code, sources)
-    if otherwise := known_otherwise(shown, lemmas.listed):
-        word = min(otherwise)
-        note(
-            f"{len(otherwise):,} words of the text that the sources have in another Unicode form only, such as "
-            f"{word!r}: {advice_on_form(word, args.normalize)}"
+    ranked = sorted(shown, key=lambda word: (-shown[word], word))[: args.num_words]
+    kept = [word for word in ranked if shown[word] >= (args.min_count or 1)]
+    if not kept:
+        raise OptionError(
+            f"--min-count {args.min_count}: expected words that the text shows so often, found {ranked[0]!r} "
+            f"{shown[ranked[0]]:,} times at most; lower it"
         )
-    found = more_forms(shown, lemmas, frequencies)
-    forms = found.all(args.most, frequencies)
+    counts = {"words of the text": len(shown)}
+    if len(kept) < len(shown):
+        tokens = sum(shown[word] for word in kept) / shown.total()
+        counts[f"… kept: {tokens:.1%} of its tokens"] = len(kept)
+    added, unheard = list(_padding(kept)), 0
+    if files or code is not None:
+        lemmas = Lemmas.read(replace(sources, words=frozenset(shown)), "llrnn dictionary")
+        frequencies = None if code is None else _frequencies(code, sources)
+        if otherwise := known_otherwise(shown, lemmas.listed):
+            word = min(otherwise)
+            note(
+                f"{len(otherwise):,} words of the text that the sources have in another Unicode form only, such as "
+                f"{word!r}: {advice_on_form(word, args.normalize)}"
+            )
+        found = more_forms(shown, lemmas, frequencies)
+        added, unheard = found.all(args.most, frequencies), found.unheard
+        listed = len(set(found.listed) & set(added))
+        counts["forms that it lacks"] = len(added)
+        counts["… listed with their lemmas"] = listed
+        counts["… with a lemma by their ending"] = len(added) - listed
     with text_output(args.out) as file:
-        file.writelines(f"{word} {shown[word]}\n" for word in sorted(shown, key=lambda w: (-shown[w], w)))
-        file.writelines(f"{form} 0\n" for form in forms)
-    listed = len(set(found.listed) & set(forms))
-    for name, count in (
-        ("words of the text", len(shown)),
-        ("forms that it lacks", len(forms)),
-        ("… listed with their lemmas", listed),
-        ("… with a lemma by their ending", len(forms) - listed),
-    ):
+        file.writelines(f"{word} {shown[word]}\n" for word in kept)
+        file.writelines(f"{word} 0\n" for word in added)
+    for name, count in counts.items():
         print(f"{name:<30}  {count:>10,}", file=beside(args.out))
     if args.out != STDOUT:
         print(f"dictionary written to {args.out}")
-    if found.unheard:
-        note(f"{found.unheard:,} listed forms are left out: no list of frequencies has them")
+    if unheard:
+        note(f"{unheard:,} listed forms are left out: no list of frequencies has them")
     return 0
 
 
-def _sources(args: argparse.Namespace, code: str | None) -> LemmaSources:
-    files = [(kind, path) for kind in KINDS for path in getattr(args, kind)]
-    if not files and code is None:
-        raise OptionError(
-            "llrnn dictionary: expected a source of forms, found none; give --conllu, --lexicon, --unimorph, "
-            "--hunspell or --language"
-        )
-    return LemmaSources(files, code, not args.keep_case, language_of(args.lower), args.normalize)
+def _padding(words: Sequence[str]) -> Iterator[str]:
+    """Entries that fill a dictionary up to a multiple of PADDED, as fairseq does; no word of a text is meant."""
+    names = (name for i in itertools.count() if (name := f"madeupword{i:04d}") not in words)
+    return itertools.islice(names, -(len(SPECIALS) + len(words)) % PADDED)
 
 
 def _frequencies(code: str, sources: LemmaSources) -> Mapping[str, float] | None:

@@ -1,5 +1,6 @@
 """`llrnn dictionary`: the words of a text first, then forms that it lacks; what it refuses."""
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -58,6 +59,39 @@ def test_a_dictionary_on_stdout(
     assert not (tmp_path / "-").exists()
 
 
+def test_a_text_alone(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "more.fr").write_text("chat madeupword0001\n", encoding="utf-8")
+    alone = [*given[:3], "--out", tmp_path / "dict.fr.txt"]
+    padding = {f"madeupword000{i}": 0 for i in (0, 2, 3, 4, 5, 6, 7)}  # of 4 special symbols and 5 words: 7 up to 16
+    done = llrnn("dictionary", "--text", tmp_path / "train.fr", tmp_path / "more.fr", *alone[3:])
+    assert done.code == 0 and done.out.splitlines()[0].split() == ["words", "of", "the", "text", "5"]
+    every = {"le": 3, "chat": 2, "madeupword0001": 1, "portes": 1, "table": 1}
+    assert list(words(tmp_path).items()) == [*every.items(), *padding.items()]
+    stdin = io.TextIOWrapper(io.BytesIO((tmp_path / "train.fr").read_bytes()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert llrnn("dictionary", "--text", "-", tmp_path / "more.fr", *alone[3:]).out == done.out
+    assert list(words(tmp_path).items()) == [*every.items(), *padding.items()]
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["--min-count", 2], ["le"]),
+        (["--num-words", 3], ["le", "chat", "portes"]),
+        (["--num-words", 3, "--min-count", 3], ["le"]),
+        (["--num-words", 99, "--min-count", 1], ["le", "chat", "portes", "table"]),
+    ],
+)
+def test_some_words_of_a_text(
+    llrnn: Llrnn, given: list[object], tmp_path: Path, options: list[object], kept: list[str]
+) -> None:
+    done = llrnn(*given[:3], "--out", tmp_path / "dict.fr.txt", *options)
+    assert (done.code, [word for word in words(tmp_path) if not word.startswith("madeup")]) == (0, kept)
+    assert ("… kept" in done.out) == (len(kept) < 4)
+    llrnn(*given, *options)  # the forms are those of all words
+    assert list(words(tmp_path)) == [*kept, "chats", "chattes", "porte", "tables"]
+
+
 def test_options(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
     assert llrnn(*given, "--most", 1).code == 0
     assert list(words(tmp_path))[4:] == ["chats"]
@@ -107,9 +141,10 @@ def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> N
     assert llrnn(*given, "--lower", "tr", "--keep-case").error == (
         "--lower tr: found --keep-case beside it; leave one of them out"
     )
-    assert llrnn(*given[:3], "--out", tmp_path / "d").error == (
-        "llrnn dictionary: expected a source of forms, found none; give --conllu, --lexicon, --unimorph, --hunspell "
-        "or --language"
+    for option, what in (("--min-count", "times"), ("--num-words", "words")):
+        assert llrnn(*given, option, 0).error == f"{option} 0: expected a number of {what} of at least 1"
+    assert llrnn(*given, "--min-count", 4).error == (
+        "--min-count 4: expected words that the text shows so often, found 'le' 3 times at most; lower it"
     )
     for place in ("text", "lexicon"):
         path = given[given.index(f"--{place}") + 1]
