@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.stdin import STDIN, stdin_lines
-from fairseq_llrnn.cli.tables import note
+from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.cli.word_files import add_lower, add_normalize, add_word_files
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.casing import check_casing, language_of
@@ -104,6 +104,7 @@ def run(args: argparse.Namespace) -> int:
     added, unheard = list(_padding(kept)), 0
     if files or code is not None:
         lemmas = Lemmas.read(replace(sources, words=frozenset(shown)), "llrnn dictionary")
+        say_notes(lemmas.notes)
         frequencies = None if code is None else _frequencies(code, sources)
         if otherwise := known_otherwise(shown, lemmas.listed):
             word = min(otherwise)

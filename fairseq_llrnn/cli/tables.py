@@ -7,7 +7,9 @@ an escape; wide and combining characters are counted as the columns they take.
 import math
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from fairseq_llrnn.features.language_check import is_warning
 
 from fairseq_llrnn.errors import as_one_line
 
@@ -87,6 +89,12 @@ def many(number: int, one: str, several: str | None = None) -> str:
 def feature_items(row: Sequence[tuple[str, float]]) -> list[str]:
     """Feature names, with their values where these are not 1."""
     return [printable(name) if value == 1.0 else f"{printable(name)}={value:.4g}" for name, value in row]
+
+
+def say_notes(notes: Mapping[str, int]) -> None:
+    """Remarks of how many things each is true; first those which say that all may be wrong."""
+    for remark, count in sorted(notes.items(), key=lambda entry: (not is_warning(entry[0]), entry[0])):
+        print(f"{'warning' if is_warning(remark) else 'note'}: {count:,} {remark}", file=sys.stderr)
 
 
 def note(text: str) -> None:

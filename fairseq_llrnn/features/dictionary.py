@@ -50,6 +50,11 @@ class WordList:
         return special
 
     @property
+    def ordinary(self) -> list[str]:
+        """Its words: all but the special symbols."""
+        return [symbol for symbol, special in zip(self.symbols, self.specials, strict=True) if not special]
+
+    @property
     def predictable(self) -> np.ndarray:
         """(V,) bool: what can be a next token; everything but <s>, <pad> and padding entries (module docstring)."""
         allowed = ~self.specials

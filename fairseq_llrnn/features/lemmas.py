@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.language_check import words_in_both
 from fairseq_llrnn.features.languages.base import Spelling, sources_of
 from fairseq_llrnn.features.lemma_rules import LemmaRules
 from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
@@ -23,23 +25,28 @@ class LemmaSources:
     rules: str | None = None  # the language by whose rules words are lower-cased (casing.py)
     form: str | None = None  # of unicode_forms.py
     words: Collection[str] | None = None  # of the text; dictionaries of hunspell are read for these
+    option: str | None = None  # that names the files, where none is called like their kind
 
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """All that are listed, some more than once.
+    def pairs(self) -> Iterator[tuple[str, str, Iterator[tuple[str, str]]]]:
+        """All that are listed, some more than once, by their sources: kind, and name as a user knows it.
 
         Raises:
             DataError: as the readers do.
         """
         for kind, path in self.files:
-            yield from iter_lemmas(
-                path, kind, lowercase=self.lowercase, language=self.rules, words=self.words, form=self.form
+            yield (
+                kind,
+                f"{self.option or f'--{kind}'} {path}",
+                iter_lemmas(
+                    path, kind, lowercase=self.lowercase, language=self.rules, words=self.words, form=self.form
+                ),
             )
         spelling = Spelling(self.lowercase, self.rules, self.form)
         for source in sources_of(self.language) if self.language else ():
-            if source.missing(str(self.language)):
-                continue
-            for form, lemma in source.listed(str(self.language)):
-                yield spelling.of_text(form), spelling.of_text(lemma)
+            if not source.missing(str(self.language)):
+                listed = source.listed(str(self.language))
+                spelt = ((spelling.of_text(form), spelling.of_text(lemma)) for form, lemma in listed)
+                yield "package", f"{source.name} {self.language}", spelt
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class Lemmas:
 
     listed: Mapping[str, tuple[str, ...]]  # by form, in alphabetical order
     rules: LemmaRules
+    notes: Counter[str] = field(default_factory=Counter)  # remarks of how many words each is true
     _guesses: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -59,12 +67,19 @@ class Lemmas:
             DataError: as the readers do.
         """
         found: dict[str, set[str]] = {}
-        for form, lemma in sources.pairs():
-            found.setdefault(form, set()).add(lemma)
+        notes: Counter[str] = Counter()
+        for kind, name, pairs in sources.pairs():
+            forms = set()
+            for form, lemma in pairs:
+                found.setdefault(form, set()).add(lemma)
+                forms.add(form)
+            if sources.words is not None:
+                notes.update(words_in_both(name, forms, sources.words, answers=kind == "hunspell"))
         if not found:
             raise OptionError(f"{option}: expected a source of lemmas, found none; {advice}")
         listed = {form: tuple(sorted(lemmas)) for form, lemmas in found.items()}
-        return cls(listed, LemmaRules.learn((form, lemma) for form, lemmas in listed.items() for lemma in lemmas))
+        rules = LemmaRules.learn((form, lemma) for form, lemmas in listed.items() for lemma in lemmas)
+        return cls(listed, rules, notes)
 
     def of(self, word: str) -> tuple[str, ...]:
         """Its lemmas, or the guessed one; none for what is no word of letters, or like no known one."""

@@ -13,11 +13,13 @@ their union.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.language_check import words_in_both
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.languages.lemmas import GROUP, Simplemma
@@ -40,6 +42,7 @@ class WordForms:
 
     def __init__(self) -> None:
         self._forms: dict[str, dict[str, list[tuple[str, ...]]]] = {}
+        self.notes: Counter[str] = Counter()  # remarks of how many words each is true
         self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal analyses are one object
 
     def add(self, lemma: str, form: str, features: Iterable[str] = ()) -> None:
@@ -94,8 +97,12 @@ def read_word_forms(
     found, asked = WordForms(), Asked(words, spelling, option)
     for named in places:
         kind, what = split_place(named, option, {name: kind.shown for name, kind in KINDS.items()})
+        forms = set()
         for lemma, form, features in KINDS[kind].rows(what, asked):
-            found.add(spelling.of_text(lemma), spelling.of_text(form), features)
+            form = spelling.of_text(form)
+            forms.update(form.split())
+            found.add(spelling.of_text(lemma), form, features)
+        found.notes.update(words_in_both(f"{option} {named}", forms, words, KINDS[kind].answers))
     return found
 
 
@@ -166,13 +173,14 @@ class Kind:
 
     shown: str  # as people write it
     rows: Callable[[str, Asked], Iterable[Row]]
+    answers: bool = False  # whether it lists only words of the text, and forms of their lemmas
 
 
 KINDS: Mapping[str, Kind] = {
     "lexicon": Kind("lexicon:FILE", _lexicon_rows),
     "unimorph": Kind("unimorph:FILE", _unimorph_rows),
     "treebank": Kind("treebank:FILE", _treebank_rows),
-    "hunspell": Kind("hunspell:FILE.dic", _hunspell_rows),
-    "lemmas": Kind("lemmas:CODE (e.g. lemmas:cs)", _package_rows),
-    "apertium": Kind("apertium:MODE_OR_FILE", _apertium_rows),
+    "hunspell": Kind("hunspell:FILE.dic", _hunspell_rows, answers=True),
+    "lemmas": Kind("lemmas:CODE (e.g. lemmas:cs)", _package_rows, answers=True),
+    "apertium": Kind("apertium:MODE_OR_FILE", _apertium_rows, answers=True),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.language_check import words_in_both, words_known
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers import (
     read_apertium,
@@ -30,28 +31,29 @@ READERS: Mapping[str, Callable[..., Lexicon]] = {  # by the option that names th
 }
 
 
-def read_analyses(options: PriorOptions, words: WordList, text: PieceText | None) -> Lexicon:
+def read_analyses(options: PriorOptions, ordinary: Collection[str], shown: Collection[str]) -> Lexicon:
     """The features of words that treebanks, lexicons and analysers have.
 
     Args:
-        words: the dictionary. text: where it holds pieces, the words that they are of.
+        ordinary: words of the dictionary, or, where it holds pieces, of the text. shown: those that the text has.
     """
     lexicon = Lexicon()
     given, language = options.lexicon, language_of(options.lower)
     for option, path in options.word_files:
-        read, file = _reader(option, path)
-        lowercase = not options.keep_case
-        lexicon.update(read(file, lowercase=lowercase, language=language, form=options.normalize))
+        reader, file = _reader(option, path)
+        read = reader(file, lowercase=not options.keep_case, language=language, form=options.normalize)
+        read.notes.update(words_in_both(f"--{option} {path}", read, shown))
+        lexicon.update(read)
     if isinstance(given, Lexicon):
         lexicon.update(given)
     elif isinstance(given, Mapping):
         for word, features in given.items():
             lexicon.add(word, features)
     if options.apertium is not None:
-        ordinary = [word for word, special in zip(words.symbols, words.specials, strict=True) if not special]
-        looked_up = ordinary if text is None else text.words()
         lowercase = not options.keep_case
-        lexicon.update(read_apertium(looked_up, analyser=options.apertium, lowercase=lowercase, language=language))
+        read = read_apertium(ordinary, analyser=options.apertium, lowercase=lowercase, language=language)
+        read.notes.update(words_known(f"--apertium {options.apertium}", len(read), len(ordinary)))
+        lexicon.update(read)
     return lexicon
 
 
@@ -94,11 +96,13 @@ def complete_analyses(
     return complete(analyses, words, counts, ~words.specials, options.guess, all_counts)
 
 
-def read_numbers(options: PriorOptions) -> Lexicon:
-    """The features of --values."""
+def read_numbers(options: PriorOptions, shown: Collection[str] = ()) -> Lexicon:
+    """The features of --values. shown: the words of the text."""
     lexicon, lowercase, language = Lexicon(), not options.keep_case, language_of(options.lower)
     for path in as_paths(options.values):
-        lexicon.update(read_values(path, lowercase=lowercase, language=language, form=options.normalize))
+        read = read_values(path, lowercase=lowercase, language=language, form=options.normalize)
+        read.notes.update(words_in_both(f"--values {path}", read, shown))
+        lexicon.update(read)
     return lexicon
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.dictionary import UNK, WordList
+from fairseq_llrnn.features.language_check import tokens_known
 from fairseq_llrnn.files.text_lines import iter_lines, place
 from fairseq_llrnn.ngrams.background import check_weighing, ngram_from_file, ngram_from_text
 from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
@@ -47,6 +48,9 @@ def read_ngrams(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart,
         made = ngram_from_text(
             sentences, given.words, int(source), options.folds, weight, temperature, pruned, unigrams
         )
+        known = int((sentences.tokens != given.words.symbols.index(UNK)).sum())
+        if texts:
+            made.notes.update(tokens_known(f"--ngram-text {' '.join(texts)}", known, len(sentences.tokens)))
     return AutomatonPart(made.automaton, "ngram", weight, temperature, root=made.log_weights), made.notes
 
 

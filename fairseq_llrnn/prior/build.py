@@ -88,7 +88,7 @@ def build_prior(
     """
     notes: Counter[str] = Counter(lexicon.notes)
     specials = words.specials
-    symbols = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
+    symbols = words.ordinary
     if patterns is not None and not unused_patterns:
         patterns.check_used(symbols if settings.pieces is None else map(CONVENTIONS[settings.pieces].bare, symbols))
     rows = _word_rows(words, specials, lexicon, settings, patterns, text, morphemes or {})
@@ -97,8 +97,7 @@ def build_prior(
     asked = [w in lexicon for w in (symbols if text is None else text.words())]
     if len(lexicon) and not all(asked):
         which = "dictionary words" if text is None else "words of the text"
-        all_of_them = "" if any(asked) else ", which are all of them: is it of this language, in the case of the text?"
-        notes[f"{which} that the lexicon lacks{all_of_them}"] += asked.count(False)
+        notes[f"{which} that the lexicon lacks"] += asked.count(False)
     ordinary = ~specials
     surface = {"Shape": settings.shapes, "Suffix": settings.suffix_floor is not None, "Pattern": patterns is not None}
     surface["Piece"] = settings.pieces is not None
@@ -133,7 +132,7 @@ def _word_rows(
     morphemes: Mapping[str, Mapping[str, float]],
 ) -> WordRows:
     """Every a-priori feature of every word, identity left out; none of special symbols."""
-    ordinary = [w for w, s in zip(words.symbols, specials, strict=True) if not s]
+    ordinary = words.ordinary
     floor, spelt = settings.suffix_floor, ordinary
     known: Iterable[dict[str, float]] = (dict(lexicon.features(word)) for word in ordinary)
     if settings.pieces is not None:

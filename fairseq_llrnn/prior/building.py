@@ -15,7 +15,8 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.casing import check_casing
-from fairseq_llrnn.features.dictionary import WordList, check_order, load_dictionary
+from fairseq_llrnn.features.dictionary import EOS, UNK, WordList, check_order, load_dictionary
+from fairseq_llrnn.features.language_check import tokens_known
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.languages.gathering import Gathered
 from fairseq_llrnn.features.lexicon import united
@@ -93,10 +94,13 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     known_words = None if evidence is None else known_source_words(options, evidence, source)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
     gathered = gathered_for(code, options, words, counts, all_counts, None if text is None else text.words())
-    analyses = read_analyses(options, words, text)
+    ordinary = words.ordinary if text is None else text.words()
+    counted = {word for word, count in zip(words.symbols, counts.tolist(), strict=True) if count}
+    shown = [word for word in ordinary if word in counted] or ordinary
+    analyses = read_analyses(options, ordinary, shown)
     analyses.update(gathered.analyses)
     completed = complete_analyses(analyses, options, words, counts, all_counts, text)
-    numbers = read_numbers(options)
+    numbers = read_numbers(options, shown)
     lexicon = with_values(completed.lexicon, gathered.pooled, numbers)
     morphemes = morphemes_of(options, words, counts, all_counts)
     settings = _settings(options, background)
@@ -106,6 +110,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         words, counts, lexicon, settings, patterns, origins, text, for_source, morphemes.features
     )
     notes.update(morphemes.notes)
+    notes.update(_notes_of_texts(options, words, counts))
     for what, known in (("the lexicon has", analyses), ("--values has", numbers), ("--morphemes has", morphemes.cut)):
         notes.update(notes_of_spelling(words, counts, known, what, options) if text is None else ())
     entries = len(lexicon) - completed.added
@@ -113,6 +118,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     prior = replace(prior, settings={**prior.settings, **known})
     if (part := part_of(gathered, background, words, counts)) is not None:
         prior = prior.with_part(part)
+    for finding in {*gathered.findings, *(() if part is None else part.findings)}:
+        notes.update(finding.notes)
     if completed.guessed.any():
         guessed = np.flatnonzero(completed.guessed)
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
@@ -123,7 +130,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         opened = options.open_vocabulary
         features = united(lexicon, morphemes.features or {})
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.neural)
-    prior, more = _with_source(prior, words, options, lemmas_of(options, words, code), source_lemmas_of(options))
+    lemmas = lemmas_of(options, words, code, notes), source_lemmas_of(options, notes)
+    prior, more = _with_source(prior, words, options, *lemmas)
     notes.update(more)
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, known_words, target_words)
@@ -194,6 +202,20 @@ def _both_counts(options: PriorOptions, words: WordList) -> tuple[np.ndarray, Ma
             "dictionary was made from, tokenised in the same way"
         )
     return words.counts_with_ends() if counts is None else counts, all_counts
+
+
+def _notes_of_texts(options: PriorOptions, words: WordList, counts: np.ndarray) -> Counter[str]:
+    """Whether the texts that are read as words of the dictionary are of its language."""
+    notes, unk = Counter[str](), words.symbols.index(UNK)
+    if options.text and options.counts is None:
+        tokens, texts = int(counts.sum() - counts[words.symbols.index(EOS)]), " ".join(as_paths(options.text))
+        notes.update(tokens_known(f"--count-text {texts}", tokens - int(counts[unk]), tokens))
+    if options.translations is not None:
+        bitext, symbols = options.translations.text.bitext, options.translations.text.source_symbols
+        for side, unknown in ((bitext.source, symbols.index(UNK)), (bitext.target, unk)):
+            what = f"the {'source' if side is bitext.source else 'target'} side of --lexical-translation"
+            notes.update(tokens_known(what, int((side.tokens != unknown).sum()), len(side.tokens)))
+    return notes
 
 
 def _settings(options: PriorOptions, background: Expression) -> PriorSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,11 +36,13 @@ def check_units(options: PriorOptions) -> None:
     _sources(places, False)
 
 
-def lemmas_of(options: PriorOptions, words: WordList, code: str | None) -> list[Sequence[str]] | None:
+def lemmas_of(
+    options: PriorOptions, words: WordList, code: str | None, notes: Counter[str]
+) -> list[Sequence[str]] | None:
     """The lemmas of every word (V,), guessed where no source has a word; None where translations are between words.
 
     Args:
-        code: of --language.
+        code: of --language. notes: takes in what a user should know.
 
     Raises:
         OptionError: nothing lists lemmas. DataError: as the readers do.
@@ -47,13 +50,15 @@ def lemmas_of(options: PriorOptions, words: WordList, code: str | None) -> list[
     if options.translations is None or options.translations.units != "lemma":
         return None
     files = [*options.word_files, *(("hunspell", path) for path in as_paths(options.translations.hunspell))]
-    rules, known = language_of(options.lower), frozenset(words.symbols)
+    rules, known = language_of(options.lower), frozenset(words.ordinary)
     sources = LemmaSources(files, code, not options.keep_case, rules, options.normalize, known)
     lemmas = Lemmas.read(sources, OPTION)
+    told = [f" {path}" for _, path in options.word_files]  # features are read of them, too
+    notes.update({remark: count for remark, count in lemmas.notes.items() if not any(path in remark for path in told)})
     return [() if special else lemmas.of(word) for word, special in zip(words.symbols, words.specials, strict=True)]
 
 
-def source_lemmas_of(options: PriorOptions) -> list[Sequence[str]] | None:
+def source_lemmas_of(options: PriorOptions, notes: Counter[str]) -> list[Sequence[str]] | None:
     """The lemmas of every source word (U,), guessed where no source of lemmas has it; None where nobody asks for them.
 
     Raises:
@@ -65,7 +70,9 @@ def source_lemmas_of(options: PriorOptions) -> list[Sequence[str]] | None:
     advice = "give lexicon:FILE, unimorph:FILE, treebank:FILE or hunspell:FILE.dic, or a package's lemmas:CODE"
     symbols = options.translations.text.source_symbols
     sources = _sources(options.translations.source_lemmas, is_lower(symbols))  # --keep-case is of the target
-    lemmas = Lemmas.read(replace(sources, form=options.normalize, words=frozenset(symbols)), named, advice)
+    sources = replace(sources, form=options.normalize, words=frozenset(symbols), option=SOURCE_OPTION)
+    lemmas = Lemmas.read(sources, named, advice)
+    notes.update(lemmas.notes)
     return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, is_word(symbols), strict=True)]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.language_check import words_in_both
 from fairseq_llrnn.features.morfessor_segments import segment_by_morfessor
 from fairseq_llrnn.features.morphemes import Segmentations, has_morphemes, morpheme_features
 from fairseq_llrnn.features.readers import read_segmentations
@@ -64,7 +65,7 @@ def morphemes_of(
     given, floor = options.morphemes, options.morpheme_floor
     if given is None:
         return WordMorphemes()
-    ordinary = [word for word, special in zip(words.symbols, words.specials, strict=True) if not special]
+    ordinary = words.ordinary
     often = {
         w: int(c) for w, c, special in zip(words.symbols, counts, words.specials, strict=True) if not special and c
     }
@@ -88,6 +89,7 @@ def morphemes_of(
                 f"{path}: expected words of the dictionary, cut into segments, found none of them; is it a file of "
                 "this language, one word a line, in the case and Unicode form of the text (--keep-case, --normalize)?"
             )
+        notes.update(words_in_both(f"--morphemes {given}", segmentations, often or ordinary))
     if given != MORFESSOR:
         notes[OUTSIDE] += len(segmentations.keys() - asked.keys())
         notes[WHOLE] += sum(word not in segmentations for word in ordinary if has_morphemes(word))

@@ -34,8 +34,7 @@ def notes_of_spelling(
     for form in known:
         forms.setdefault(_key(form), form)
     found: dict[tuple[str, str], list[int]] = {}
-    ordinary = (word for word, special in zip(words.symbols, words.specials, strict=True) if not special)
-    any_capitals = any(word != lower(word) for word in ordinary)
+    any_capitals = any(word != lower(word) for word in words.ordinary)
     for i in missing:
         word = words.symbols[i]
         alike = forms.get(_key(word))

@@ -88,8 +88,9 @@ def test_packages_list_forms(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Simplemma, "listed", listed)
     monkeypatch.setattr(Simplemma, "missing", lambda self, code: [])
-    assert list(LemmaSources(language="cs").pairs()) == [("psi", "pes")]
-    assert list(LemmaSources(language="cs", lowercase=False).pairs()) == [("Psi", "Pes")]
+    for lowercase, expected in ((True, ("psi", "pes")), (False, ("Psi", "Pes"))):
+        sources = LemmaSources(language="cs", lowercase=lowercase).pairs()
+        assert {name: list(pairs) for _, name, pairs in sources} == {"wordfreq cs": [], "simplemma cs": [expected]}
 
 
 def test_forms_that_a_text_lacks(lexicon: Path) -> None:

@@ -24,9 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.cli.prior import guessing, language
+    from fairseq_llrnn.cli.prior import guessing
     from fairseq_llrnn.cli.prior.options import options
     from fairseq_llrnn.cli.prior.table import print_table
+    from fairseq_llrnn.cli.tables import say_notes
     from fairseq_llrnn.prior.building import build
     from fairseq_llrnn.prior.parts.evidence import EvidencePart
 
@@ -36,12 +37,10 @@ def run(args: argparse.Namespace) -> int:
     # before anything is written: a pattern can take too long
     counted = {} if part is None else part.source_words(built.prior.source_symbols)
     built.prior.save(args.out)
-    for note, count in sorted(built.notes.items()):
-        print(f"note: {count:,} {as_one_line(note)}", file=sys.stderr)
+    say_notes(built.notes)
     if counted.get("names") == 0:
         print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
-    for warning in (guessing.warning(built.completed), language.warning(built.gathered)):
-        if warning is not None:
-            print(warning, file=sys.stderr)
+    if (warning := guessing.warning(built.completed)) is not None:
+        print(warning, file=sys.stderr)
     print_table(built, counted, args.out, time.perf_counter() - started)
     return 0

@@ -11,7 +11,6 @@ from fairseq_llrnn.features.languages.base import pip_line
 from fairseq_llrnn.features.languages.gathering import LEMMA_FLOOR, Gathered
 
 LIST = "list"
-FEW = 0.1  # of the dictionary's words
 OTHER_WAYS = {
     "frequencies": "--background unigram counts your text",
     "lemmas": "--morphemes and --suffixes need no lemmas",
@@ -63,17 +62,6 @@ def table() -> list[str]:
         sources = [f"{source.name}{' (not installed)' * bool(source.missing(code))}" for source in sources_of(code)]
         rows.append(f"{code:<4} {name:<18} {', '.join(sources)}")
     return rows
-
-
-def warning(gathered: Gathered) -> str | None:
-    """What to say where a package knows so few words that they may be of another language."""
-    for found in gathered.findings:
-        if found.words and found.known < FEW * found.words:
-            return (
-                f"warning: {found.source} knows {found.known:,} of {found.words:,} words of --dict as "
-                f"{LANGUAGES[found.language]}: is this the language of the text?"
-            )
-    return None
 
 
 def lines(gathered: Gathered) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.features.language_check import has_letters, words_known
 from fairseq_llrnn.features.languages.base import (
     FeatureSource,
     FrequencySource,
@@ -36,6 +37,11 @@ class Finding:
     known: int
     words: int
     share: float  # of their tokens in the counted text, from 0 to 1
+
+    @property
+    def notes(self) -> Counter[str]:
+        """Whether the words may be of another language."""
+        return words_known(f"{self.source} as {NAMES[self.language]}", self.known, self.words)
 
 
 @dataclass(frozen=True)
@@ -125,7 +131,7 @@ def frequency_finding(symbols: Sequence[str], counts: np.ndarray, code: str) -> 
 def _finding(
     source: LanguageSource, code: str, symbols: Sequence[str], counts: np.ndarray, known: Sequence[bool]
 ) -> Finding:
-    spelt = np.array([any(map(str.isalpha, word)) for word in symbols], dtype=bool)
+    spelt = np.array(list(map(has_letters, symbols)), dtype=bool)
     has = np.array(known, dtype=bool) & spelt
     tokens = float(counts[spelt].sum())
     return Finding(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
+from fairseq_llrnn.features.language_check import has_letters
 from fairseq_llrnn.features.languages.base import FeatureSource, Package, Spelling, register_source
 from fairseq_llrnn.features.lexicon import Lexicon
 
@@ -38,7 +39,7 @@ class Simplemma(FeatureSource):
 
         strategy, lexicon = DefaultStrategy(), Lexicon()
         for word in words:
-            if not any(map(str.isalpha, word)):
+            if not has_letters(word):
                 continue
             lemma = strategy.get_lemma(word, self.codes[code])
             if lemma:

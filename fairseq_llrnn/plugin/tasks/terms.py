@@ -1,5 +1,6 @@
 """The options of a translation's terms, and what they say: terms of a run, of single lines, and of training."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
@@ -23,6 +24,8 @@ from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.term_words import phrase_forms, source_words, target_shares, word_features
 
 MUST, MAY = "must", "may"
+logger = logging.getLogger(__name__)
+
 TERM_FORMS, SOURCE_FORMS = "--term-forms", "--source-forms"
 TBX = (".tbx", ".tbx.gz")
 
@@ -105,7 +108,10 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
 def _read_forms(option: str, places: str, words: Sequence[str]) -> WordForms:
     """option: which names the places. words: of the text."""
     named = [one.strip() for one in places.split(",") if one.strip()]
-    return read_word_forms(named, words, Spelling(is_lower(words), form=form_of(words)), option)
+    forms = read_word_forms(named, words, Spelling(is_lower(words), form=form_of(words)), option)
+    for remark, count in forms.notes.items():
+        logger.warning(f"{count:,} {remark}")
+    return forms
 
 
 def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:

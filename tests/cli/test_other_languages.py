@@ -1,0 +1,95 @@
+"""Sources of another language than the text's: nothing about them is wrong but that, and the first line says it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_corpus import Llrnn
+
+from fairseq_llrnn.features.casing import lower
+from fairseq_llrnn.features.language_check import tokens_known, words_in_both, words_known
+from fairseq_llrnn.features.languages.base import Spelling
+from fairseq_llrnn.features.word_forms import read_word_forms
+
+WORDS = "maison chat chien table porte fenêtre livre arbre fleur soleil lune mer ciel terre eau feu pain vin".split()
+OTHERS = "ev kedi köpek masa kapı pencere kitap ağaç çiçek güneş ay deniz gök toprak su ateş ekmek şarap".split()
+ASKS = "is it of the text's language, and in its case?"
+
+
+def treebank(words: list[str]) -> str:
+    return "".join(f"{i}\t{word}\t{word}\tNOUN\t_\t_\t0\troot\t_\t_\n" for i, word in enumerate(words, 1)) + "\n"
+
+
+WRITTEN: dict[str, Callable[[list[str]], str]] = {  # what each option reads
+    "conllu": treebank,
+    "lexicon": lambda words: "".join(f"{word}\t{word}\tNOUN\t_\n" for word in words),
+    "unimorph": lambda words: "".join(f"{word}\t{word}\tN;SG\n" for word in words),
+    "values": lambda words: "".join(f"{word}\tLength:all\t{len(word)}\n" for word in words),
+    "morphemes": lambda words: "".join(f"{word}\t{word[:1]} {word[1:]}\n" for word in words if len(word) > 1),
+    "hunspell": lambda words: f"{len(words)}\n" + "".join(f"{word}/S\n" for word in words),
+}
+LEMMAS = ("conllu", "lexicon", "unimorph", "hunspell")  # which know some
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, list[str]], Path]:
+    (tmp_path / "text").write_text(" ".join(WORDS) + " 12 , .\n", encoding="utf-8")
+    (tmp_path / "dict.txt").write_text("".join(f"{word} 1\n" for word in (*WORDS, ",")), encoding="utf-8")
+    (tmp_path / "words.aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
+
+    def written(kind: str, words: list[str]) -> Path:
+        path = tmp_path / ("words.dic" if kind == "hunspell" else f"words.{kind}")
+        path.write_text(WRITTEN[kind](words), encoding="utf-8")
+        return path
+
+    return written
+
+
+# shared with the text: one word of 18, and of a short list that the text knows
+FOREIGN, SHORT = [*OTHERS, "chat"], WORDS[:3]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WRITTEN if kind != "hunspell"])
+def test_a_prior(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]], Path], kind: str) -> None:
+    command = ["prior", "--dict", tmp_path / "dict.txt", "--count-text", tmp_path / "text", "--out", tmp_path / "prior"]
+    path = write(kind, FOREIGN)
+    done = llrnn(*command, f"--{kind}", path)
+    said = f"warning: 1 of the text's 18 words are known to --{kind} {path}, among 19: {ASKS}"
+    assert (done.code, done.err.splitlines()[0]) == (0, said)
+    for words in (WORDS + OTHERS * 9, SHORT):
+        assert "warning" not in llrnn(*command, f"--{kind}", write(kind, list(dict.fromkeys(words)))).err
+
+
+@pytest.mark.parametrize("kind", LEMMAS)
+def test_a_dictionary(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]], Path], kind: str) -> None:
+    command = ["dictionary", "--text", tmp_path / "text", "--out", tmp_path / "d"]
+    path = write(kind, FOREIGN)
+    said = f"warning: 1 of the text's 18 words are known to --{kind} {path}{'' if kind == 'hunspell' else ', among 19'}"
+    assert llrnn(*command, f"--{kind}", path).err.splitlines()[0] == f"{said}: {ASKS}"
+    assert "warning" not in llrnn(*command, f"--{kind}", write(kind, WORDS)).err
+
+
+@pytest.mark.parametrize("kind", LEMMAS)
+def test_forms_of_terms(write: Callable[[str, list[str]], Path], kind: str) -> None:
+    named = f"{'treebank' if kind == 'conllu' else kind}:{write(kind, FOREIGN)}"
+    remark, count = read_word_forms([named], WORDS, Spelling(True)).notes.popitem()
+    assert count == 1 and f"are known to --term-forms {named}" in remark and remark.endswith(ASKS)
+    write(kind, WORDS)
+    assert not read_word_forms([named], WORDS, Spelling(True)).notes
+
+
+@pytest.mark.parametrize("options", [["--count-text"], ["--background", "ngram:2", "--folds", "0", "--ngram-text"]])
+def test_texts(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]], Path], options: list[str]) -> None:
+    (tmp_path / "other").write_text(f"{' '.join(OTHERS)} chat\n{'chat ' * 9}\n", encoding="utf-8")
+    done = llrnn("prior", "--dict", tmp_path / "dict.txt", "--out", tmp_path / "p", *options, tmp_path / "other")
+    said = f"warning: 10 of the 28 tokens of {options[-1]} {tmp_path}/other are words of the dictionary: {ASKS}"
+    assert (done.code, done.err.splitlines()[0]) == (0, said)
+
+
+def test_where_it_begins() -> None:
+    assert words_known("it", 1, 11) and not words_known("it", 1, 10) and not words_known("it", 0, 9)
+    assert words_known("it", 1, 100, 11) and not words_known("it", 1, 100, 10)
+    assert tokens_known("it", 4, 9) and not tokens_known("it", 4, 8) and not tokens_known("it", 0, 0)
+    numbers = [str(i) for i in range(99)]
+    assert not words_in_both("it", [lower(word) for word in WORDS] + numbers, WORDS)
+    assert words_in_both("it", OTHERS + numbers, WORDS + numbers)  # which are the same in all languages
