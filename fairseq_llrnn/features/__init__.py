@@ -5,6 +5,7 @@ text_words.py     words of large texts, counted or as ids
 casing.py         lower and upper case by the rules of a language
 lexicon.py        which features a word can have
 readers/          treebanks, lexicons, analysers, tables, words cut into segments
+language_check.py whether a source is of the text's language
 languages/        packages that know the words of languages
 guessing.py       features of words that none of these knows, from their spelling
 lemmas.py         lemmas of words, listed or guessed (lemma_rules.py: by their endings)

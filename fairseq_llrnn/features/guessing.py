@@ -14,6 +14,10 @@ themselves, n and t are taken without them (leave-one-out), so that they are gue
 A guess is p, in quarters, what rounds to nothing left out (so signatures stay few), times the mean value of f where
 words have it, which is 1 for all but real-valued features. So several analyses that an ending can have share the word.
 
+Where another source has analyses of many words, known and new ones (a package beside a treebank), they are a word's
+kind, so that its endings are compared with those of words with the same analyses: what a form can be, weighed by what
+the known words are, and told in their features. Analyses that no other known word has say nothing.
+
 Sizes: F features, n known words, m words that are asked for. Time O((n + m) · contexts), memory O(min(n, m) ·
 contexts): all new words whose longest known ending is the same have the same guess, which is made once.
 """
@@ -47,10 +51,14 @@ def kind_of(word: str) -> str:
     return CAPITAL if word[:1].isupper() or word[:1].istitle() else ""
 
 
-def contexts(word: str) -> list[Context]:
-    """Kind and ending, from the general to the special. Digits are alike, and `^` is where a short word begins."""
+def contexts(word: str, said: str = "") -> list[Context]:
+    """Kind and ending, from the general to the special. Digits are alike, and `^` is where a short word begins.
+
+    Args:
+        said: its kind, in the place of that of its characters.
+    """
     spelt = "^" + "".join("0" if character.isdigit() else character for character in word.lower())
-    kind = kind_of(word)
+    kind = said or kind_of(word)
     known = [(kind, spelt[-length:]) for length in range(1, min(LONGEST_SUFFIX, len(spelt)) + 1)]
     return [EVERYWHERE, (kind, ""), *known] if kind else [EVERYWHERE, *known]
 
@@ -63,17 +71,26 @@ class Guesser:
     means: np.ndarray  # (F,) mean value of a feature where a word has it
     rows: Mapping[str, Row]  # of the words that were counted
     counts: Mapping[Context, Counter[Row]]  # n(row, e)
+    said: Mapping[str, str] = field(default_factory=dict)  # kinds of words by their analyses in another source
     _guesses: dict[Context, dict[str, float]] = field(default_factory=dict, init=False, repr=False)
     _tallies: dict[Context, tuple[int, int, np.ndarray]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def train(cls, known: Mapping[str, Mapping[str, float]], asked: Collection[str]) -> Guesser:
+    def train(
+        cls, known: Mapping[str, Mapping[str, float]], asked: Collection[str], said: Mapping[str, str] | None = None
+    ) -> Guesser:
         """Count the endings of `known` words.
 
         Args:
             known: features by word, each word once whatever its frequency; at least one word.
             asked: words that will be guessed: if they are few, only their endings are kept.
+            said: kinds of known words and of those that are asked for, by their analyses in another source.
         """
+        said = said or {}
+
+        def all_contexts(word: str) -> list[Context]:
+            return contexts(word) + (contexts(word, said[word])[1:] if word in said else [])
+
         totals: defaultdict[str, float] = defaultdict(float)
         having: Counter[str] = Counter()
         rows: dict[str, Row] = {}
@@ -84,15 +101,15 @@ class Guesser:
             for name in rows[word]:
                 totals[name] += features[name]
                 having[name] += 1
-        wanted = {context for word in asked for context in contexts(word)} if len(asked) < len(rows) else None
+        wanted = {context for word in asked for context in all_contexts(word)} if len(asked) < len(rows) else None
         counts: defaultdict[Context, Counter[Row]] = defaultdict(Counter)
         for word, row in rows.items():
-            for context in contexts(word):
+            for context in all_contexts(word):
                 if wanted is None or context in wanted:
                     counts[context][row] += 1
         names = tuple(sorted(having))
         means = np.array([totals[name] / having[name] for name in names])
-        return cls(names, means, rows, dict(counts))
+        return cls(names, means, rows, dict(counts), said)
 
     @cached_property
     def _places(self) -> dict[Row, np.ndarray]:
@@ -118,11 +135,17 @@ class Guesser:
                 self._tallies[context] = found
         return found
 
+    def contexts(self, word: str) -> list[Context]:
+        """Those by which a word is guessed: with its kind in the other source, if another known word is of it."""
+        said = self.said.get(word, "")
+        others = self.counts.get((said, ""), Counter()).total() - (word in self.rows) if said else 0
+        return contexts(word, said if others else "")
+
     def shares(self, word: str) -> np.ndarray:
         """p(f | the word's longest context that others have), without the word itself: (F,)."""
         own = self.rows.get(word)
         p = np.zeros(len(self.names))
-        for context in contexts(word):
+        for context in self.contexts(word):
             if context not in self.counts:
                 break
             n, t, n_f = self._tally(context)
@@ -138,7 +161,7 @@ class Guesser:
         """The word's features; those of a known word as if it were new."""
         if word in self.rows:
             return self._guess(word)
-        known = [context for context in contexts(word) if context in self.counts]
+        known = [context for context in self.contexts(word) if context in self.counts]
         if known[-1] not in self._guesses:
             self._guesses[known[-1]] = self._guess(word)
         return self._guesses[known[-1]]

@@ -82,18 +82,20 @@ def complete_analyses(
     counts: np.ndarray,
     all_counts: Mapping[str, int],
     text: PieceText | None,
+    package: Lexicon,
 ) -> Completed:
     """The lexicon with guesses; over pieces, of the words of the text, since pieces have no analyses of their own.
 
     Args:
+        package: the analyses of --language.
         counts: (V,). all_counts: of words outside the dictionary as well, where an open vocabulary needs them.
     """
     if options.guess not in MODES:
         raise OptionError(f"--guess {options.guess}: expected {', '.join(MODES)}; correct the spelling")
     if options.pieces is not None:
         nothing = np.zeros(len(words), dtype=bool)
-        return complete(analyses, words, counts, nothing, options.guess, () if text is None else text.words())
-    return complete(analyses, words, counts, ~words.specials, options.guess, all_counts)
+        return complete(analyses, words, counts, nothing, options.guess, () if text is None else text.words(), package)
+    return complete(analyses, words, counts, ~words.specials, options.guess, all_counts, package)
 
 
 def read_numbers(options: PriorOptions, shown: Collection[str] = ()) -> Lexicon:

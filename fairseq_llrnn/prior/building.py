@@ -98,8 +98,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     counted = {word for word, count in zip(words.symbols, counts.tolist(), strict=True) if count}
     shown = [word for word in ordinary if word in counted] or ordinary
     analyses = read_analyses(options, ordinary, shown)
-    analyses.update(gathered.analyses)
-    completed = complete_analyses(analyses, options, words, counts, all_counts, text)
+    completed = complete_analyses(analyses, options, words, counts, all_counts, text, gathered.analyses)
     numbers = read_numbers(options, shown)
     lexicon = with_values(completed.lexicon, gathered.pooled, numbers)
     morphemes = morphemes_of(options, words, counts, all_counts)

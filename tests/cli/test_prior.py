@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from shell import run_script
-from small_corpus import Build, Built, Corpus, files, row, weight
+from small_corpus import Build, Built, Corpus, Llrnn, files, row, weight
 
 
 def test_features_signatures_and_background(built: Built) -> None:
@@ -32,8 +32,39 @@ def test_it_says_what_was_made(build: Build, corpus: Corpus) -> None:
     assert figures["words"] == "17"
     assert figures["ordinary words"] == "12"
     assert figures["forbidden words"] == "3"
-    assert done.out.splitlines()[-1] == f"prior written to {corpus.out}"
+    assert done.out.splitlines()[-2] == f"prior written to {corpus.out}"
     assert done.err.startswith("note: 1 dictionary words that the lexicon lacks\nwarning: the lexicon has ")
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "options", "said"),
+    [
+        ([], "dict.txt", [], "DATA --prior {out}   (DATA: fairseq-preprocess makes it with --dict)"),
+        (["train.idx"], "dict.txt", [], "{folder} --prior {out}"),
+        (["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.fr.txt", [], "{folder} --prior {out}"),
+        (
+            ["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.en.txt", [],
+            "{folder} --prior PRIOR --source-prior {out}   (PRIOR: that of the target)",
+        ),
+        (
+            ["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.en.txt", ["--evidence", "numbers"],
+            "{folder} --source-lang fr --target-lang en --prior {out}",
+        ),
+        (["train.text-labels.labels.idx"], "dict.labels.txt", ["--labels"], "{folder} --prior {out}"),
+    ],
+)  # fmt: skip
+def test_it_ends_with_what_to_type_next(
+    llrnn: Llrnn, corpus: Corpus, files: list[str], name: str, options: list[str], said: str
+) -> None:
+    folder = corpus.place / "my data"
+    folder.mkdir()
+    for dictionary in {name, "dict.fr.txt", "dict.en.txt"} if files and "en" in files[0] else {name}:
+        (folder / dictionary).write_bytes(corpus.dictionary.read_bytes())
+    for file in files:
+        (folder / file).touch()
+    done = llrnn("prior", "--dict", folder / name, "--out", folder / "prior", *options)
+    expected = said.format(folder=f"'{folder}'", out=f"'{folder / 'prior'}'")
+    assert (done.code, done.out.splitlines()[-1]) == (0, f"next: llrnn train {expected}")
 
 
 def test_the_json_is_for_people(built: Built, corpus: Corpus) -> None:

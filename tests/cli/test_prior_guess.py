@@ -2,9 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
+from fairseq_llrnn.cli.prior import guessing
+from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.prior.guessing import KINDS, LEFT_OUT, Completed, Coverage
 from fairseq_llrnn.prior.parts import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -25,7 +29,7 @@ def build(corpus: Corpus, llrnn: Llrnn) -> Build:
 def test_it_says_what_was_guessed_and_how_well(build: Build, corpus: Corpus) -> None:
     done = build()
     assert (done.code, done.err) == (0, f"note: {corpus.treebank}: 11 of 11 rows read\n")
-    coverage, others, guesses, crossed, accuracy = done.out.splitlines()[-6:-1]
+    coverage, others, guesses, crossed, accuracy = done.out.splitlines()[-7:-2]
     assert coverage == "lexicon: knows 11 of 11 words of the counted text (100.0%)"
     assert others == "lexicon: knows 0 of 1 words that are not in it (0.0%)"
     assert guesses == "guessed: features of 4 words; the lexicon does not know 1 of them"
@@ -71,3 +75,24 @@ def test_show_marks_guesses(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
     assert set(guessed["guessed"]) < set(guessed["features"])
     summary = llrnn("show", corpus.out).out
     assert "analyses of 4 words are guessed, right for" in summary
+
+
+@pytest.mark.parametrize(
+    ("became", "without", "said"),
+    [
+        (
+            KINDS, 0.49, "analyses of --language tell what the lexicon's words and others have in common, by which "
+            "these are guessed: right 76%, without them 49%",
+        ),
+        (LEFT_OUT, 0.7, "analyses of --language are left out: guesses would be right 70%, without them 76%"),
+        (LEFT_OUT, None, "analyses of --language are left out: the lexicon has the words"),
+    ],
+)  # fmt: skip
+def test_what_it_says_of_a_package_beside_a_treebank(became: str, without: float | None, said: str) -> None:
+    lexicon = Lexicon()
+    lexicon.add("chat", ["POS:NOUN"])
+    accuracy = {"whole analysis": 0.76, "POS": 0.8}
+    completed = Completed(
+        lexicon, Coverage((1, 1), (0, 1)), np.array([True]), ("POS",), accuracy, package=became, without=without
+    )
+    assert said in guessing.lines(completed)

@@ -68,6 +68,21 @@ def test_a_known_ending_wins() -> None:
     assert found.guess("sailing") == found.guess("jumping")  # known, and guessed as if it were new
 
 
+def test_what_another_source_says_of_words_is_their_kind() -> None:
+    """The ending says nothing: every other word of it is a verb. Those that can be either are mostly nouns."""
+    names = [f"{stem}ing" for stem in "b c d f g h j k l m".split()]
+    lexicon = {name: NOUN if i % 2 else VERB for i, name in enumerate(names)}
+    said = {name: "either" if i % 2 else "verb" for i, name in enumerate(names)} | {"ring": "either", "sing": "verb"}
+    asked = ["ring", "sing", "wing", *names]
+    plain, told = Guesser.train(with_ones(lexicon), asked), Guesser.train(with_ones(lexicon), asked, said)
+    assert told.guess("ring") == {"POS:NOUN": 1.0} and "POS:NOUN" not in told.guess("sing")
+    assert told.guess("wing") == plain.guess("wing") == plain.guess("ring")  # nothing is said of it
+    assert told.accuracy(names)["POS"] == 1.0 > plain.accuracy(names)["POS"]
+    alone = Guesser.train(with_ones(lexicon), asked, {"bing": "it alone", "ring": "what nobody is"})
+    for word in ("bing", "ring"):
+        assert alone.guess(word) == plain.guess(word)
+
+
 def test_a_word_does_not_help_to_guess_itself() -> None:
     found = guesser({"xyz": VERB, "aaa": NOUN, "baa": NOUN}, "xyz", "wxyz")
     assert found.guess("xyz") == {"POS:NOUN": 1.0}

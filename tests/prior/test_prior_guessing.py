@@ -1,5 +1,6 @@
 """Priors with guessed features: whose are guessed, when, and what is kept of it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
 from fairseq_llrnn.prior.analyses import read_numbers, with_values
-from fairseq_llrnn.prior.guessing import complete
+from fairseq_llrnn.prior.guessing import KINDS, LEFT_OUT, UNITED, Completed, complete
 from fairseq_llrnn.prior.parts import GuessesPart, OpenVocabularyPart
 
 NOUNS = [f"{stem}ek" for stem in ("hal", "szem", "kert", "h", "r", "t", "b", "l")]
@@ -95,6 +96,49 @@ def test_when_guesses_are_made() -> None:
     assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, lexicon=worse))) == set()
     with pytest.raises(OptionError, match="--guess maybe: expected auto, on, off; correct the spelling"):
         Prior.build(SYMBOLS, replace(OPTIONS, guess="maybe"))
+
+
+def package(kinds: Mapping[str, str]) -> Lexicon:
+    """All readings of words, and of which kind they are."""
+    found = Lexicon()
+    for word, kind in kinds.items():
+        found.add(word, ["POS:NOUN", "POS:VERB", f"Kind:{kind}"])
+    return found
+
+
+ALIKE = [f"{letter}ato" for letter in "bcdfghjklmnprstvwxyz"]  # an ending of nouns and verbs
+NEW = {"zzzato": "noun", "wwwato": "verb"}
+RIGHT = {word: "noun" if i % 2 else "verb" for i, word in enumerate(ALIKE) if i}  # one word less than the treebank
+
+
+def completed(kinds: Mapping[str, str], mode: str = "auto") -> Completed:
+    """A treebank of ALIKE, every other one a noun, and a package that says kinds of words."""
+    lexicon = Lexicon()
+    for i, word in enumerate(ALIKE):
+        lexicon.add(word, ["POS:NOUN"] if i % 2 else ["POS:VERB"])
+    counts = np.array([0, 0, 9, 1, *[2] * len(ALIKE), 0, 0])
+    words = WordList((*SPECIALS, *ALIKE, *NEW), counts)
+    return complete(lexicon, words, counts, ~words.specials, mode, package=package(kinds))
+
+
+def test_a_package_beside_a_treebank_says_what_kinds_words_are_of() -> None:
+    done = completed({**RIGHT, **NEW})
+    assert done.package == KINDS and done.accuracy["POS"] >= 0.9 and done.without is not None and done.without < 0.1
+    assert dict(done.lexicon.features("zzzato")) == {"POS:NOUN": 1.0}
+    assert dict(done.lexicon.features("wwwato")) == {"POS:VERB": 1.0}
+    assert dict(done.lexicon.features(ALIKE[1])) == {"POS:NOUN": 1.0}  # without the package's readings
+
+
+def test_a_package_that_makes_guesses_no_better_is_left_out() -> None:
+    done = completed(dict.fromkeys(ALIKE[1:], "word"))
+    assert done.package == LEFT_OUT and done.without is not None and done.without <= done.accuracy["whole analysis"]
+    assert not any(name.startswith("Kind:") for word in done.lexicon for name in done.lexicon.features(word))
+
+
+def test_a_package_is_united_where_it_knows_more_or_nothing_is_guessed() -> None:
+    for done in (completed({**RIGHT, **NEW, ALIKE[0]: "verb"}), completed({ALIKE[1]: "noun"}, "off")):
+        assert done.package == UNITED and done.lexicon.features(ALIKE[1])["Kind:noun"] == 1.0
+    assert completed({}).package is None
 
 
 def test_lexicon_and_notes_are_left_as_they_were() -> None:

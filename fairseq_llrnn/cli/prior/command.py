@@ -42,5 +42,5 @@ def run(args: argparse.Namespace) -> int:
         print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
     if (warning := guessing.warning(built.completed)) is not None:
         print(warning, file=sys.stderr)
-    print_table(built, counted, args.out, time.perf_counter() - started)
+    print_table(built, counted, args.dict, args.out, time.perf_counter() - started)
     return 0

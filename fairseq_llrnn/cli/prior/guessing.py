@@ -23,6 +23,8 @@ def add_arguments(group: argparse._ArgumentGroup) -> None:
 
 def lines(completed: "Completed") -> list[str]:
     """What the lexicon covers, what was guessed, and how often that is right; nothing where there is no lexicon."""
+    from fairseq_llrnn.prior.guessing import KINDS, LEFT_OUT
+
     coverage = completed.coverage
     if not len(completed.lexicon):
         return []
@@ -31,6 +33,16 @@ def lines(completed: "Completed") -> list[str]:
         for (part, every), what in ((coverage.text, "of the counted text"), (coverage.others, "that are not in it"))
         if every
     ]
+    if completed.package == KINDS:
+        said.append(
+            "analyses of --language tell what the lexicon's words and others have in common, by which these are "
+            f"guessed: right {completed.accuracy[WHOLE]:.0%}, without them {completed.without:.0%}"
+        )
+    elif completed.package == LEFT_OUT:
+        why = "the lexicon has the words"
+        if completed.without is not None:
+            why = f"guesses would be right {completed.without:.0%}, without them {completed.accuracy[WHOLE]:.0%}"
+        said.append(f"analyses of --language are left out: {why}")
     if not completed.guessed.any():
         return [*said, f"guessed: the features of {completed.added:,} words"] if completed.added else said
     many = int(completed.guessed.sum())
