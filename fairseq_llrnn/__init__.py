@@ -12,7 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, from_checkout
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head import LogLinearHead
@@ -34,8 +34,7 @@ def register() -> None:
     """
     if importlib.util.find_spec("fairseq") is None:
         raise OptionError(
-            "expected fairseq, which this needs, found that it is not installed; install it with "
-            "pip install 'fairseq-llrnn[fairseq]'"
+            f"expected fairseq, which this needs, found that it is not installed; {from_checkout('fairseq')}"
         )
     importlib.import_module("fairseq_llrnn.plugin").say_errors_of_commands()
 

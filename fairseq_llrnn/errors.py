@@ -91,3 +91,9 @@ def refuse_arguments(parser: argparse.ArgumentParser, given: Sequence[str], mess
     near = difflib.get_close_matches(searched, among, n=1)
     advice = f"did you mean {near[0]}?" if near else f"{parser.prog} --help shows what there is"
     parser.exit(2, as_one_line(f"{parser.prog}: error: {message}; {advice}") + "\n")
+
+
+def from_checkout(extra: str) -> str:
+    """How an extra of this package is installed: it is on no index of packages."""
+    isolation = "--no-build-isolation " if extra == "fairseq" else ""  # fairseq's build imports torch and numpy
+    return f"in a checkout of fairseq_llrnn: pip install {isolation}'.[{extra}]'"

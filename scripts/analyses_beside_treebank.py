@@ -35,7 +35,7 @@ def main() -> None:
                 found.add(word, known.features(word))
         return gathering.Gathered("fr", analyses=found)
 
-    languages.gather = gather  # type: ignore[assignment]
+    languages.gather = gather  # type: ignore[assignment, attr-defined]
     for name, options in (("treebank", []), ("united", ["--lexicon", lexicon]), ("kinds", ["--language", "fr"])):
         print(f"--- {name}")
         llrnn([*command, *options, "--suffixes", "--out", str(out / name)])

@@ -1,6 +1,6 @@
 """fastText and napkinXC on the same texts, in processes of their own, one thread each.
 
-They are the extra `classification` of this package: pip install "fairseq-llrnn[classification]".
+They are the extra `classification` of this package: pip install ".[classification]".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def imported(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise OptionError(
-            f'{name}: expected this package to be installed, found none; pip install "fairseq-llrnn[classification]", '
+            f'{name}: expected this package to be installed, found none; pip install ".[classification]", '
             "or leave it out"
         ) from None
 

@@ -23,6 +23,6 @@ done
 if python -c "import fasttext" 2>/dev/null; then
     for rate in 0.2 0.5 1.0; do one fasttext-hs --rate "$rate" --epochs 30; done
 else
-    echo 'run.sh: fastText is not installed: pip install "fairseq-llrnn[classification]"' >&2
+    echo 'run.sh: fastText is not installed: pip install ".[classification]"' >&2
 fi
 python examples/classification/classification.py table "$out/$set.jsonl"

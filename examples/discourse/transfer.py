@@ -19,7 +19,7 @@ from fairseq_llrnn.errors import OptionError
 WEIGHTS = (0.01, 0.1, 1.0)  # scikit-learn's C, the inverse of the penalty's weight
 SCALES = (1.0, 0.1, 0.03)  # deviations of dense features beside words
 FOLDS, ITERATIONS = 5, 100
-NEEDED = "expected scikit-learn, found none; install it: pip install 'fairseq-llrnn[transfer]'"
+NEEDED = "expected scikit-learn, found none; install it: pip install '.[transfer]'"
 Matrix = Any  # (n, F), numpy's or scipy's
 
 

@@ -3,7 +3,7 @@
 #
 #   bash examples/huggingface/run.sh [WORK-DIRECTORY]    (default: runs/huggingface; CORPUS=DIR EPOCHS=8 WIDTH=64)
 #
-# Needs the extra: pip install 'fairseq-llrnn[hf]'. Run it again and it goes on where it stopped; delete the work
+# Needs the extra: pip install '.[hf]'. Run it again and it goes on where it stopped; delete the work
 # directory to start afresh.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"

@@ -185,7 +185,7 @@ def more_words(code: str, many: int, known: AbstractSet[str]) -> list[str]:
         from wordfreq import top_n_list
     except ImportError as error:
         raise OptionError(
-            "wordfreq: expected the package for a row of more words, found none; pip install 'fairseq-llrnn[languages]'"
+            "wordfreq: expected the package for a row of more words, found none; pip install '.[languages]'"
         ) from error
     listed = (word for word in top_n_list(code, many + len(known)) if word not in known and " " not in word)
     return list(islice(listed, many))

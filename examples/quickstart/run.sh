@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The demo: a small corpus, a softmax and a log-linear model of the same shape, and what each has learnt.
+# The demo: a small corpus, two softmaxes and a log-linear model of the same shape, and what each has learnt.
 #
 #   bash examples/quickstart/run.sh [WORK-DIRECTORY]        (default: runs/quickstart)
 #
@@ -9,7 +9,7 @@ set -euo pipefail
 work=${1:-runs/quickstart}
 mkdir -p "$work"
 
-train() { # train NAME OPTION…: fairseq-train with the options that both models share; prints one line an epoch
+train() { # train NAME OPTION…: fairseq-train with the options that all models share; prints one line an epoch
     local folder=$work/$1
     shift
     if [ -e "$folder/done" ]; then
@@ -49,16 +49,23 @@ if [ ! -e "$work/data-bin/prior/prior.json" ]; then
         --count-text "$work/corpus/train.txt" --top-words 1000 --shapes --background unigram \
         --out "$work/data-bin/prior"
 fi
+if [ ! -e "$work/data-bin/words/prior.json" ]; then
+    llrnn prior --dict "$work/data-bin/dict.txt" --count-text "$work/corpus/train.txt" --top-words all \
+        --background unigram --out "$work/data-bin/words"
+fi
 
 say "4/6 training fairseq's softmax model (lstm_lm, cross_entropy)"
 train softmax --task language_modeling --arch lstm_lm --criterion cross_entropy --decoder-out-embed-dim 128
 
-say "5/6 training the log-linear model (llrnn_lm, log_linear)"
-train log-linear --user-dir fairseq_llrnn --task llrnn_language_modeling --arch llrnn_lm --criterion log_linear
+say "5/6 training a softmax over the unigram, and the log-linear model (llrnn_lm, log_linear)"
+ours=(--user-dir fairseq_llrnn --task llrnn_language_modeling --arch llrnn_lm --criterion log_linear)
+train softmax-unigram "${ours[@]}" --prior "$work/data-bin/words"
+train log-linear "${ours[@]}"
 
 say "6/6 what they have learnt"
 python scripts/demo_report.py --corpus "$work/corpus" --data "$work/data-bin" --out "$work" \
-    --model softmax="$work/softmax" --model log-linear="$work/log-linear"
+    --model softmax="$work/softmax" --model "softmax, unigram"="$work/softmax-unigram" \
+    --model log-linear="$work/log-linear"
 
 say "why? each word of: $(cat "$work/sentence.txt")"
 llrnn explain --path "$work/log-linear/checkpoint_best.pt" --top 3 - <"$work/sentence.txt"

@@ -137,7 +137,7 @@ def _cut_into_pieces(out: Path, pair: Pair) -> None:
         import sentencepiece
     except ImportError:
         raise OptionError(
-            "expected the package sentencepiece, found none; pip install 'fairseq-llrnn[pieces]'"
+            "expected the package sentencepiece, found none; pip install '.[pieces]'"
         ) from None
     if not (out / "bpe.model").exists():
         print("bpe.model: sentencepiece", flush=True)

@@ -14,7 +14,7 @@ from fairseq_llrnn.alignment.bitext import Bitext
 from fairseq_llrnn.alignment.eflomal import eflomal_counts
 from fairseq_llrnn.alignment.ibm1 import ibm1
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, from_checkout
 
 ALIGNERS = ("auto", "eflomal", "ibm1")
 LONGEST = 1023  # words of a sentence; eflomal reads no longer ones
@@ -31,8 +31,8 @@ def choose_aligner(asked_for: str) -> str:
         return "eflomal" if installed else "ibm1"
     if asked_for == "eflomal" and not installed:
         raise OptionError(
-            "--aligner eflomal: the Python module eflomal is not installed; pip install 'fairseq-llrnn[align]' "
-            "brings it (and needs a C compiler), or say --aligner ibm1"
+            f"--aligner eflomal: the Python module eflomal is not installed; {from_checkout('align')} (which needs a C "
+            "compiler), or say --aligner ibm1"
         )
     return asked_for
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton
 from fairseq_llrnn.automata.symbols import LACKED, Symbols
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, from_checkout
 from fairseq_llrnn.files.numbers import LARGEST_LOG
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import shown
@@ -82,8 +82,8 @@ def _load(path: Path) -> Any:
         import pywrapfst
     except ImportError:
         raise DataError(
-            f"{path}: expected pynini, which reads OpenFst's binary files, found none; pip install "
-            "'fairseq-llrnn[automata]', or write the file as text (fstprint)"
+            f"{path}: expected pynini, which reads OpenFst's binary files, found none; "
+            f"{from_checkout('automata')}, or write the file as text (fstprint)"
         ) from None
     try:
         fst = pywrapfst.Fst.read(str(path))

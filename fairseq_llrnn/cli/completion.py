@@ -2,7 +2,7 @@
 
 import argparse
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, from_checkout
 
 NAME = "completion"
 HELP = "print a script that completes the options of llrnn in bash, zsh or fish"
@@ -33,8 +33,7 @@ def script(shell: str) -> str:
         import shtab
     except ModuleNotFoundError:
         raise OptionError(
-            "llrnn completion: expected the library shtab, found none; install it: pip install "
-            "'fairseq-llrnn[completion]'"
+            f"llrnn completion: expected the library shtab, found none; {from_checkout('completion')}"
         ) from None
     return str(shtab.complete(_whole_parser(shtab.FILE, shtab.DIRECTORY), shell))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, from_checkout
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -48,7 +48,7 @@ class CorpusMetric:
             from sacrebleu.metrics.chrf import CHRF
         except ModuleNotFoundError:
             raise OptionError(
-                "BLEU and chrF: expected the package sacrebleu, found none; pip install 'fairseq-llrnn[metrics]'"
+                f"BLEU and chrF: expected the package sacrebleu, found none; {from_checkout('metrics')}"
             ) from None
         # force: no warning about tokenised text, which n-best lists of tokenised systems are
         self.metric: Metric = BLEU(tokenize=tokenize, force=True) if name == "bleu" else CHRF()

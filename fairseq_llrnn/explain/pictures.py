@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, from_checkout
 from fairseq_llrnn.files.atomic_write import whole_binary
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def need_matplotlib(option: str) -> None:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError:
         raise OptionError(
-            f"{option}: expected the library matplotlib, found none; install it: pip install 'fairseq-llrnn[plots]'"
+            f"{option}: expected the library matplotlib, found none; {from_checkout('plots')}"
         ) from None
 
 

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, from_checkout
 from fairseq_llrnn.features.morphemes import Segmentation, has_morphemes
 
 SEED = 1
@@ -40,8 +40,8 @@ def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dic
         import morfessor
     except ImportError:
         raise OptionError(
-            "--morphemes morfessor: expected the package Morfessor, found none; pip install "
-            "'fairseq-llrnn[morphemes]', or give a FILE of words cut into segments"
+            "--morphemes morfessor: expected the package Morfessor, found none; "
+            f"{from_checkout('morphemes')}, or give a FILE of words cut into segments"
         ) from None
     trained: Counter[str] = Counter()
     for word, count in counts.items():

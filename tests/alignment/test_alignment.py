@@ -20,7 +20,7 @@ from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import DataError, OptionError
 
 EFLOMAL = pytest.mark.skipif(
-    importlib.util.find_spec("eflomal") is None, reason="eflomal is absent: pip install 'fairseq-llrnn[align]'"
+    importlib.util.find_spec("eflomal") is None, reason="eflomal is absent: pip install '.[align]'"
 )
 Rows = list[list[int]]
 
@@ -135,7 +135,7 @@ def test_a_weight_too_small_for_float32_is_dropped() -> None:
 def test_which_aligner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "eflomal", None)
     assert choose_aligner("auto") == choose_aligner("ibm1") == "ibm1"
-    with pytest.raises(OptionError, match="--aligner eflomal: the Python module eflomal is not installed; pip inst"):
+    with pytest.raises(OptionError, match="--aligner eflomal: the Python module eflomal is not installed; in a checkout of f"):
         choose_aligner("eflomal")
     monkeypatch.undo()
     if importlib.util.find_spec("eflomal") is not None:

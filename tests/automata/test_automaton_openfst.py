@@ -15,7 +15,7 @@ from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 
-pynini = pytest.importorskip("pynini", reason="pynini is not installed: pip install 'fairseq-llrnn[automata]'")
+pynini = pytest.importorskip("pynini", reason="pynini is not installed: pip install '.[automata]'")
 pywrapfst = pytest.importorskip("pywrapfst", reason="pynini is not installed")
 
 NAMES = ("a", "b", "c")

@@ -51,5 +51,6 @@ def test_what_bash_completes(typed: list[str], expected: list[str], llrnn: Llrnn
 def test_without_its_library(llrnn: Llrnn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert llrnn("completion", "bash").error == (
-        "llrnn completion: expected the library shtab, found none; install it: pip install 'fairseq-llrnn[completion]'"
+        "llrnn completion: expected the library shtab, found none; in a checkout of fairseq_llrnn: pip install "
+        "'.[completion]'"
     )

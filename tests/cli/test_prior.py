@@ -39,7 +39,7 @@ def test_it_says_what_was_made(build: Build, corpus: Corpus) -> None:
 @pytest.mark.parametrize(
     ("files", "name", "options", "said"),
     [
-        ([], "dict.txt", [], "DATA --prior {out}   (DATA: fairseq-preprocess makes it with --dict)"),
+        ([], "dict.txt", [], "DATA --prior {out}   (DATA: made with this --dict)"),
         (["train.idx"], "dict.txt", [], "{folder} --prior {out}"),
         (["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.fr.txt", [], "{folder} --prior {out}"),
         (

@@ -61,7 +61,7 @@ def test_a_package_that_is_not_installed(
     arguments = ("run", "--set", "few", "--model", "fasttext-hs", "--out", tmp_path / "rows.jsonl")
     assert run(modules, monkeypatch, *arguments) == 2
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and 'pip install "fairseq-llrnn[classification]"' in said
+    assert said.count("\n") == 1 and 'pip install ".[classification]"' in said
 
 
 def test_a_training_without_epochs_is_refused(

@@ -20,7 +20,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior import PriorOptions
 from toy_french import make_corpus, write_corpus
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'fairseq-llrnn[hf]'")
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 
 SYMBOLS = (*SPECIALS, *"le la chat mer table dort voit qui .".split())
 ENDLESS = '%depth 6\nS -> NP "dort ."\nNP -> "le chat" | "la mer" | "le chat qui voit" NP\n'

@@ -23,7 +23,7 @@ from fairseq_llrnn.ngrams.sentences import read_sentences
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.prior.prior import Prior
 
-pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install 'fairseq-llrnn[pieces]'")
+pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install '.[pieces]'")
 texts, rows, tables, mixtures, curves, languages, clams = load(
     EXAMPLES / "languages",
     *"language_texts language_rows language_table language_mixtures language_curves languages clams".split(),
@@ -349,7 +349,7 @@ def test_rows_that_a_language_can_have() -> None:
 
 
 def test_more_words_than_the_text_has(finished: Path, tmp_path: Path) -> None:
-    pytest.importorskip("wordfreq", reason="wordfreq is not installed: pip install 'fairseq-llrnn[languages]'")
+    pytest.importorskip("wordfreq", reason="wordfreq is not installed: pip install '.[languages]'")
     french = replace(SWAHILI, code="fr")
     rows.write_units(replace(rows.ROWS["words"], more_words=30), french, finished / "swahili" / "text", tmp_path)
     entries = [line.split() for line in (tmp_path / "dict.txt").read_text(encoding="utf-8").splitlines()]

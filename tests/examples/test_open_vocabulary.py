@@ -17,7 +17,7 @@ from tiny_world import World, sentences
 from fairseq_llrnn.prior.parts import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
-pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install 'fairseq-llrnn[pieces]'")
+pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install '.[pieces]'")
 example, _ = load(EXAMPLES / "open_vocabulary", "open_vocabulary", "open_systems")
 STRANGE = "le chateau voit la roseraie\nune été 𝄞\n"
 

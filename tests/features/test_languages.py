@@ -122,7 +122,7 @@ def test_a_missing_package_names_the_line_for_pip(monkeypatch: pytest.MonkeyPatc
         SOURCES["pymorphy3"].need("uk", "--language uk")
     assert str(caught.value) == (
         "--language uk: expected the package pymorphy3-dicts-uk, found that it is not installed; install it with pip "
-        "install pymorphy3-dicts-uk (all of them: pip install 'fairseq-llrnn[languages]')"
+        "install pymorphy3-dicts-uk (all of them: in a checkout of fairseq_llrnn: pip install '.[languages]')"
     )
 
 

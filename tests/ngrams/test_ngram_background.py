@@ -90,7 +90,7 @@ def test_an_order_that_no_automaton_holds(tmp_path: Path) -> None:
 
 def compare_with_kenlm(path: Path, words: WordList, sentences: Sentences) -> None:
     """log10 p of each word of each sentence, to 1e-4."""
-    kenlm = pytest.importorskip("kenlm", reason="KenLM is not installed: pip install 'fairseq-llrnn[ngram]'")
+    kenlm = pytest.importorskip("kenlm", reason="KenLM is not installed: pip install '.[ngram]'")
     theirs = kenlm.Model(str(path))
     found = ngram_from_file(path, words)
     background = module(found, torch.arange(len(words)))

@@ -17,8 +17,8 @@ from tiny_world import World
 ALONE = {"PYTHONPATH": ""}  # whatever a developer has in it
 WITHOUT_FAIRSEQ = "sys.modules['fairseq'] = None"  # as Python has it for what cannot be imported
 ABSENT = (
-    "expected fairseq, which this needs, found that it is not installed; install it with "
-    "pip install 'fairseq-llrnn[fairseq]'"
+    "expected fairseq, which this needs, found that it is not installed; in a checkout of fairseq_llrnn: pip install "
+    "--no-build-isolation '.[fairseq]'"
 )
 CORE_WORK = """
 import importlib, sys

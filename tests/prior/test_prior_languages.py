@@ -225,7 +225,7 @@ def test_packages_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     gathered = build(WORDLIST, ASKED).gathered
     assert [finding.source for finding in gathered.findings] == ["tags"]
     assert gathered.missing == ("counts-package", "stems-package")
-    pip = "install it with pip install {} (all of them: pip install 'fairseq-llrnn[languages]')"
+    pip = "install it with pip install {} (all of them: in a checkout of fairseq_llrnn: pip install '.[languages]')"
     with pytest.raises(OptionError) as caught:
         build(WORDLIST, replace(ASKED, background="language"))
     assert str(caught.value) == (

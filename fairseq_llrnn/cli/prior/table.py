@@ -33,7 +33,7 @@ def next_line(prior: Prior, dictionary: str, out: str) -> str:
     folder, language = Path(dictionary).parent, Path(dictionary).name.removeprefix("dict.").removesuffix(".txt")
     pairs = [path.name.split(".")[1].split("-") for path in sorted(folder.glob(f"train.*-*.{language}.idx"))]
     if not pairs and not (folder / "train.idx").is_file():
-        return shlex.join(["llrnn", "train", "DATA", "--prior", out]) + "   (DATA: fairseq-preprocess makes it with --dict)"
+        return shlex.join(["llrnn", "train", "DATA", "--prior", out]) + "   (DATA: made with this --dict)"
     words = ["llrnn", "train", str(folder)]
     if pairs and pairs[0][0] == language and not prior.settings.get(LABELS):
         if not prior.source_symbols:

@@ -27,7 +27,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, from_checkout
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.files.read_count import ReadCount
@@ -161,6 +161,4 @@ def sources_of(code: str) -> list[LanguageSource]:
 
 def pip_line(distributions: Sequence[str]) -> str:
     """What a user types."""
-    return (
-        f"install it with pip install {' '.join(distributions)} (all of them: pip install 'fairseq-llrnn[languages]')"
-    )
+    return f"install it with pip install {' '.join(distributions)} (all of them: {from_checkout('languages')})"
