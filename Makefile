@@ -4,6 +4,7 @@
 #   make demo-translation  English to French on a small bitext: two models, what each copies and gets right
 #   make test              all tests, in two processes (WORKERS=4: in four)
 #   make test-unit         those that neither start fairseq nor run an example
+#   make test-newest       a part of those with the newest numpy 2 and the newest of all but torch, in .venv-newest
 #   make lint              ruff and mypy
 #   make bench             the benchmarks, quick form; an error where a ratio is worse than docs/results/benchmarks.json
 #   make torture           damaged inputs, kills and full disks, at length (half an hour)
@@ -11,11 +12,13 @@
 
 VENV := .venv
 READY := $(VENV)/.ready
+NEWEST := .venv-newest
+TORCH := torch==2.13.0  # with CUDA, the newest one has 5.6 GB; TORCH=torch takes it
 WORKERS := 2
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-translation test test-unit lint bench torture clean
+.PHONY: help setup demo demo-translation test test-unit test-newest lint bench torture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -38,6 +41,15 @@ test: setup
 test-unit: setup
 	pytest -n $(WORKERS) --dist loadfile -m unit
 
+$(NEWEST)/.ready: pyproject.toml $(READY)
+	$(VENV)/bin/python -m venv --clear $(NEWEST)
+	$(NEWEST)/bin/python -m pip install -qq --disable-pip-version-check $(TORCH) 'numpy>=2' -e '.[test]'
+	@touch $@
+
+test-newest: $(NEWEST)/.ready
+	$(NEWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m unit $(addprefix tests/,alignment automata backgrounds \
+	    characters evidence features head networks ngrams open_vocabulary output prior trees)
+
 lint: setup
 	ruff check .
 	mypy
@@ -51,4 +63,4 @@ torture: setup
 	python scripts/torture.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(NEWEST) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

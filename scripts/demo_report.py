@@ -1,4 +1,4 @@
-"""Compare the demo's two models: a table, a picture, and the sentence to explain.
+"""Compare the models of the demo: a table, a picture, and the sentence to explain.
 
     python scripts/demo_report.py --corpus DIR --data DATA-BIN --model softmax=DIR --model log-linear=DIR --out DIR
 
@@ -32,7 +32,7 @@ from toy_french.evaluation import (  # noqa: E402
 
 BATCH = 64  # sentences scored at once
 EXAMPLE = "le prix était de", "37", "grenoble"  # paper, section 3
-COLOURS = ("#b0b0b0", "#2a6fb0")
+COLOURS = ("#b0b0b0", "#d9a441", "#2a6fb0")
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,23 @@ def test_the_blocks_of_a_page_run_one_after_the_other(run_page: Run, page: Page)
     run_page(page)
 
 
-def test_the_first_page_trains_and_measures_a_model(run_page: Run) -> None:
-    assert "nats per word, perplexity" in run_page(read_page(README))[1]
+def test_the_first_page_prints_what_it_says(run_page: Run) -> None:
+    """Figures of what was counted to the digit, perplexities within five per cent."""
+    said = run_page(read_page(README))[1]
+    shown = re.findall(r"^```\n(.*?)^```$", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)[0]
+    assert len(shown.splitlines()) == 6
+    for line in shown.splitlines():
+        if "erplexity" not in line:
+            assert line.removesuffix(", …") in said, line
+            continue
+        head, perplexity = line.split(" loss ")[0].split(" (base")[0], float(line.split()[-1])
+        found = re.findall(rf"^{re.escape(head)} .*erplexity:? ([\d.]+)", said, re.MULTILINE)
+        assert [float(one) for one in found] == [pytest.approx(perplexity, rel=0.05)], line
+    assert "nats per word, perplexity" in said  # of llrnn explain
+
+
+def test_the_first_page_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
 
 
 def test_translations_of_three_sentences_are_typed_and_printed(run_page: Run) -> None:

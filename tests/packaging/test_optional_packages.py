@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_llrnn.errors import from_checkout
+
 OWN_NAME = "fairseq-llrnn"
 PLACES = ("README.md", "docs/**/*.md", "examples/**/*.*", "scripts/**/*.*", "fairseq_llrnn/**/*.*")
 BEFORE_FAIRSEQ = {"torch", "numpy", "setuptools", "wheel", "cython"}  # fairseq is built beside them
@@ -24,12 +26,17 @@ def name(requirement: str) -> str:
     return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower()
 
 
+def from_checkout_line(call: re.Match[str]) -> str:
+    return from_checkout(call[1])
+
+
 def advice(root: Path) -> Iterator[tuple[str, str]]:
     """Every `pip install …`, as far as its line goes, and where it is."""
     for pattern in PLACES:
         for file in sorted(root.glob(pattern)):
             if file.suffix in (".py", ".md", ".sh"):
                 text = re.sub(r'"\n\s*f?"', "", file.read_text(encoding="utf-8"))  # a message over two lines of code
+                text = re.sub(r"\{?from_checkout\('(\w+)'\)\}?", from_checkout_line, text)
                 for found in re.finditer(r"pip install ([^\n`;)]*)", text):
                     yield str(file.relative_to(root)), found[1]
 
@@ -41,6 +48,7 @@ def test_advice_names_extras_that_there_are(root: Path, extras: dict[str, list[s
         for group in re.findall(rf"(?:{OWN_NAME}|\.)\[([\w,]+)\]", text)
         for extra in group.split(",")
     }
+    assert not [text for _, text in advice(root) if f"{OWN_NAME}[" in text]  # no index of packages has it
     assert {extra for _, extra in named} > {"fairseq", "metrics", "plots", "align"}
     assert sorted((place, extra) for place, extra in named if extra not in extras) == []
 

@@ -47,16 +47,18 @@ class Page:
 
 
 def read_page(path: Path) -> Page:
-    """The page in a file, its trainings and networks made small."""
+    """The page in a file, its trainings and networks made small, but for those of README.md."""
     text = path.read_text(encoding="utf-8")
     found = CONTINUES.search(text)
-    blocks = tuple((language, shortened(block)) for language, block in BLOCK.findall(text))
+    found_blocks = BLOCK.findall(text)  # those of README.md run as they stand
+    blocks = tuple((language, block if path == README else shortened(block)) for language, block in found_blocks)
     return Page(path, blocks, (path.parent / found[1]).resolve() if found else None)
 
 
 def shortened(block: str) -> str:
+    own = "--finetune-from-model checkpoints/" not in block  # the model of README.md has its size
     for long, short in SHORTENED.items():
-        block = block.replace(long, short)
+        block = block.replace(long, short) if own or long != "256" else block
     return block
 
 
