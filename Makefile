@@ -47,8 +47,7 @@ $(NEWEST)/.ready: pyproject.toml $(READY)
 	@touch $@
 
 test-newest: $(NEWEST)/.ready
-	$(NEWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m unit $(addprefix tests/,alignment automata backgrounds \
-	    characters evidence features head networks ngrams open_vocabulary output prior trees)
+	$(NEWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m unit $(addprefix tests/,features head ngrams output prior)
 
 lint: setup
 	ruff check .

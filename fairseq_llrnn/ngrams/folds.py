@@ -66,7 +66,7 @@ def folds_of(sentences: Sentences, num_folds: int) -> np.ndarray:
     ends = sentences.lengths.cumsum()
     places = np.arange(len(sentences.tokens)) - np.repeat(ends - sentences.lengths, sentences.lengths) + 1
     # sums that wrap around have differences that do
-    before = np.concatenate([[0], _word_hashes(sentences.tokens, places).cumsum()])
+    before = np.concatenate([[0], _word_hashes(sentences.tokens.astype(np.int64), places).cumsum()])
     return _folds(before[ends] - before[ends - sentences.lengths], num_folds)
 
 
