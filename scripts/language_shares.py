@@ -8,7 +8,6 @@ ud-french-gsd-1.4, ud-greek-gdt and ud-hungarian-szeged.
 """
 
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from itertools import combinations, islice
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from fairseq_llrnn.features.language_check import FEW, has_letters
 from fairseq_llrnn.features.readers.conllu import iter_conllu_words
 from fairseq_llrnn.features.readers.tsv import iter_tsv_rows
+from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import iter_lines
 
 TREEBANKS = {
@@ -62,7 +62,7 @@ def main() -> None:
         for share, name, second in some[:3] if same else some[-3:]:
             print(f"  {share:.1%}  {name} | {second}")
     print(f"different languages below {FEW:.0%}: {sum(s < FEW for s, *_ in shares[False]) / len(shares[False]):.0%}")
-    rows = [(row.form.lower(), row.features) for row in iter_tsv_rows(data / LEXICON, Counter())]
+    rows = [(row.form.lower(), row.features) for row in iter_tsv_rows(ReadCount(data / LEXICON))]
     for tag in ("POS:VERB", "POS:ADJ"):
         own = {form for form, features in rows if tag in features}
         french = [(len(own & words) / min(len(own), len(words)), name) for code, name, words in found if code == "fr"]

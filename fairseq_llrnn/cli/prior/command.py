@@ -4,8 +4,6 @@ import argparse
 import sys
 import time
 
-from fairseq_llrnn.errors import as_one_line
-
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
 EXAMPLES = (
