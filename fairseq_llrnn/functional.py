@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_llrnn.backgrounds.log_sums import log_shares
-from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY, Corrections
+from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY, Masses
 
 
 class _ClassScore(torch.autograd.Function):
@@ -42,13 +42,13 @@ class _ClassScore(torch.autograd.Function):
         rows: Tensor,
         bias: Tensor,
         target: Tensor,
-        corrections: Corrections | None,
+        masses: Masses,
         added: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """hidden (N, H), rows (S, H), bias (S,) or (G, S) [float32: holds log_mass], target (N,) -> (N,) and (N,).
 
         Row g of a bias (G, S) is of the N/G positions from g·N/G on: those of a sentence, or of one position.
-        `added`: that of the corrections, (E,), for its gradient. log Z is −inf where everything is forbidden.
+        masses: whose entries count; their `added`, (E,), for its gradient. log Z is −inf where everything is forbidden.
         """
         short = hidden.dtype != bias.dtype or torch.is_autocast_enabled(hidden.device.type)
         if bias.dim() == 1 and not short:
@@ -57,20 +57,19 @@ class _ClassScore(torch.autograd.Function):
             # in half precision the products are, the sums over classes are not: log_partition is float32
             scores = (hidden @ rows.T).to(bias.dtype)
             scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
-        if corrections is not None:
-            scores = corrections.correct(scores)
+        scores = masses.correct(scores)
         top = scores.amax(dim=1)
         nothing = top.isneginf()
         log_prob = scores.gather(1, target.unsqueeze(1)).squeeze(1) - top.masked_fill(nothing, 0.0)
         probabilities = torch.softmax(scores, dim=1, out=scores)
-        if corrections is not None or bias.dim() > 1 or len(hidden) == 1:  # a bias (S,) may be of one position
+        if masses.entries is not None or bias.dim() > 1 or len(hidden) == 1:  # a bias (S,) may be of one position
             probabilities = _without_nans(probabilities, nothing)
         # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
         largest = probabilities.amax(dim=1)
         log_largest = largest.masked_fill(largest == 0.0, 1.0).log()
         ctx.save_for_backward(hidden, rows, target, probabilities)
         ctx.groups = None if bias.dim() == 1 else len(bias)
-        ctx.places = None if corrections is None else (corrections.rows, corrections.classes)
+        ctx.places = None if masses.entries is None else (masses.entries.rows, masses.entries.classes)
         return log_prob + log_largest, top - log_largest
 
     @staticmethod
@@ -116,7 +115,7 @@ def log_linear_nll(
     hidden: Tensor,
     targets: Tensor,
     rows: Tensor,
-    log_mass: Tensor | Corrections,
+    log_mass: Tensor | Masses,
     log_share: Tensor | None = None,
     bias: Tensor | None = None,
     slot_scores: Tensor | None = None,
@@ -126,47 +125,37 @@ def log_linear_nll(
     Args:
         hidden: (N, H). targets: (N,) their classes; S + j for slot j.
         rows: E, (S, H).
-        log_mass: log B_K(σ), (S,); or (G, S), of which row g serves the N/G positions from g·N/G on; or corrections of
-            N rows (backgrounds/sparse_mass.py). −inf forbids a class.
+        log_mass: log B_K(σ), (S,); or (G, S), of which row g serves the N/G positions from g·N/G on; or masses
+            of N rows with entries (backgrounds/masses.py). −inf forbids a class.
         log_share: log b − log B of the target words, (N,); None where classes have one word each.
         bias: Φc, (S,). slot_scores: aᵀφ + log mass of J more classes at each position, (N, J).
     """
-    corrections = log_mass if isinstance(log_mass, Corrections) else None
-    masses = log_mass.shared if isinstance(log_mass, Corrections) else log_mass
+    masses = Masses.of(log_mass, len(hidden))
     dtype = torch.promote_types(rows.dtype if bias is None else bias.dtype, torch.float32)
-    masses = masses.to(dtype) if bias is None else masses.to(dtype) + bias
-    masses = masses.squeeze(0) if masses.dim() == 2 and len(masses) == 1 else masses
-    log_prob = class_log_prob(hidden, rows.to(hidden.dtype), masses, targets, slot_scores, corrections)
+    added = masses.map_shared(lambda shared: shared.to(dtype) if bias is None else shared.to(dtype) + bias)
+    log_prob = class_log_prob(hidden, rows.to(hidden.dtype), added, targets, slot_scores)
     return -log_prob if log_share is None else -(log_prob + log_share.to(log_prob.dtype))
 
 
 def class_log_prob(
-    hidden: Tensor,
-    rows: Tensor,
-    bias: Tensor,
-    target: Tensor,
-    slot_scores: Tensor | None = None,
-    corrections: Corrections | None = None,
+    hidden: Tensor, rows: Tensor, bias: Masses, target: Tensor, slot_scores: Tensor | None = None
 ) -> Tensor:
     """log p(target), target (N,) being classes, from S on slots, of a softmax over classes and slots: (N,).
 
     Args:
-        hidden: (N, H). rows: (S, H). bias: (S,) or (G, S), of which row g serves the N/G positions from g·N/G on; −inf
-            forbids a class. slot_scores: (N, J), masses included. corrections: of N rows, with `shared` in the bias.
+        hidden: (N, H). rows: (S, H). bias: masses of N rows, Φc added; −inf forbids a class.
+        slot_scores: (N, J), masses included.
 
     Returns:
-        Values in bias.dtype (float32 or float64) whatever the dtype of the products; −inf for what is forbidden.
+        Values in the dtype of the bias (float32 or float64) whatever that of the products; −inf for what is forbidden.
     """
-    added = None if corrections is None else corrections.added
-    slot = target - len(rows)
+    slot, shared = target - len(rows), bias.shared.squeeze(0) if len(bias.shared) == 1 else bias.shared
     classes = target if slot_scores is None else target.masked_fill(slot >= 0, 0)
-    log_prob, log_partition = _ClassScore.apply(hidden, rows, bias, classes, corrections, added)
+    added = None if bias.entries is None else bias.entries.added
+    log_prob, log_partition = _ClassScore.apply(hidden, rows, shared, classes, bias, added)
     if slot_scores is not None:
-        if corrections is not None:
-            # what the scores of classes lack, in each row the same
-            slot_scores = slot_scores - corrections.constant.unsqueeze(1)
-        both = torch.cat([log_partition.unsqueeze(1), slot_scores.to(bias.dtype)], dim=1)
-        shares = log_shares(both)  # shape: (N, 1 + J)
+        beside = bias.without_constant(slot_scores).to(shared.dtype)
+        shares = log_shares(torch.cat([log_partition.unsqueeze(1), beside], dim=1))  # shape: (N, 1 + J)
         of_slot = shares.gather(1, 1 + slot.clamp_min(0).unsqueeze(1)).squeeze(1)
         log_prob = torch.where(slot >= 0, of_slot, log_prob + shares[:, 0])
     return torch.where(log_prob.isneginf(), NEGATIVE_INFINITY, log_prob)

@@ -50,7 +50,7 @@ def check_background(
     history = history.to(background.class_of.device)
     bound = _Given(background, source, hidden)
     whole = bound.of(history)
-    states = whole.states_per_position(history)
+    states = _by_step(whole, history)
     for t, state in enumerate(states):
         laws = _Laws(bound.at(whole, t), state, history)
         laws.mass_is_the_sum_of_member_weights()
@@ -59,7 +59,7 @@ def check_background(
         laws.best_members_are_best()
         laws.the_only_member_is_named()
         laws.mass_without_words_is_what_the_others_weigh(generator)
-        laws.corrections_are_the_masses()
+        laws.masses_are_those_of_all_classes()
         for remaining in LIMITS:
             laws.a_limit_takes_only_what_is_out_of_reach(remaining)
     _reordering_commutes(bound, history, states[-1])
@@ -197,14 +197,15 @@ class _Laws:
         some = self.mass[:, classes].double() + LITTLE_LEFT
         _holds(law + " where little is left", bool((found[little] < some[little] + 1e-3).all()))
 
-    def corrections_are_the_masses(self) -> None:
-        corrections = self.background.corrections(self.state)
-        _holds("a background has corrections where it is `sparse`", (corrections is not None) == self.background.sparse)
-        if corrections is not None:
-            _close("corrections are the masses", corrections.dense(self.rows).detach(), self.mass)
-            classes = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
-            each = torch.stack([corrections.of_classes(c) for c in classes.unbind(1)], dim=1)
-            _close("corrections of one class are its mass", each.detach(), self.mass)
+    def masses_are_those_of_all_classes(self) -> None:
+        masses = self.background.masses(self.state)
+        _holds(
+            "masses have entries where a background is `sparse`", (masses.entries is not None) == self.background.sparse
+        )
+        _close("masses are those of log_mass", masses.dense().detach(), self.mass)
+        classes = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
+        each = torch.stack([masses.of_classes(c) for c in classes.unbind(1)], dim=1)
+        _close("masses of one class are an entry of log_mass", each.detach(), self.mass)
 
     def a_limit_takes_only_what_is_out_of_reach(self, remaining: int) -> None:
         limited = self.background.within(remaining)
@@ -231,7 +232,7 @@ def _reordering_commutes(bound: _Given, history: Tensor, last: Tensor) -> None:
     after = moved.log_mass(last.index_select(0, order)).expand(len(order), -1).detach()
     _same("reordering states reorders answers", after, answers)
     again = bound.of(history[order], order)
-    replayed = bound.at(again, t, order).log_mass(again.states_per_position(history[order])[-1]).expand(len(order), -1)
+    replayed = bound.at(again, t, order).log_mass(_by_step(again, history[order])[-1]).expand(len(order), -1)
     _same("advance equals start and replay", replayed.detach(), answers)
 
 
@@ -239,23 +240,23 @@ def _positions_equal_steps(bound: _Given, history: Tensor, cross_fitted: bool = 
     batch, time = history.shape
     background = bound.of(history, cross_fitted=cross_fitted)
     targets = history.roll(-1, dims=1)
-    mass = background.log_mass_per_position(history).expand(batch, time, -1).detach()
-    shares = background.log_shares_per_position(history).expand(batch, time, -1).detach()
-    share = background.log_share_per_position(history, targets).detach()
-    corrections = background.corrections_per_position(history)
-    _holds("a background has corrections where it is `sparse`", (corrections is not None) == background.sparse)
-    for t, state in enumerate(background.states_per_position(history)):
+    flat, masses = background.along(history)
+    mass = masses.dense().view(batch, time, -1).detach()
+    shares = background.log_shares(flat).expand(batch * time, -1).view(batch, time, -1).detach()
+    share = background.log_share(flat, targets.flatten()).view_as(targets).detach()
+    for t, state in enumerate(_by_step(background, history)):
         step = bound.at(background, t)
         law = "values of all positions at once equal those of a search step by step"
-        _same(law, mass[:, t], step.log_mass(state).expand(batch, -1).detach())
+        _close(law, mass[:, t], step.log_mass(state).expand(batch, -1).detach())
         _same(law, shares[:, t], step.log_shares(state).expand(batch, -1).detach())
         _same(law, share[:, t], step.log_share(state, targets[:, t]).detach())
-    flat = background.flat_states(history)
     of_flat = background.log_mass(flat).expand(batch * time, -1).detach()
-    _same("flat_states are the states of all positions", of_flat, mass.flatten(0, 1))
-    if corrections is not None:
-        found = corrections.dense(batch * time).view(batch, time, -1).detach()
-        _close("corrections of all positions are the masses", found, mass)
+    _close("flat_states are the states of all positions", of_flat, mass.flatten(0, 1))
+
+
+def _by_step(background: Background, history: Tensor) -> list[Tensor]:
+    """The states before each word of histories (N, T): T of (N, …)."""
+    return list(background.flat_states(history).unflatten(0, history.shape).unbind(1))
 
 
 def _gradients_are_finite(bound: _Given, history: Tensor) -> None:
@@ -263,8 +264,8 @@ def _gradients_are_finite(bound: _Given, history: Tensor) -> None:
     if not parameters:
         return
     background = bound.of(history)
-    mass = background.log_mass_per_position(history)
-    share = background.log_share_per_position(history, history.roll(-1, dims=1))
+    states, masses = background.along(history)
+    mass, share = masses.dense(), background.log_share(states, history.roll(-1, dims=1).flatten())
     answers = mass[~mass.isneginf()].sum() + share[~share.isneginf()].sum()
     if answers.requires_grad:
         found = torch.autograd.grad(answers, parameters, allow_unused=True)

@@ -12,7 +12,7 @@ A third model mixes the trigram with a cache of 100 words, all weights learned: 
 per second over those of the trigram alone.
 
 Search: the step of an automaton with 100,000 states (histories that fail to shorter ones) for 1,000 hypotheses in any
-of them: advance, corrections, and adding them to the scores. automaton_step_share is its time over that of the output
+of them: advance, masses, and adding them to the scores. automaton_step_share is its time over that of the output
 layer in the same search: scores, log p of all classes and the best ten words, with a static background.
 grammar_product_step_share is that of the product of a grammar (20,000 states, twenty words each) with the automaton.
 
@@ -48,9 +48,7 @@ from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.cache import Cache
 from fairseq_llrnn.backgrounds.mixture import Mixture
-from fairseq_llrnn.backgrounds.positions import Positions
 from fairseq_llrnn.backgrounds.product import Product
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
@@ -142,11 +140,10 @@ class LanguageModel(nn.Module):
     def loss(self, previous: Tensor, target: Tensor) -> Tensor:
         """−log p of the targets, (B, T), summed."""
         hidden, _ = self.network(self.embedding(previous, self.embedding.table()))
-        along = Positions(self.background.cross_fitted(previous), previous)
-        masses = along.masses if isinstance(along.masses, Corrections) else along.masses.flatten(0, 1)
-        log_prob = self.output.target_log_prob(
-            hidden.flatten(0, 1), target.flatten(), masses, along.log_share(target).flatten()
-        )
+        background = self.background.cross_fitted(previous)
+        states, masses = background.along(previous)
+        share = background.log_share(states, target.flatten())
+        log_prob = self.output.target_log_prob(hidden.flatten(0, 1), target.flatten(), masses, share)
         return -log_prob.masked_fill(target.flatten() == PAD, 0.0).sum()
 
 
@@ -261,9 +258,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
         best_words(classes, static, static.start(HYPOTHESES), BEST)
 
     def step(of: Background, before: Tensor, changed: Tensor) -> None:
-        corrections = of.corrections(of.advance(before, tokens))
-        assert isinstance(corrections, Corrections)
-        corrections.correct(changed)
+        of.masses(of.advance(before, tokens)).correct(changed)
 
     parts: dict[str, Callable[[], object]] = {
         "output layer": output_layer,

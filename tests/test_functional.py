@@ -1,11 +1,14 @@
 """The loss on one page: the definition over words in value and gradient, and the fused gradient by itself."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from oracles import plain_log_probs
+from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.functional import class_log_prob, log_linear_nll
 
 
@@ -26,9 +29,11 @@ def test_gradcheck_of_the_fused_function(groups: int | None, slots: bool) -> Non
         return all_scores.log_softmax(1).gather(1, target.unsqueeze(1)).squeeze(1)
 
     leaves = (hidden, rows, bias, *([] if scores is None else [scores]))
-    found = class_log_prob(hidden, rows, bias, target, scores)
+    found = class_log_prob(hidden, rows, Masses.of(bias, 4), target, scores)
     torch.testing.assert_close(found, slow(hidden, rows, bias, scores))
-    assert torch.autograd.gradcheck(lambda *tensors: class_log_prob(*tensors[:3], target, *tensors[3:]), leaves)
+    assert torch.autograd.gradcheck(
+        lambda h, r, b, *s: class_log_prob(h, r, Masses.of(b, 4), target, *(s or [None])), leaves
+    )
 
 
 def test_gradcheck_with_corrections() -> None:
@@ -36,7 +41,7 @@ def test_gradcheck_with_corrections() -> None:
     hidden, rows = (torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
     bias = torch.randn(4, dtype=torch.float64, requires_grad=True)
     scores = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
-    corrections = Corrections(
+    corrections = sparse_masses(
         shared=bias.detach().unsqueeze(0),
         rows=torch.tensor([0, 0, 1, 1, 3]),
         classes=torch.tensor([1, 1, 2, 3, 0]),
@@ -48,7 +53,9 @@ def test_gradcheck_with_corrections() -> None:
     for slots in ([], [scores]):
         classes = target if slots else target.clamp_max(3)
         assert torch.autograd.gradcheck(
-            lambda h, r, b, *s, t=classes: class_log_prob(h, r, b, t, *(s or [None]), corrections=corrections),
+            lambda h, r, b, *s, t=classes: class_log_prob(
+                h, r, replace(corrections, shared=b.unsqueeze(0)), t, *(s or [None])
+            ),
             (hidden, rows, bias, *slots),
         )
 

@@ -53,14 +53,16 @@ BROKEN: dict[str, tuple[str, Callable[..., object]]] = {
         "log_mass_without is the sum",
         lambda self, state, words, taken: Hash.log_mass(self, state).gather(1, self.class_of[words]),
     ),
-    "corrections": ("has corrections where", lambda self, state: None),
+    "masses": ("masses are those of", lambda self, state, times=1: Hash.masses(self, state.flip(0), times)),
     "within": ("no limit changes a mass", lambda self, remaining: oracles.HashBackground(CLASS_OF, 5, seed=1)),
     "advance": ("advance equals", lambda self, state, tokens: Hash.advance(self, state, tokens).roll(1, 0)),
-    "log_mass_per_position": (
+    "along": (
         "values of all positions",
-        lambda self, previous: Hash.log_mass_per_position(self, previous).flip(1),
+        lambda self, previous: (
+            Hash.flat_states(self, previous),
+            Hash.masses(self, Hash.flat_states(self, previous).flip(0)),
+        ),
     ),
-    "flat_states": ("flat_states are", lambda self, previous: Hash.flat_states(self, previous).flip(0)),
 }
 
 

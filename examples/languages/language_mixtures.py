@@ -51,10 +51,11 @@ def ngram_log_probs(prior: Prior, sentences: Sequence[Sequence[str]]) -> np.ndar
     found = []
     for words in sentences:
         ids = [*(number.get(word, number[UNK]) for word in words), end]
-        targets, previous = torch.tensor([ids]), torch.tensor([[end, *ids[:-1]]])  # shape: (1, T + 1)
-        masses = background.log_mass_per_position(previous).log_softmax(-1).expand(1, len(ids), -1)
-        of_class = masses.gather(2, background.classes_per_position(targets).unsqueeze(2)).squeeze(2)
-        found.append((of_class + background.log_share_per_position(previous, targets))[0].double().numpy())
+        targets, previous = torch.tensor(ids), torch.tensor([[end, *ids[:-1]]])  # shape: (T + 1,), (1, T + 1)
+        states, masses = background.along(previous)
+        classes = background.classes(states, targets)
+        of_class = masses.dense().log_softmax(-1).gather(1, classes.unsqueeze(1)).squeeze(1)
+        found.append((of_class + background.log_share(states, targets)).double().numpy())
     return np.concatenate(found)
 
 

@@ -20,8 +20,9 @@ from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds import automaton_topk
 from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables, log_difference
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Corrections
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, expanded
+from fairseq_llrnn.backgrounds.masses import Entries
 from fairseq_llrnn.features.dictionary import PAD, SPECIALS
 from fairseq_llrnn.ngrams.folds import folds_per_position
 
@@ -63,9 +64,6 @@ class AutomatonBackground(AutomatonTables):
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self.step(state.squeeze(1), tokens)[1].unsqueeze(1)
 
-    def states_per_position(self, previous: Tensor) -> list[Tensor]:
-        return list(self.flat_states(previous).view(*previous.shape, 1).unbind(1))
-
     def flat_states(self, previous: Tensor) -> Tensor:
         batch, time = previous.shape
         ends = previous == END
@@ -91,31 +89,25 @@ class AutomatonBackground(AutomatonTables):
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self.corrections(state).dense(len(state))
+        return self.masses(state).dense()
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
         return self.mass(state.squeeze(1), classes)
 
-    def log_mass_per_position(self, previous: Tensor) -> Tensor:
-        return self.log_mass(self.flat_states(previous)).view(*previous.shape, -1)
-
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self.share(state.squeeze(1), tokens)
 
-    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
-        return self.share(self.flat_states(previous).squeeze(1), targets.flatten()).view_as(targets)
-
-    def corrections(self, state: Tensor) -> Corrections:
-        states = state.squeeze(1)
+    def masses(self, state: Tensor, times: int = 1) -> Masses:
+        states = state.squeeze(1).repeat_interleave(times, 0)
         rows, entries = self.expand(self.chain[states], self.entry_offsets)
-        return Corrections(
-            shared=self.root.class_log_mass.unsqueeze(0),
+        of_rows = Entries(
             rows=rows,
             classes=self.entry_classes[entries],
             added=self.added[entries],
             only=None if self.all_rooted else ~self.rooted[states],
             constant=self.costs[states, -1],
         )
+        return Masses(self.root.class_log_mass.unsqueeze(0), len(states), of_rows)
 
     # ---- words that it lists ----------------------------------------------------------------------------------------
 
@@ -155,9 +147,6 @@ class AutomatonBackground(AutomatonTables):
             return shares
         words = torch.arange(len(self.class_of), device=shares.device)
         return shares.masked_fill(self.out_of_reach(words, self._all_nexts(states)), NEGATIVE_INFINITY)
-
-    def log_shares_per_position(self, previous: Tensor) -> Tensor:
-        return self.log_shares(self.flat_states(previous)).view(*previous.shape, -1)
 
     def _all_weights(self, states: Tensor) -> Tensor:
         """log b(q, x) of all words: (N, V)."""

@@ -11,7 +11,8 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
 
 A background that depends on a condition C is first asked for the one of this batch; any other answers with itself.
 Likewise `cross_fitted` (training on the text that it was estimated from) and `within` (a search with a limit
-of length). A background whose masses differ from one row at few places also says `corrections` (sparse_mass.py).
+of length). What training and searches read are `masses` (masses.py): rows of masses that states share, and few entries.
+Training is a search whose states are given: `along` a batch.
 Where words have classes of their own in a context (output/context_classes.py), there are more classes than the
 vocabulary has, and which class a token is of depends on the context: ask `classes`, not `class_of`.
 A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
@@ -33,8 +34,8 @@ from torch import Tensor, nn
 from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
 from fairseq_llrnn.backgrounds.log_sums import class_log_sums
-from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY as NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections as Corrections
+from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY as NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.masses import Masses as Masses
 
 
 class Background(ExactBuffers):
@@ -42,7 +43,7 @@ class Background(ExactBuffers):
 
     class_of: Tensor  # (V,) int64
     constant = False  # whether a sentence gets the same answers in all of its states
-    sparse = False  # whether `corrections` answers
+    sparse = False  # whether its masses are one row with entries
     lists_all = False  # whether `explicit` lists every word that has weight
     growth = 0  # by how many columns a state gets wider with each word
 
@@ -134,10 +135,6 @@ class Background(ExactBuffers):
         """The class of one token (N,) per hypothesis: (N,)."""
         return self.class_of[tokens]
 
-    def classes_per_position(self, tokens: Tensor) -> Tensor:
-        """The class of every token of a batch: (B, T) -> (B, T)."""
-        return self.class_of[tokens]
-
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
         """The token of every class of one member: (N, C) -> (N, C); −1 for a class with another number."""
         return self._only_member[classes]
@@ -177,10 +174,6 @@ class Background(ExactBuffers):
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """log p of every word from log p(σ | K): (N, S) -> (N, V). −inf for forbidden words."""
         return classes[:, self.class_of] + self.log_shares(state).to(classes.dtype)
-
-    def word_log_probs_per_position(self, classes: Tensor, previous: Tensor) -> Tensor:
-        """As `word_log_probs`, for all positions of a batch: (B, T, S), (B, T) -> (B, T, V)."""
-        return classes[..., self.class_of] + self.log_shares_per_position(previous).to(classes.dtype)
 
     # ---- words that it lists (explicit_words.py) --------------------------------------------------------------------
 
@@ -251,48 +244,30 @@ class Background(ExactBuffers):
         values, tokens = masked.topk(k, dim=-1)
         return values, tokens.masked_fill(values == NEGATIVE_INFINITY, 0)
 
-    # ---- masses as a shared row with corrections (where `sparse`) ------------------------------------------------
+    # ---- masses of a search step, or of a whole batch (training) ----------------------------------------------------
 
-    def corrections(self, state: Tensor) -> Corrections | None:
-        """The masses of `log_mass` without a tensor (N, S); None where the background is not `sparse`."""
-        return None
+    def masses(self, state: Tensor, times: int = 1) -> Masses:
+        """The masses of `log_mass`, without a tensor (N, S) where that can be: each state `times` times in a row."""
+        return Masses(self.log_mass(state), len(state) * times)
 
-    def corrections_per_position(self, previous: Tensor) -> Corrections | None:
-        """As `corrections`, of all positions of a batch (B, T): N = B·T, row b·T + t."""
-        return self.corrections(self.flat_states(previous)) if self.sparse else None
-
-    # ---- a whole sequence at once (training) ----------------------------------------------------------------------
-
-    def states_per_position(self, previous: Tensor) -> list[Tensor]:
-        """States before each position of a batch whose inputs are `previous` (B, T).
+    def flat_states(self, previous: Tensor) -> Tensor:
+        """States before each position of a batch whose inputs are `previous` (B, T): (B·T, …), position b·T + t.
 
         previous[:, 0] is the start symbol, which the state machine does not read.
         """
         states = [self.start(previous.size(0))]
-        for t in range(1, previous.size(1)):
-            states.append(self.advance(states[-1], previous[:, t]))
-        return states
+        if self.constant:
+            return states[0].repeat_interleave(previous.size(1), 0)
+        for tokens in previous[:, 1:].unbind(1):
+            states.append(self.advance(states[-1], tokens))
+        return torch.stack(states, dim=1).flatten(0, 1)
 
-    def flat_states(self, previous: Tensor) -> Tensor:
-        """States before each position of a batch (B, T), in one tensor (B·T, …): position b·T + t."""
-        return torch.stack(self.states_per_position(previous), dim=1).flatten(0, 1)
-
-    def log_mass_per_position(self, previous: Tensor) -> Tensor:
-        """log B_K(σ) at every position: (B, T) -> (B, T, S), or a shape that broadcasts to it."""
-        return torch.stack(
-            [self.log_mass(s).expand(previous.size(0), -1) for s in self.states_per_position(previous)], dim=1
-        )
-
-    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
-        """log share of the target at every position: (B, T), (B, T) -> (B, T)."""
-        states = self.states_per_position(previous)
-        return torch.stack([self.log_share(s, targets[:, t]) for t, s in enumerate(states)], dim=1)
-
-    def log_shares_per_position(self, previous: Tensor) -> Tensor:
-        """log shares of all words at every position: (B, T) -> (B, T, V), or a shape that broadcasts to it."""
-        return torch.stack(
-            [self.log_shares(s).expand(previous.size(0), -1) for s in self.states_per_position(previous)], dim=1
-        )
+    def along(self, previous: Tensor) -> tuple[Tensor, Masses]:
+        """The states before each position of a batch (B, T), as `flat_states`, and their masses: N = B·T."""
+        states = self.flat_states(previous)
+        if self.constant:
+            return states, self.masses(self.start(len(previous)), previous.size(1))
+        return states, self.masses(states)
 
     # ---- precision --------------------------------------------------------------------------------------------------
 

@@ -112,11 +112,6 @@ class Combined(ExplicitBackground):
         after = [part.advance(own, tokens) for part, own in self.of_parts(state)]
         return torch.cat([_packed(own) for own in after], dim=1)
 
-    def states_per_position(self, previous: Tensor) -> list[Tensor]:
-        self.start(len(previous))
-        of_parts = [part.states_per_position(previous) for part in self.each()]
-        return [torch.cat([_packed(own) for own in states], dim=1) for states in zip(*of_parts, strict=True)]
-
     def flat_states(self, previous: Tensor) -> Tensor:
         self.start(len(previous))
         return torch.cat([_packed(part.flat_states(previous)) for part in self.each()], dim=1)

@@ -19,7 +19,7 @@ from torch import Tensor
 from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, OutOfReach
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.backgrounds.static import StaticBackground
 
 
@@ -62,13 +62,13 @@ class ExplicitBackground(Background):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def corrections(self, state: Tensor) -> Corrections | None:
+    def masses(self, state: Tensor, times: int = 1) -> Masses:
         listed = self.listed(state) if self.sparse else None
-        return None if listed is None else listed.corrections()
+        return super().masses(state, times) if listed is None else listed.masses()
 
     def log_mass(self, state: Tensor) -> Tensor:
         listed = self.listed(state)
-        return super().log_mass(state) if listed is None else listed.corrections().dense(len(state))
+        return super().log_mass(state) if listed is None else listed.masses().dense()
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
         listed = self.listed(state)
@@ -108,6 +108,12 @@ class ExplicitBackground(Background):
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device)
+        if self.constant and self.remaining is None:  # neighbours in a batch have the same state
+            some, which = state[:1], torch.zeros_like(rows)
+            if state.numel():
+                some, which = torch.unique_consecutive(state, return_inverse=True, dim=0)
+            mass = self.log_mass(some).expand(len(some), -1)[which, self.class_of[tokens]]
+            return _share(self.log_weights_at(some, which, tokens), mass)
         share = _share(self.log_weights_at(state, rows, tokens), self.log_mass_of(state, self.class_of[tokens]))
         if self.remaining is None:
             return share
@@ -139,26 +145,6 @@ class ExplicitBackground(Background):
         assert self.remaining is not None
         after = self.steps_to_end(self.advance(state[rows], tokens))
         return (tokens != END) & (after >= self.remaining)
-
-    # ---- a whole sequence at once -----------------------------------------------------------------------------------
-
-    def log_mass_per_position(self, previous: Tensor) -> Tensor:
-        if self.constant:
-            return self.log_mass(self.start(len(previous))).unsqueeze(1)
-        return self.log_mass(self.flat_states(previous)).view(*previous.shape, -1)
-
-    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
-        if self.constant:
-            state, tokens = self.start(len(previous)), targets.flatten()
-            rows = _rows(targets).flatten()
-            mass = self.log_mass(state).expand(len(previous), -1)[rows, self.class_of[tokens]]
-            return _share(self.log_weights_at(state, rows, tokens), mass).view_as(targets)
-        return self.log_share(self.flat_states(previous), targets.flatten()).view_as(targets)
-
-    def log_shares_per_position(self, previous: Tensor) -> Tensor:
-        if self.constant:
-            return self.log_shares(self.start(len(previous))).unsqueeze(1)
-        return self.log_shares(self.flat_states(previous)).view(*previous.shape, -1)
 
 
 def _share(weights: Tensor, masses: Tensor) -> Tensor:

@@ -128,20 +128,6 @@ class ModelBackground(Background):
         weights, masses = self._ask(previous, last).weights, self._masses(previous, last)
         return (weights - masses[..., self.class_of]).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
 
-    # ---- a whole sequence at once: one call of the model ------------------------------------------------------------
-
-    def log_mass_per_position(self, previous: Tensor) -> Tensor:
-        return self._masses(previous, last=False)
-
-    def log_shares_per_position(self, previous: Tensor) -> Tensor:
-        return self._shares(previous, last=False)
-
-    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
-        column = targets.unsqueeze(2)  # shape: (B, T, 1)
-        weight = self._ask(previous, last=False).weights.gather(2, column)
-        mass = self._masses(previous, last=False).gather(2, self.class_of[column])
-        return (weight - mass).masked_fill(weight.isneginf(), NEGATIVE_INFINITY).squeeze(2)
-
 
 @dataclass
 class _Answer:

@@ -74,24 +74,14 @@ class LexicalMixture(Background):
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return state
 
-    def flat_states(self, previous: Tensor) -> Tensor:
-        return self.start(len(previous)).repeat_interleave(previous.size(1), 0)
-
     def log_mass(self, state: Tensor) -> Tensor:
         return self.class_log_mass.index_select(0, state.squeeze(1))
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
         return self.class_log_mass[state.squeeze(1), classes]
 
-    def log_mass_per_position(self, previous: Tensor) -> Tensor:
-        return self.class_log_mass.unsqueeze(1)
-
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self._share(state.squeeze(1), tokens)
-
-    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
-        sentence = torch.arange(self.num_sentences, device=targets.device)
-        return self._share(sentence.unsqueeze(1).expand_as(targets), targets)
 
     def _share(self, sentence: Tensor, tokens: Tensor) -> Tensor:
         """log share of each token, given its sentence; any shape."""
@@ -202,9 +192,6 @@ class LexicalMixture(Background):
 
     def log_shares(self, state: Tensor) -> Tensor:
         return self._log_shares[state.squeeze(1)]
-
-    def log_shares_per_position(self, previous: Tensor) -> Tensor:
-        return self._log_shares.unsqueeze(1)
 
     @cached_property
     def _log_weights(self) -> Tensor:

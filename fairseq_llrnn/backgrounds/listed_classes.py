@@ -20,7 +20,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
 from fairseq_llrnn.backgrounds.log_sums import class_log_sums
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Entries, Masses
 from fairseq_llrnn.backgrounds.static import StaticBackground
 
 LITTLE_LEFT = 0.1  # of a class' mass: as a difference of single precision it would lose a digit
@@ -106,20 +106,20 @@ class ListedClasses:
         places, found = self.find(rows, classes)
         return torch.where(found, self.mass[places], by_root) if len(self.keys) else by_root
 
-    def corrections(self) -> Corrections:
+    def masses(self) -> Masses:
         """The masses of all rows and classes."""
         shared = self.root.class_log_mass
         known = shared[self.classes].isfinite()  # a class without weight in the root has none anywhere
         rows, classes = self.rows[known], self.classes[known]
         constant = self.weights.constant
-        return Corrections(
-            shared=shared.unsqueeze(0),
+        entries = Entries(
             rows=rows,
             classes=classes,
             added=self.mass[known] - constant[rows] - shared[classes],
             only=None if self.weights.rooted is None else ~self.weights.rooted,
             constant=constant,
         )
+        return Masses(shared.unsqueeze(0), len(constant), entries)
 
     # ---- best members -----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY
 
 LEAST_LOG_WEIGHT = -1_000.0  # of a part of a mixture: less may be learned, and changes no digit of any sum
 

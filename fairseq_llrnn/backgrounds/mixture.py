@@ -25,8 +25,8 @@ from fairseq_llrnn.backgrounds.combined import Combined, check_parts
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses
 from fairseq_llrnn.backgrounds.log_sums import log_part_weights, log_sum
+from fairseq_llrnn.backgrounds.masses import Entries, Masses
 from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.backgrounds.static import StaticBackground
 
 WEIGHTINGS = ("fixed", "learned", "network")
@@ -147,16 +147,15 @@ class Mixture(Combined):
 
     # ---- masses: mixed from those of the parts -----------------------------------------------------------------------
 
-    def corrections(self, state: Tensor) -> Corrections | None:
+    def masses(self, state: Tensor, times: int = 1) -> Masses:
         if self.root is None or not self.sparse:
-            return None
-        found = [_corrections(part, own, self.root) for part, own in self.of_parts(state)]
-        return mixed_corrections(found, self.log_part_weights().to(self.root.word_log_weight.dtype))
+            return Background.masses(self, state, times)
+        found = [_masses(part, own, self.root) for part, own in self.of_parts(state)]
+        return mixed_masses(found, self.log_part_weights().to(self.root.word_log_weight.dtype))
 
     def log_mass(self, state: Tensor) -> Tensor:
-        corrections = self.corrections(state)
-        if corrections is not None:
-            return corrections.dense(len(state))
+        if self.root is not None and self.sparse:
+            return self.masses(state).dense()
         return self._mixed([part.log_mass(own).expand(len(state), -1) for part, own in self.of_parts(state)])
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
@@ -213,25 +212,25 @@ def _constants(parts: Sequence[ExplicitWeights]) -> list[Tensor]:
     return [w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in parts]
 
 
-def _corrections(part: Background, state: Tensor, root: StaticBackground) -> Corrections:
-    """A part's masses over the root that all parts have."""
-    found = part.corrections(state)
-    if found is None:
+def _masses(part: Background, state: Tensor, root: StaticBackground) -> Masses:
+    """A part's masses over the root that all parts have, with entries."""
+    found = part.masses(state)
+    if found.entries is None:
         weights = part.explicit(state)
         assert weights is not None
-        found = ListedClasses(root, weights).corrections()
+        found = ListedClasses(root, weights).masses()
     return found
 
 
-def mixed_corrections(parts: Sequence[Corrections], log_w: Tensor) -> Corrections:
+def mixed_masses(parts: Sequence[Masses], log_w: Tensor) -> Masses:
     """Masses Σ w_i B_i of parts with the same shared masses; log_w: (N, K) or (1, K).
 
     A place (row, class) that any part has entries for is worth one entry; the first one found stands for all others,
     which add 0. Nothing is sorted: a table of N·S places, of which only those with entries are written and read.
     """
-    first = parts[0]
-    num_rows, num_classes = len(first.constant), first.shared.size(1)
-    rows, classes = (torch.cat([getattr(part, name) for part in parts]) for name in ("rows", "classes"))
+    first, entries = parts[0], [part.entries for part in parts if part.entries is not None]
+    num_rows, num_classes = first.num_rows, first.shared.size(1)
+    rows, classes = torch.cat([own.rows for own in entries]), torch.cat([own.classes for own in entries])
     place = rows * num_classes + classes
     each = torch.arange(len(place), device=place.device)
     table = place.new_empty(num_rows * num_classes)
@@ -239,7 +238,7 @@ def mixed_corrections(parts: Sequence[Corrections], log_w: Tensor) -> Correction
     stands = table[place]  # shape: (E,)
     log_w = log_w.expand(num_rows, -1)
     totals, constants, begin = [], [], 0
-    for i, part in enumerate(parts):
+    for i, part in enumerate(entries):
         own = slice(begin, begin + len(part.rows))
         begin = own.stop
         total = part.added.new_zeros(len(place)).index_add(0, stands[own], part.added)
@@ -249,17 +248,11 @@ def mixed_corrections(parts: Sequence[Corrections], log_w: Tensor) -> Correction
             total = total.masked_fill(part.only[rows] & ~listed, NEGATIVE_INFINITY)
         totals.append(total + constant[rows])
         constants.append(constant if part.only is None else constant.masked_fill(part.only, NEGATIVE_INFINITY))
-    only = [part.only for part in parts if part.only is not None]
+    only = [part.only for part in entries if part.only is not None]
     closed = torch.stack(only).all(0) if len(only) == len(parts) else None
     constant = log_sum(torch.stack(constants, dim=1))
     if closed is not None:
         constant = constant.masked_fill(closed, 0.0)
     added = log_sum(torch.stack(totals, dim=1)) - constant[rows]
-    return Corrections(
-        shared=first.shared,
-        rows=rows,
-        classes=classes,
-        added=torch.where(stands == each, added, 0.0),
-        only=closed,
-        constant=constant,
-    )
+    mixed = Entries(rows, classes, torch.where(stands == each, added, 0.0), closed, constant)
+    return Masses(first.shared, num_rows, mixed)

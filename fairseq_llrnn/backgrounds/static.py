@@ -99,15 +99,3 @@ class StaticBackground(Background):
         tokens = self.ranked_members[rank.clamp(max=self.ranked_members.numel() - 1)]
         values = self.word_log_share[tokens].masked_fill(past, NEGATIVE_INFINITY)
         return values, tokens.masked_fill(past, 0)
-
-    def flat_states(self, previous: Tensor) -> Tensor:
-        return self.class_of.new_zeros((previous.numel(), 0))
-
-    def log_mass_per_position(self, previous: Tensor) -> Tensor:
-        return self.class_log_mass.view(1, 1, -1)
-
-    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
-        return self.word_log_share[targets]
-
-    def log_shares_per_position(self, previous: Tensor) -> Tensor:
-        return self.word_log_share.view(1, 1, -1)

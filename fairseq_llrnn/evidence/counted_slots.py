@@ -199,13 +199,6 @@ class CountedSlots(EvidenceMixture):
         mass = self._log_mass(state)
         return mass.index_add(1, self._factored, self._log_factors(state).to(mass.dtype))
 
-    def log_mass_per_position(self, previous: Tensor) -> Tensor:
-        if not self.by_context:
-            return super().log_mass_per_position(previous)
-        factors = self._log_factors(self.flat_states(previous)).view(*previous.shape, -1)
-        mass = self._log_mass(self.start(len(previous))).unsqueeze(1).expand(*previous.shape, -1)
-        return mass.index_add(2, self._factored, factors.to(mass.dtype))
-
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         rest = super().log_mass_without(state, words, taken)
         classes = self.classes(state.repeat_interleave(words.size(1), 0), words.flatten()).view_as(words)

@@ -67,11 +67,10 @@ def source_evidence(
 
 def _log_weights(background: Background, tokens: Tensor) -> Tensor:
     """log of the normalised background of each token after those before it: (T,) -> (T,)."""
-    previous, targets = tokens.roll(1).unsqueeze(0), tokens.unsqueeze(0)  # the first of `previous` is not read
-    log_mass = background.log_mass_per_position(previous).expand(1, len(tokens), -1)  # shape: (1, T, S)
-    signature = background.class_of[targets].unsqueeze(2)  # shape: (1, T, 1)
-    log_weight = log_mass.gather(2, signature).squeeze(2) + background.log_share_per_position(previous, targets)
-    return (log_weight - log_mass.logsumexp(2))[0]
+    previous = tokens.roll(1).unsqueeze(0)  # the first one is not read
+    states, masses = background.along(previous)
+    log_weight = masses.of_classes(background.class_of[tokens]) + background.log_share(states, tokens)
+    return log_weight - masses.dense().logsumexp(1)
 
 
 def _largest_first(values: Iterable[tuple[int, float]], top: int) -> Places:

@@ -20,8 +20,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.positions import Positions
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.explanation import Explanation, explain
 from fairseq_llrnn.head import expert_terms, split, target_terms
@@ -94,12 +92,11 @@ class LogLinearHead(HeadSearch):
             hidden, rows, exceptions = expert_terms.in_batch(
                 self.experts, background, hidden, condition.previous, lambda: self._widened(rows, background)
             )
-        positions = Positions(background, condition.previous)
-        masses = positions.masses
-        if self.temperature is not None and isinstance(masses, Corrections):
+        states, masses = background.along(condition.previous)
+        if self.temperature is not None:
             masses = self.temperature.applied(masses, hidden.flatten(0, 1))
         others = other_scores(self.opened, hidden, rows, rows.slots, exceptions)
-        return Batch(hidden, positions, masses, rows, others, spelling)
+        return Batch(hidden, background, states, masses, rows, others, spelling)
 
     def class_scores(self, batch: Batch) -> Tensor:
         """aᵀφ of all classes: (B, T, S + J), at least float32."""
@@ -136,7 +133,7 @@ class LogLinearHead(HeadSearch):
         if isinstance(batch, SplitBatch):
             return batch.per_position(lambda part, rows: self.are_slots(part, targets[rows]))
         words = targets if self.slot_rows is not None else targets.masked_fill(targets >= self.num_words, self.unk)
-        classes = batch.background.classes_per_position(words)
+        classes = batch.background.classes(batch.states, words.flatten()).view_as(words)
         static = self.output.rows.num_rows
         layer = strings_in(batch.background)
         if layer is None:
@@ -149,8 +146,8 @@ class LogLinearHead(HeadSearch):
         """log p of all words, and of strings that slots offer: (B, T, V + J₁)."""
         if isinstance(batch, SplitBatch):
             return batch.per_word(self.word_log_probs)
-        classes = batch.rows.classes.distribution(batch.hidden, batch.others, batch.log_mass)
-        return batch.background.word_log_probs_per_position(classes.log_probs, batch.positions.previous)
+        classes = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.others.flat(), batch.masses)
+        return batch.background.word_log_probs(classes.log_probs, batch.states).view(*batch.hidden.shape[:2], -1)
 
     def possible(self, targets: Tensor, source: Tensor | None = None) -> Tensor:
         """Which sentences (B, T), padded, the background gives mass from the first word to the last: (B,) bool.
@@ -159,9 +156,10 @@ class LogLinearHead(HeadSearch):
         """
         condition, known = self.condition(self.previous(targets), source), self._known(targets)
         shares = [
-            part.background.log_share_per_position(part.previous, known[rows]) for rows, part in condition.parts()
+            part.background.log_share(part.background.flat_states(part.previous), known[rows].flatten())
+            for rows, part in condition.parts()
         ]
-        return (torch.cat(shares).isfinite() | targets.eq(self.pad)).all(1)
+        return (torch.cat(shares).view_as(targets).isfinite() | targets.eq(self.pad)).all(1)
 
     # ---- the same in one line -------------------------------------------------------------------------------------
 
@@ -264,7 +262,7 @@ class LogLinearHead(HeadSearch):
         else:
             scores, choices = explained_choices(batch, tokens)
         if self.temperature is not None:
-            before = batch.positions.log_mass[0]
+            before = batch.background.masses(batch.states).dense()
             powered = (masses - before).masked_fill(before.isneginf(), 0.0)
             scores, masses = scores + powered, before
         given = self.prior, self.output, batch.background, batch.hidden[0], tokens

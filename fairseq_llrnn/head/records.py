@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.positions import Positions
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.output.exact import ExactOutput
 from fairseq_llrnn.output.normalisation import Distribution, Normalisation, OtherScores
 
@@ -58,8 +57,9 @@ class Batch:
     """A batch that the network has read: all that a criterion needs."""
 
     hidden: Tensor  # (B, T, H')
-    positions: Positions
-    masses: Tensor | Corrections  # log masses as `positions` has them, a learned temperature applied
+    background: Background  # of these sentences and hidden states
+    states: Tensor  # (B·T, …), of the background, before each position
+    masses: Masses  # log B of all classes in B·T rows, a learned temperature applied
     rows: Rows
     others: OtherScores  # (B, T, …)
     spelling: Tensor | None = None  # what unknown words are spelled from, (B, T, X); None: from `hidden`
@@ -69,10 +69,6 @@ class Batch:
         """(B, T, H') or (B, T, X)."""
         return self.hidden if self.spelling is None else self.spelling
 
-    @property
-    def background(self) -> Background:
-        return self.positions.background
-
     def backgrounds(self) -> list[tuple[slice, Background]]:
         """Which sentences, and their background: all of them (split.py has others)."""
         return [(slice(None), self.background)]
@@ -80,7 +76,10 @@ class Batch:
     @cached_property
     def log_mass(self) -> Tensor:
         """log B of all classes, broadcasting to (B, T, S + J): dense, so only where it is needed."""
-        return self.positions.dense(self.masses)
+        if self.masses.entries is not None:
+            return self.masses.dense().view(*self.hidden.shape[:2], -1)
+        groups, batch = len(self.masses.shared), len(self.hidden)
+        return self.masses.shared.view(batch if groups > 1 else 1, max(1, groups // batch), -1)
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class Step:
 
     hidden: Tensor  # (N, H')
     others: OtherScores
-    masses: Tensor | Corrections  # log B of all classes, (N, S + J)
+    masses: Masses  # log B of all classes, S + J, in N rows
     background: Background  # as `State.reachable`
     state: State
     temperature: float | Tensor = 1.0  # divides aᵀφ; (N, 1) where it is a tensor

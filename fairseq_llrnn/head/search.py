@@ -11,7 +11,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.head import expert_terms
@@ -78,10 +77,9 @@ class HeadSearch(HeadLayers):
         if self.experts is not None:
             hidden, exceptions = expert_terms.in_step(self.experts, background, hidden, state.states, state.rows, slots)
         others = other_scores(self.opened, hidden, state.rows, slots, exceptions).first()
-        masses: Tensor | Corrections | None = background.corrections(state.states)
-        if isinstance(masses, Corrections) and self.temperature is not None:
+        masses = background.masses(state.states)
+        if self.temperature is not None:
             masses = self.temperature.applied(masses, hidden[:, 0])
-        masses = background.log_mass(state.states) if masses is None else masses
         return Step(hidden[:, 0], others, masses, background, state)
 
     def top_k(self, hidden: Tensor, state: State, k: int, temperature: float = 1.0) -> tuple[Tensor, Tensor]:

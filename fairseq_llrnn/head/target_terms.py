@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.head.records import Batch
 from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
@@ -20,12 +19,10 @@ from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 
 def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch: Batch, targets: Tensor) -> Tensor:
     """log p(target | K) in nats: targets (B, T) -> (B, T); −inf for a target that the background forbids."""
-    masses, static, words = batch.masses, output.rows.num_rows, _words(strings, batch, targets)
+    static, words = output.rows.num_rows, _words(strings, batch, targets).flatten()
     classes, slots = _classes_and_slots(batch, words, static)
-    each, share = (batch.hidden.flatten(0, 1), words.flatten()), batch.positions.log_share(words).flatten()
-    if not isinstance(masses, Corrections):
-        masses = _rows(masses[..., :static], targets)
-    flat = batch.rows.classes.target_log_prob(*each, masses, share, slots)
+    share, masses = batch.background.log_share(batch.states, words), batch.masses.of_columns(slice(static))
+    flat = batch.rows.classes.target_log_prob(batch.hidden.flatten(0, 1), words, masses, share, slots)
     if strings is not None and batch.others.opened is not None:
         if batch.rows.speller_zero is not None:
             flat = flat + batch.rows.speller_zero.to(flat.dtype)
@@ -35,17 +32,14 @@ def target_log_probs(output: LogLinearOutput, strings: OpenStrings | None, batch
 
 
 def _classes_and_slots(batch: Batch, words: Tensor, static: int) -> tuple[Tensor, SlotScores | None]:
-    """The classes of the words (B, T), and all classes that have no row among the S static ones: flat, B·T rows."""
-    others, slots = batch.others, None
-    classes = batch.background.classes_per_position(words).flatten()
+    """The classes of the words (B·T,), and all classes that have no row among the S static ones."""
+    others, masses, slots = batch.others.flat(), batch.masses, None
+    classes = batch.background.classes(batch.states, words)
     if others.context is not None:
-        of_slots = batch.log_mass[..., static:].expand(*words.shape, -1)
-        slots = SlotScores(others.context.flatten(0, 1), of_slots.flatten(0, 1), classes)
+        slots = SlotScores(others.context, masses.each_row(masses.shared[:, static:]), classes)
     if others.opened is not None:
         scored, opened = others.opened
-        mass = scored.mass(batch.masses)
-        mass = mass if isinstance(batch.masses, Corrections) else mass.expand(words.shape).flatten()
-        slots = scored.beside(slots, opened.flatten(0, 1), mass, classes, static)
+        slots = scored.beside(slots, opened, scored.mass(masses), classes, static)
     return classes, slots
 
 
@@ -69,7 +63,7 @@ def smoothing_gain(
     sizes = functional.pad(log_sizes, (0, batch.log_mass.size(-1) - len(log_sizes)))
     log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
     static, words = output.rows.num_rows, _words(strings, batch, targets)
-    _, slots = _classes_and_slots(batch, words, static)
+    _, slots = _classes_and_slots(batch, words.flatten(), static)
     if batch.others.opened is not None:
         log_q = functional.pad(log_q, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
     if slots is not None:
@@ -91,10 +85,3 @@ def adaptor_norm(output: LogLinearOutput, experts: ExpertFeatures | None, hidden
 def _words(strings: OpenStrings | None, batch: Batch, targets: Tensor) -> Tensor:
     """The targets as the background knows them: one of evidence knows strings by their ids."""
     return targets if strings is None or batch.rows.slots is not None else strings.known(targets)
-
-
-def _rows(per_position: Tensor, targets: Tensor) -> Tensor:
-    """(1, 1, ·) -> (1, ·) and (B, 1, ·) -> (B, ·), a row for each sentence; what else broadcasts -> (B·T, ·)."""
-    if per_position.size(1) == 1:
-        return per_position.flatten(0, 1)
-    return per_position.expand(*targets.shape, -1).flatten(0, 1)

@@ -10,6 +10,7 @@ import hashlib
 import numpy as np
 from torch import Tensor
 
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.choices import Choice, choices_of
 from fairseq_llrnn.head.records import Batch
@@ -45,13 +46,13 @@ def class_vectors(prior: Prior, of_words: np.ndarray) -> np.ndarray:
 
 def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[tuple[Choice, ...]]]:
     """Of a batch of one sentence: log p(σ | K) less the masses, (T, S + J), and the choices that lead to each token."""
-    found = batch.rows.classes.distribution(batch.hidden, batch.others, batch.log_mass)
+    dense = Masses(batch.masses.dense(), batch.masses.num_rows)
+    found = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.others.flat(), dense)
     assert isinstance(found, TreeDistribution)
-    classes = found.child_of_root(batch.background.classes_per_position(tokens.unsqueeze(0))[0])
-    assert isinstance(found.masses, Tensor)
-    scores = found.log_probs[0] - batch.log_mass[0]
-    scores = scores.masked_fill(batch.log_mass[0].isneginf(), 0.0)
-    return scores, choices_of(found.made, found.hidden, classes, found.masses, found.slots)
+    classes = found.child_of_root(batch.background.classes(batch.states, tokens))
+    scores = found.log_probs - dense.shared
+    scores = scores.masked_fill(dense.shared.isneginf(), 0.0)
+    return scores, choices_of(found.made, found.hidden, classes, found.masses.shared, found.slots)
 
 
 def flat_tree(leaves: int) -> Tree:

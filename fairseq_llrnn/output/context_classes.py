@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Corrections
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
 from fairseq_llrnn.output.context_sources import ContextClassSource
 from fairseq_llrnn.output.context_words import ContextWords, recalled
 
@@ -64,8 +64,8 @@ class ContextClasses(ContextWords):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def corrections(self, state: Tensor) -> Corrections | None:
-        return self.base.corrections(self.below(state)) if self.sparse else None
+    def masses(self, state: Tensor, times: int = 1) -> Masses:
+        return super().masses(state, times) if self.source.width else self.base.masses(self.below(state), times)
 
     def log_mass(self, state: Tensor) -> Tensor:
         return self._log_mass(state) if self.source.width else self.base.log_mass(self.below(state))
@@ -163,33 +163,6 @@ class ContextClasses(ContextWords):
             far = self.base.steps_to_end(after).view_as(words) >= self._remaining
             lost = torch.where(self._share_below(state).isneginf(), far, lost)
         return shares.masked_fill(lost, NEGATIVE_INFINITY)
-
-    # ---- a whole sequence at once (training) ------------------------------------------------------------------------
-
-    def log_mass_per_position(self, previous: Tensor) -> Tensor:
-        if not self._width_per_position(previous):
-            return self.base.log_mass_per_position(previous)
-        if self.constant:
-            return self.log_mass(self.start(len(previous))).unsqueeze(1)
-        return self.log_mass(self.flat_states(previous)).view(*previous.shape, -1)
-
-    def log_share_per_position(self, previous: Tensor, targets: Tensor) -> Tensor:
-        if not self._width_per_position(previous):
-            return self._reach[0].log_share_per_position(previous, targets)
-        return self.log_share(self.flat_states(previous), targets.flatten()).view_as(targets)
-
-    def word_log_probs_per_position(self, classes: Tensor, previous: Tensor) -> Tensor:
-        if not self._width_per_position(previous):
-            return self._reach[0].word_log_probs_per_position(classes, previous)
-        states = self.states_per_position(previous)
-        steps = [self.word_log_probs(classes[:, t], state) for t, state in enumerate(states)]
-        return torch.stack(steps, dim=1)
-
-    def _width_per_position(self, previous: Tensor) -> int:
-        """Meet all contexts of a batch: how many context classes the one has that has most."""
-        if self.source.changes:
-            self.flat_states(previous)
-        return self.source.width
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
 

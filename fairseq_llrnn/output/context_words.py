@@ -110,9 +110,6 @@ class ContextWords(Background):
         """Those before each position: (B, T) -> (B, T, own_columns)."""
         return self.source.per_position(previous).unsqueeze(2)
 
-    def states_per_position(self, previous: Tensor) -> list[Tensor]:
-        return list(self.flat_states(previous).unflatten(0, (len(previous), -1)).unbind(1))
-
     def flat_states(self, previous: Tensor) -> Tensor:
         read = previous[:, 1:]
         if self._flat is None or not torch.equal(self._flat[0], read):
@@ -202,13 +199,6 @@ class ContextWords(Background):
         which, own = self._which(tokens, state)
         below = self.base.classes(self.below(state), self._known(tokens, state))
         return torch.where(own, self.num_below + which, below)
-
-    def classes_per_position(self, tokens: Tensor) -> Tensor:
-        if self.source.changes:  # the first input is not read
-            states = self.flat_states(functional.pad(tokens, (1, 0))[:, :-1])
-            return self.classes(states, tokens.flatten()).view_as(tokens)
-        which, own = self._which(tokens, None)
-        return torch.where(own, self.num_below + which, self.base.classes_per_position(self._known(tokens)))
 
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, class_log_probs
 from fairseq_llrnn.output.normalisation import Distribution, OtherScores
 
@@ -26,7 +26,7 @@ class ExactOutput:
         self,
         hidden: Tensor,
         targets: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Masses,
         log_share: Tensor,
         slots: SlotScores | None = None,
     ) -> Tensor:
@@ -47,7 +47,7 @@ class ExactOutput:
         return scores if others.context is None else torch.cat([scores, others.context], dim=-1)
 
     def distribution(
-        self, hidden: Tensor, others: OtherScores, masses: Tensor | Corrections, temperature: float | Tensor = 1.0
+        self, hidden: Tensor, others: OtherScores, masses: Masses, temperature: float | Tensor = 1.0
     ) -> Distribution:
         scores = self.scores(hidden, others)
         scores = scores if isinstance(temperature, float) and temperature == 1.0 else scores / temperature

@@ -2,7 +2,7 @@
 
 Sizes: N positions, S signatures, E entries of corrections, H hidden width. What a history K says of a signature is
 r_K(σ) = log B_K(σ)/B₀(σ) less the factor that it gives all words of which it says nothing in particular (`constant` in
-backgrounds/sparse_mass.py), where B are masses and B₀ those of the static weights. The masses become
+backgrounds/masses.py), where B are masses and B₀ those of the static weights. The masses become
 
     B(σ)  ∝  B₀(σ) exp(τ(K, σ) r_K(σ)),      τ(K, σ) = 1 + wᵀh + c + v_σ      (1/τ: temperature; w, c, v begin at zero)
 
@@ -19,7 +19,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.sparse_mass import NEGATIVE_INFINITY, Corrections
+from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY, Masses
 
 LARGEST = 1e5  # nats
 
@@ -33,11 +33,14 @@ class LearnedTemperature(nn.Module):
         self.bias = nn.Parameter(torch.zeros(()))
         self.of_class = nn.Parameter(torch.zeros(num_classes))
 
-    def applied(self, masses: Corrections, hidden: Tensor) -> Corrections:
-        """The masses of N positions; hidden: (N, H)."""
+    def applied(self, masses: Masses, hidden: Tensor) -> Masses:
+        """The masses of N positions, which have entries; hidden: (N, H)."""
+        entries = masses.entries
+        if entries is None:
+            return masses
         precise = torch.promote_types(self.weight.dtype, torch.float32)
         of_position = 1.0 + hidden.to(precise) @ self.weight.to(precise) + self.bias.to(precise)  # shape: (N,)
-        power = of_position[masses.rows] + self.of_class[masses.classes].to(precise)  # shape: (E,)
-        forbidden = masses.added.isneginf()
-        changed = (masses.added.masked_fill(forbidden, 0.0) * power).clamp(-LARGEST, LARGEST)
-        return replace(masses, added=changed.masked_fill(forbidden, NEGATIVE_INFINITY))
+        power = of_position[entries.rows] + self.of_class[entries.classes].to(precise)  # shape: (E,)
+        forbidden = entries.added.isneginf()
+        changed = (entries.added.masked_fill(forbidden, 0.0) * power).clamp(-LARGEST, LARGEST)
+        return replace(masses, entries=replace(entries, added=changed.masked_fill(forbidden, NEGATIVE_INFINITY)))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores
@@ -30,15 +30,19 @@ class SlotScores:
     targets: Tensor  # the classes of the targets, (N,), from S on slots
 
 
-def class_log_probs(scores: Tensor, log_mass: Tensor | Corrections) -> Tensor:
+def class_log_probs(scores: Tensor, log_mass: Tensor | Masses) -> Tensor:
     """log p(σ | K) for every signature: scores (…, S) -> (…, S).
 
     Args:
-        log_mass: broadcasts to the scores; or corrections of N rows, for scores (N, S).
+        log_mass: broadcasts to the scores; or masses of N rows, for scores (N, S).
     """
-    if isinstance(log_mass, Corrections):
-        return functional.log_softmax(log_mass.correct(scores + log_mass.shared.to(scores.dtype)), dim=-1)
-    return functional.log_softmax(scores + log_mass.to(scores.dtype), dim=-1)
+    if isinstance(log_mass, Tensor):
+        return functional.log_softmax(scores + log_mass.to(scores.dtype), dim=-1)
+    shared = log_mass.shared.to(scores.dtype)
+    if len(shared) in (1, len(scores)):
+        return functional.log_softmax(log_mass.correct(scores + shared), dim=-1)
+    grouped = scores.unflatten(0, (len(shared), -1)) + shared.unsqueeze(1)
+    return functional.log_softmax(grouped.flatten(0, 1), dim=-1)
 
 
 def best_words(classes: Tensor, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -118,7 +122,7 @@ class LogLinearOutput(nn.Module):
         self,
         hidden: Tensor,
         targets: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Tensor | Masses,
         log_share: Tensor,
         composed: tuple[Tensor, Tensor] | None = None,
         slots: SlotScores | None = None,
@@ -127,8 +131,7 @@ class LogLinearOutput(nn.Module):
 
         Args:
             hidden: (N, H). targets: (N,).
-            log_mass: log B_K(σ), (G, S), of which row g serves the N/G positions from g·N/G on (G = 1: the same
-                everywhere; G = N: one row each); or corrections of N rows.
+            log_mass: log B_K(σ) of N rows.
             log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
             composed: what `composed` returned, to use again.
             slots: of the sentences' slots, if there are any.

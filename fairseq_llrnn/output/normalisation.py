@@ -17,7 +17,7 @@ from typing import Protocol
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.output.log_linear import SlotScores, best_words
 from fairseq_llrnn.output.scored_class import ScoredClass
 
@@ -29,6 +29,11 @@ class OtherScores:
     context: Tensor | None = None  # of the context classes, (…, J)
     opened: tuple[ScoredClass, Tensor] | None = None  # of open classes, (…, O), in the place of a signature's own
 
+    def flat(self) -> OtherScores:
+        """Those of all positions of a batch: (B, T, …) -> (B·T, …)."""
+        context = None if self.context is None else self.context.flatten(0, 1)
+        return OtherScores(context, None if self.opened is None else (self.opened[0], self.opened[1].flatten(0, 1)))
+
     def first(self) -> OtherScores:
         """Those of the first of T positions: (N, T, …) -> (N, …)."""
         context = None if self.context is None else self.context[:, 0]
@@ -39,7 +44,7 @@ class OtherScores:
 class Distribution:
     """p(σ | K) of N hypotheses or positions."""
 
-    log_probs: Tensor  # (…, S + J)
+    log_probs: Tensor  # (N, S + J)
 
     def log_probs_of(self, classes: Tensor) -> Tensor:
         """log p of some classes of each hypothesis: (N, K) -> (N, K)."""
@@ -57,7 +62,7 @@ class Normalisation(Protocol):
         self,
         hidden: Tensor,
         targets: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Masses,
         log_share: Tensor,
         slots: SlotScores | None = None,
     ) -> Tensor:
@@ -71,9 +76,9 @@ class Normalisation(Protocol):
         ...
 
     def distribution(
-        self, hidden: Tensor, others: OtherScores, masses: Tensor | Corrections, temperature: float | Tensor = 1.0
+        self, hidden: Tensor, others: OtherScores, masses: Masses, temperature: float | Tensor = 1.0
     ) -> Distribution:
-        """p(σ | K): hidden (…, H), masses that broadcast to (…, S + J), or corrections of N rows for (N, S).
+        """p(σ | K): hidden (N, H), masses of N rows and S + J classes.
 
         Args:
             temperature: divides the scores; the background is not tempered.

@@ -5,12 +5,13 @@ Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E ent
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.class_sampling import Sample, sampled_log_prob
 from fairseq_llrnn.output.exact import ExactOutput
@@ -31,14 +32,14 @@ class SampledOutput:
         self,
         hidden: Tensor,
         targets: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Tensor | Masses,
         log_share: Tensor,
         slots: SlotScores | None = None,
     ) -> Tensor:
         """As LogLinearOutput.target_log_prob, with log Ẑ in the place of log Z: (N,)."""
         last = self.output.rows.num_rows - 1
         static = self.output.class_of[targets] if slots is None else slots.targets.clamp_max(last)
-        of_sample, of_target = _masses(log_mass, self.sample.classes, static)
+        of_sample, of_target = _masses(Masses.of(log_mass, len(hidden)), self.sample.classes, static)
         different, which = torch.unique(static, return_inverse=True)
         rows, bias = self.output.composed(different)
         return log_share.to(self.bias.dtype) + sampled_log_prob(
@@ -60,7 +61,7 @@ class SampledOutput:
         raise OptionError(NOT_SMOOTHED)
 
     def distribution(
-        self, hidden: Tensor, others: OtherScores, masses: Tensor | Corrections, temperature: float | Tensor = 1.0
+        self, hidden: Tensor, others: OtherScores, masses: Masses, temperature: float | Tensor = 1.0
     ) -> Distribution:
         """Exact."""
         return self._exact.distribution(hidden, others, masses, temperature)
@@ -70,24 +71,15 @@ class SampledOutput:
         return ExactOutput(self.output, self.output.composed())
 
 
-def _masses(log_mass: Tensor | Corrections, classes: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _masses(log_mass: Masses, classes: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Log masses of sampled classes (U,), (1, U) or (N, U), and of the targets (N,).
 
     log_mass: as in LogLinearOutput.target_log_prob. classes: (U,), rising. targets: (N,).
     """
-    many = len(targets)
-    if not isinstance(log_mass, Corrections):
-        groups = torch.arange(many, device=targets.device) // max(1, many // len(log_mass))
-        of_sample = log_mass[:, classes]
-        return (of_sample if len(log_mass) == 1 else of_sample[groups]), log_mass[groups, targets]
-    place = torch.searchsorted(classes, log_mass.classes).clamp_max(max(0, len(classes) - 1))
-    drawn = classes[place] == log_mass.classes if len(classes) else torch.zeros_like(place, dtype=torch.bool)
-    some = Corrections(
-        log_mass.shared[:, classes],
-        log_mass.rows[drawn],
-        place[drawn],
-        log_mass.added[drawn],
-        log_mass.only,
-        log_mass.constant,
-    )
-    return some.dense(many), log_mass.of_classes(targets)
+    some, own = log_mass.shared[:, classes], log_mass.entries
+    if own is None:
+        return (some if len(some) == 1 else log_mass.each_row(some)), log_mass.of_classes(targets)
+    place = torch.searchsorted(classes, own.classes).clamp_max(max(0, len(classes) - 1))
+    drawn = classes[place] == own.classes if len(classes) else torch.zeros_like(place, dtype=torch.bool)
+    entries = replace(own, rows=own.rows[drawn], classes=place[drawn], added=own.added[drawn])
+    return Masses(some, log_mass.num_rows, entries).dense(), log_mass.of_classes(targets)

@@ -6,8 +6,8 @@ Sizes: N positions, O classes, F features, H hidden width, S signatures.
 
 It is a context class that is there in every context: its one member leaves its signature, where it is alone, for a
 class of the same mass and another score. As nothing but the score changes, no background needs to know of it
-(context_classes.py would give every state masses of its own, and a background with corrections would no longer be
-sparse): the head puts the score in the place of the signature's.
+(context_classes.py would give every state masses of its own, where a background has few entries): the head puts the
+score in the place of the signature's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores
 from fairseq_llrnn.output.log_linear import SlotScores
@@ -52,11 +52,10 @@ class ScoredClass(nn.Module):
         place = torch.tensor([self.of_class], device=scores.device)
         return class_scores.index_copy(-1, place, scores.logsumexp(-1, keepdim=True).to(class_scores.dtype))
 
-    def mass(self, masses: Tensor | Corrections) -> Tensor:
-        """Its log mass: (…, S) -> (…), or corrections of N rows -> (N,)."""
-        if not isinstance(masses, Corrections):
-            return masses[..., self.of_class]
-        return masses.of_classes(torch.full_like(masses.constant, self.of_class, dtype=torch.int64))
+    def mass(self, masses: Masses) -> Tensor:
+        """Its log mass in each row: (N,)."""
+        classes = torch.full((masses.num_rows,), self.of_class, device=masses.shared.device)
+        return masses.of_classes(classes)
 
     def beside(
         self, slots: SlotScores | None, scores: Tensor, mass: Tensor, classes: Tensor, static: int

@@ -22,12 +22,12 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.log_sums import log_shares
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 from fairseq_llrnn.output.tree_all_classes import all_log_probs
 from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_masses import entries_of, kept_masses, repeated
+from fairseq_llrnn.output.tree_masses import entries_of, kept_masses
 from fairseq_llrnn.output.tree_scores import ChildRows, VisitScores, additions_of
 from fairseq_llrnn.output.tree_search import MassesAt, best_classes
 from fairseq_llrnn.output.tree_single import FEW, SingleVisits
@@ -57,7 +57,7 @@ class TreeOutput:
         self,
         hidden: Tensor,
         targets: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Tensor | Masses,
         log_share: Tensor,
         slots: SlotScores | None = None,
         visited: list[VisitProbabilities] | None = None,
@@ -76,53 +76,49 @@ class TreeOutput:
         self,
         hidden: Tensor,
         classes: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Tensor | Masses,
         slots: SlotScores | None = None,
         temperature: float | Tensor = 1.0,
     ) -> Tensor:
         """log p of some classes (N, K) at each position, without a gradient: (N, K)."""
         many, each = classes.shape
         which = torch.arange(many, device=classes.device).repeat_interleave(each)
-        if isinstance(log_mass, Corrections):
-            log_mass = repeated(log_mass, each)
-        elif len(log_mass) > 1:
-            log_mass = log_mass.repeat_interleave(many // len(log_mass), 0)[which]
         found, hidden, slots = self._tempered(hidden, slots, temperature)
         if slots is not None:
             slots = SlotScores(slots.scores[which], slots.log_mass[which], classes.flatten())
-        return found.class_log_prob(hidden[which], classes.flatten(), log_mass, slots).view_as(classes)
+        masses = Masses.of(log_mass, many).repeated(each)
+        return found.class_log_prob(hidden[which], classes.flatten(), masses, slots).view_as(classes)
 
     def class_log_prob(
         self,
         hidden: Tensor,
         classes: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Tensor | Masses,
         slots: SlotScores | None = None,
         visited: list[VisitProbabilities] | None = None,
     ) -> Tensor:
         """log p of one class at each position: (N, H), (N,) -> (N,), at least float32; from S on slots."""
+        log_mass = Masses.of(log_mass, len(hidden))
         if slots is None and visited is None and self._single(hidden, log_mass):
-            assert isinstance(log_mass, Tensor)
-            return self._one_by_one(hidden, classes, log_mass)
+            return self._one_by_one(hidden, classes, log_mass.shared)
         layer, static, is_leaf = self.layer, self.layer.leaves, None
         slot = classes - static
         if slots is not None:
             is_leaf = slot < 0
             classes = classes.masked_fill(~is_leaf, 0)
         paths = paths_of(layer, classes, is_leaf)
-        if isinstance(log_mass, Corrections) and log_mass.shared.requires_grad:
-            log_mass = log_mass.dense(len(hidden))
-        shared = log_mass.shared if isinstance(log_mass, Corrections) else log_mass
-        masses = kept_masses(layer, shared)
+        if log_mass.entries is not None and log_mass.shared.requires_grad:
+            log_mass = Masses(log_mass.dense(), len(hidden))
+        masses = kept_masses(layer, log_mass.shared)
         rows, bias, internal = self._children(paths.visits.children, hidden.dtype)
         if len(masses) == 1:
             bias = bias + masses[0].to(bias.dtype)[paths.visits.children]
             of_rows = None
         else:
-            of_rows = masses.to(bias.dtype).repeat_interleave(len(hidden) // len(masses), 0)
+            of_rows = log_mass.each_row(masses.to(bias.dtype)).contiguous()
         bias = bias.masked_fill(paths.visits.children < 0, NEGATIVE_INFINITY)
         added, additions = None, None
-        if isinstance(log_mass, Corrections):
+        if log_mass.entries is not None:
             entries = entries_of(log_mass)
             added, additions = entries.added, additions_of(layer, paths, log_mass, entries, masses[0].detach())
         cells = paths.visits.start + layer.column[paths.next]
@@ -135,16 +131,16 @@ class TreeOutput:
         # those of the root come first
         return self._log_prob(paths, score, partition, slot, slots, log_mass)
 
-    def _single(self, hidden: Tensor, log_mass: Tensor | Corrections) -> bool:
+    def _single(self, hidden: Tensor, log_mass: Masses) -> bool:
         """Whether positions are so few that each is computed by itself: without a gradient, with rows that are kept."""
         return (
             hidden.size(0) < FEW
             and hidden.is_cpu
             and self.composed is not None
             and not torch.is_grad_enabled()
-            and isinstance(log_mass, Tensor)
-            and log_mass.size(0) == 1
-            and not log_mass.is_inference()
+            and log_mass.entries is None
+            and len(log_mass.shared) == 1
+            and not log_mass.shared.is_inference()
             and hidden.dtype == self.composed[1].dtype
         )
 
@@ -162,7 +158,7 @@ class TreeOutput:
         partition: Tensor,
         slot: Tensor,
         slots: SlotScores | None,
-        log_mass: Tensor | Corrections,
+        log_mass: Masses,
     ) -> Tensor:
         """log p from those of visits and their log Z, (P,): (N,); −inf, without a gradient, for what is forbidden."""
         many = len(slot)
@@ -225,7 +221,7 @@ class TreeOutput:
     def best_classes(
         self,
         hidden: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Tensor | Masses,
         best_share: Tensor,
         k: int,
         slots: SlotScores | None = None,
@@ -236,6 +232,7 @@ class TreeOutput:
         Args:
             log_mass, slots, temperature: as in `class_log_probs`. best_share: Background.best_share, (1 or N, S + J).
         """
+        log_mass = Masses.of(log_mass, len(hidden))
         found, hidden, slots = self._tempered(hidden, slots, temperature)
         of_slots = None if slots is None else _beside(slots, log_mass)
         masses = MassesAt(self.layer, log_mass, len(hidden))
@@ -246,7 +243,7 @@ class TreeOutput:
     def class_log_probs(
         self,
         hidden: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Tensor | Masses,
         slots: SlotScores | None = None,
         temperature: float | Tensor = 1.0,
     ) -> Tensor:
@@ -256,18 +253,18 @@ class TreeOutput:
             log_mass, slots: as in `class_log_prob`; targets of slots do not count. temperature: divides all scores but
                 the masses; a number or (N, 1).
         """
+        log_mass = Masses.of(log_mass, len(hidden))
         found, hidden, slots = self._tempered(hidden, slots, temperature)
         of_slots = None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype)
-        if isinstance(log_mass, Corrections):
-            log_mass = log_mass.dense(len(hidden))
-        return all_log_probs(self.layer, found.all_rows, hidden, log_mass, of_slots)
+        shared = log_mass.shared if log_mass.entries is None else log_mass.dense()
+        return all_log_probs(self.layer, found.all_rows, hidden, shared, of_slots)
 
     def smoothing_gain(
         self,
         hidden: Tensor,
         targets: Tensor,
         log_q: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Tensor | Masses,
         slots: SlotScores | None = None,
     ) -> Tensor:
         """What label smoothing adds to log p(target), in units of its ε: (N, H), (N,) -> (N,). It looks at all classes.
@@ -275,14 +272,11 @@ class TreeOutput:
         As LogLinearOutput.smoothing_gain: E_q[s] − s(target), s(σ) = log p(σ | K) − log B_K(σ), with q and B as given.
         log_q: broadcasts to (N, S + J).
         """
-        if isinstance(log_mass, Corrections):
-            log_mass = log_mass.dense(len(hidden))
-        log_mass = log_mass.detach()
+        log_mass = Masses(Masses.of(log_mass, len(hidden)).dense().detach(), len(hidden))
         if slots is not None:
             slots = SlotScores(slots.scores, slots.log_mass.detach(), slots.targets)
         log_probs = self.class_log_probs(hidden, log_mass, slots)
-        before = log_mass.repeat_interleave(max(1, len(hidden) // len(log_mass)), 0).to(log_probs.dtype)
-        before = before.expand(len(hidden), -1)
+        before = log_mass.shared.to(log_probs.dtype)
         if slots is not None:
             before = torch.cat([before, slots.log_mass.to(before.dtype)], dim=1)
         gain = torch.where(before.isneginf(), 0.0, log_probs - before.masked_fill(before.isneginf(), 0.0))
@@ -291,9 +285,6 @@ class TreeOutput:
         return (q * gain).sum(-1) - gain.gather(-1, target.unsqueeze(-1)).squeeze(-1)
 
 
-def _beside(slots: SlotScores, log_mass: Tensor | Corrections) -> Tensor:
-    """Scores and masses of slots, (N, J), to be summed with those of nodes, which lack the constant of corrections."""
-    of_slots = slots.scores + slots.log_mass.to(slots.scores.dtype)
-    if isinstance(log_mass, Corrections):
-        return of_slots - log_mass.constant.to(of_slots.dtype).unsqueeze(1)
-    return of_slots
+def _beside(slots: SlotScores, log_mass: Masses) -> Tensor:
+    """Scores and masses of slots, (N, J), to be summed with those of nodes, which lack the constant of a row."""
+    return log_mass.without_constant(slots.scores + slots.log_mass.to(slots.scores.dtype))

@@ -1,8 +1,8 @@
 """Masses of the nodes of a tree: B_K(node) = Σ B_K(σ) over the leaves σ below.
 
-Sizes: N rows (positions or hypotheses), G groups of rows, S signatures, I internal nodes, D levels, E entries of
-corrections. Masses are natural logarithms. Of a background that is the same everywhere they are summed once, from the
-leaves up. Corrections change the masses of the few nodes above their entries,
+Sizes: N rows (positions or hypotheses), G groups of rows, S signatures, I internal nodes, D levels, E entries. Masses
+are natural logarithms. Of a background that is the same everywhere they are summed once, from the leaves up. Entries
+change the masses of the few nodes above their entries,
 
     B(n, node)  =  B₀(node)  +  Σ (B(n, σ) − B₀(σ))  over the entries of row n below        B₀: `shared`
 
@@ -11,13 +11,13 @@ in float64. Where most of a mass is taken away, the difference has too few digit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.log_sums import class_log_sums
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Entries, Masses
 from fairseq_llrnn.output.tree_layer import Kept, TreeLayer
 
 LEAST_LEFT = 1e-6  # share of a mass that a difference may leave: float64 has ten digits of it
@@ -53,59 +53,26 @@ def kept_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
     return kept.masses
 
 
-@dataclass(frozen=True)
-class Entries:
-    """Corrections with one entry for each place at most."""
-
-    rows: Tensor  # (E,)
-    classes: Tensor  # (E,)
-    added: Tensor  # (E,)
-    only: Tensor | None  # (N,)
-
-
-def entries_of(corrections: Corrections) -> Entries:
-    """One entry for each place, differentiable in `added`: those of a place are added up."""
-    rows, classes, added = corrections.rows, corrections.classes, corrections.added
-    known = corrections.shared[0, classes].isfinite()  # what has no mass at all has none here, either
+def entries_of(masses: Masses) -> Entries:
+    """The entries, at most one for each place, differentiable in `added`: those of a place are added up."""
+    own = masses.entries
+    assert own is not None
+    known = masses.shared[0, own.classes].isfinite()  # what has no mass at all has none here, either
     if not bool(known.all()):
-        rows, classes, added = rows[known], classes[known], added[known]
-    num_classes = corrections.shared.size(1)
-    key = rows * num_classes + classes
+        own = replace(own, rows=own.rows[known], classes=own.classes[known], added=own.added[known])
+    num_classes = masses.shared.size(1)
+    key = own.rows * num_classes + own.classes
     if not bool((key[1:] > key[:-1]).all()):
         key, which = torch.unique(key, return_inverse=True)
-        added = added.new_zeros(len(key)).index_add(0, which, added)
-        rows, classes = key // num_classes, key % num_classes
-    return Entries(rows, classes, added, corrections.only)
+        added = own.added.new_zeros(len(key)).index_add(0, which, own.added)
+        own = replace(own, rows=key // num_classes, classes=key % num_classes, added=added)
+    return own
 
 
-def dense_masses(layer: TreeLayer, corrections: Corrections, rows: Tensor) -> Tensor:
+def dense_masses(layer: TreeLayer, masses: Masses, rows: Tensor) -> Tensor:
     """log B of all nodes in some rows, (M,), summed without a difference: (M, I + S), without `constant`."""
-    number = torch.full_like(corrections.constant, -1, dtype=torch.int64)
-    number[rows] = torch.arange(len(rows), device=rows.device)
-    own = number[corrections.rows]
-    here = own >= 0
-    some = Corrections(
-        corrections.shared,
-        own[here],
-        corrections.classes[here],
-        corrections.added[here],
-        None if corrections.only is None else corrections.only[rows],
-        torch.zeros_like(corrections.constant[rows]),
-    )
-    return node_masses(layer, some.dense(len(rows)).double())
-
-
-def repeated(corrections: Corrections, times: int) -> Corrections:
-    """Corrections of N · times rows: each row as often, one behind the other."""
-    copies = torch.arange(times, device=corrections.rows.device)
-    return Corrections(
-        corrections.shared,
-        (corrections.rows.unsqueeze(1) * times + copies).flatten(),
-        corrections.classes.repeat_interleave(times),
-        corrections.added.repeat_interleave(times),
-        None if corrections.only is None else corrections.only.repeat_interleave(times),
-        corrections.constant.repeat_interleave(times),
-    )
+    some = masses.select(rows)
+    return node_masses(layer, some.correct(some.each_row(some.shared).clone()).double())
 
 
 @dataclass(frozen=True)
@@ -119,7 +86,7 @@ class Changed:
 
 def changed_masses(
     layer: TreeLayer,
-    corrections: Corrections,
+    masses: Masses,
     entries: Entries,
     base: Tensor,
     pairs: tuple[Tensor, Tensor, Tensor],
@@ -150,10 +117,10 @@ def changed_masses(
     if bool(unsafe.any()):
         rows, number = torch.unique(entries.rows[which[unsafe]], return_inverse=True)
         exact = torch.empty_like(log_ratio[unsafe])
-        for some in torch.arange(len(rows), device=rows.device).split(max(1, CELLS // corrections.shared.size(1))):
-            masses = dense_masses(layer, corrections, rows[some])
+        for some in torch.arange(len(rows), device=rows.device).split(max(1, CELLS // masses.shared.size(1))):
+            summed = dense_masses(layer, masses, rows[some])
             mine = (number >= some[0]) & (number <= some[-1])
-            exact[mine] = masses[number[mine] - some[0], nodes[unsafe][mine]]
+            exact[mine] = summed[number[mine] - some[0], nodes[unsafe][mine]]
         log_ratio[unsafe] = exact - own[nodes[unsafe]]
     nothing = log_ratio.isneginf()
     shares = (after - log_ratio.masked_fill(nothing, 0.0)).exp().masked_fill(nothing, 0.0)

@@ -7,14 +7,14 @@ mass in the tree (TreeLayer), and its log-probability is put where that of its s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.output.learned_tree import LearnedTreeLayer
 from fairseq_llrnn.output.log_linear import SlotScores, best_words_of
 from fairseq_llrnn.output.normalisation import Distribution, OtherScores
@@ -34,7 +34,7 @@ class TreeNormalisation:
         self,
         hidden: Tensor,
         targets: Tensor,
-        log_mass: Tensor | Corrections,
+        log_mass: Masses,
         log_share: Tensor,
         slots: SlotScores | None = None,
     ) -> Tensor:
@@ -49,7 +49,7 @@ class TreeNormalisation:
         self, hidden: Tensor, targets: Tensor, log_q: Tensor, log_mass: Tensor, slots: SlotScores | None = None
     ) -> Tensor:
         shape, leaves = targets.shape, self.made.layer.leaves
-        masses = _without(log_mass.expand(*shape, -1).flatten(0, -2), self.opened)
+        masses = _without(Masses(log_mass.expand(*shape, -1).flatten(0, -2), targets.numel()), self.opened)
         if slots is not None:
             slots = SlotScores(slots.scores.flatten(0, -2), slots.log_mass.flatten(0, -2), slots.targets.flatten())
         width = leaves if slots is None else leaves + slots.scores.size(1)
@@ -58,7 +58,7 @@ class TreeNormalisation:
         return flat.view(shape)
 
     def distribution(
-        self, hidden: Tensor, others: OtherScores, masses: Tensor | Corrections, temperature: float | Tensor = 1.0
+        self, hidden: Tensor, others: OtherScores, masses: Masses, temperature: float | Tensor = 1.0
     ) -> Distribution:
         return TreeDistribution(self.made, hidden, others, masses, temperature)
 
@@ -71,30 +71,24 @@ class TreeDistribution(Distribution):
         made: TreeOutput,
         hidden: Tensor,
         others: OtherScores,
-        masses: Tensor | Corrections,
+        masses: Masses,
         temperature: float | Tensor,
     ) -> None:
         """As of Normalisation.distribution."""
-        self.made, self.shape, self.hidden = made, hidden.shape[:-1], hidden.flatten(0, -2)
+        self.made, self.hidden = made, hidden
         self.leaves, self.temperature = made.layer.leaves, temperature
         self.opened = None if others.opened is None else others.opened[0]
         self.masses, self.slots = self._children_of_root(others, masses)
 
-    def _children_of_root(
-        self, others: OtherScores, masses: Tensor | Corrections
-    ) -> tuple[Tensor | Corrections, SlotScores | None]:
+    def _children_of_root(self, others: OtherScores, masses: Masses) -> tuple[Masses, SlotScores | None]:
         """The masses of signatures, and scores and masses of all that hangs below the root besides."""
-        many, static, slots = len(self.hidden), masses, None
-        if isinstance(masses, Tensor):
-            masses = masses.expand(*self.shape, -1).flatten(0, -2) if masses.dim() > 2 else masses
-            static = masses[:, : self.leaves]
-        none = self.hidden.new_zeros(many, dtype=torch.int64)
+        static, slots = masses.of_columns(slice(self.leaves)), None
+        none = self.hidden.new_zeros(len(self.hidden), dtype=torch.int64)
         if others.context is not None:
-            assert isinstance(masses, Tensor)
-            slots = SlotScores(others.context.flatten(0, -2), masses[:, self.leaves :].expand(many, -1), none)
+            slots = SlotScores(others.context, masses.each_row(masses.shared[:, self.leaves :]), none)
         if others.opened is not None:
             scored, scores = others.opened
-            slots = scored.beside(slots, scores.flatten(0, -2), scored.mass(static).expand(many), none, self.leaves)
+            slots = scored.beside(slots, scores, scored.mass(static), none, self.leaves)
             static = _without(static, scored.of_class)
         return static, slots
 
@@ -104,7 +98,7 @@ class TreeDistribution(Distribution):
         if self.opened is not None:
             place = torch.tensor([self.opened.of_class], device=flat.device)
             flat = flat[:, :-1].index_copy(1, place, flat[:, -1:])
-        return flat.view(*self.shape, -1)
+        return flat
 
     def log_probs_of(self, classes: Tensor) -> Tensor:
         if "log_probs" in self.__dict__:
@@ -133,13 +127,14 @@ class TreeDistribution(Distribution):
         return best_words_of(values, classes, best, background, state, k)
 
 
-def _without(masses: Tensor | Corrections, opened: int | None) -> Tensor | Corrections:
+def _without(masses: Masses, opened: int | None) -> Masses:
     """The masses of signatures, none of them that of open classes."""
     if opened is None:
         return masses
-    place = torch.tensor([opened], device=(masses if isinstance(masses, Tensor) else masses.shared).device)
-    if isinstance(masses, Tensor):
-        return masses.index_fill(1, place, NEGATIVE_INFINITY)
-    others = masses.classes != opened
-    entries = masses.rows[others], masses.classes[others], masses.added[others]
-    return Corrections(masses.shared.index_fill(1, place, NEGATIVE_INFINITY), *entries, masses.only, masses.constant)
+    place, own = torch.tensor([opened], device=masses.shared.device), masses.entries
+    shared = masses.shared.index_fill(1, place, NEGATIVE_INFINITY)
+    if own is None:
+        return replace(masses, shared=shared)
+    others = own.classes != opened
+    left = replace(own, rows=own.rows[others], classes=own.classes[others], added=own.added[others])
+    return replace(masses, shared=shared, entries=left)

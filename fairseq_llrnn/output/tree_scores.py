@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Entries, Masses
 from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_masses import Changed, Entries, changed_masses
+from fairseq_llrnn.output.tree_masses import Changed, changed_masses
 from fairseq_llrnn.output.tree_visits import Group, Paths, Visits
 
 
@@ -39,8 +39,8 @@ class ChildRows:
     nodes: Tensor  # (J,)
 
 
-def additions_of(layer: TreeLayer, paths: Paths, corrections: Corrections, entries: Entries, base: Tensor) -> Additions:
-    """What entries change of the children of visited nodes. base: log masses without corrections, (I + S,)."""
+def additions_of(layer: TreeLayer, paths: Paths, masses: Masses, entries: Entries, base: Tensor) -> Additions:
+    """What entries change of the children of visited nodes. base: log masses without entries, (I + S,)."""
     which, nodes, cells = [], [], []
     alive = torch.arange(len(entries.rows), device=base.device)
     for level in range(layer.levels):
@@ -54,7 +54,7 @@ def additions_of(layer: TreeLayer, paths: Paths, corrections: Corrections, entri
         cells.append(paths.visits.start[paths.numbers[entries.rows[alive], level]] + layer.column[child])
     place = torch.cat(cells)
     pairs = torch.cat(which), torch.cat(nodes), place
-    changed = changed_masses(layer, corrections, entries, base, pairs, paths.visits.cells)
+    changed = changed_masses(layer, masses, entries, base, pairs, paths.visits.cells)
     return Additions(place, changed, entries.only)
 
 

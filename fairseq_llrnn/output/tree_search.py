@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_masses import changed_masses, entries_of, kept_masses
 from fairseq_llrnn.output.tree_scores import cells_of, fill, states_of
@@ -25,25 +25,24 @@ from fairseq_llrnn.output.tree_visits import Visits, grouped
 class MassesAt:
     """log B of any node in any of N rows, `constant` left out."""
 
-    def __init__(self, layer: TreeLayer, log_mass: Tensor | Corrections, num_rows: int) -> None:
-        shared = log_mass.shared if isinstance(log_mass, Corrections) else log_mass
-        self.masses = kept_masses(layer, shared.detach())  # shape: (G, I + S)
+    def __init__(self, layer: TreeLayer, log_mass: Masses, num_rows: int) -> None:
+        self.masses = kept_masses(layer, log_mass.shared.detach())  # shape: (G, I + S)
         self.each = max(1, num_rows // len(self.masses))
         self.keys: Tensor | None = None
         self.only: Tensor | None = None
-        if isinstance(log_mass, Corrections):
+        if log_mass.entries is not None:
             self._change(layer, log_mass)
 
-    def _change(self, layer: TreeLayer, corrections: Corrections) -> None:
-        entries = entries_of(corrections)
+    def _change(self, layer: TreeLayer, masses: Masses) -> None:
+        entries = entries_of(masses)
         on_path = layer.chosen[entries.classes]  # shape: (E, D)
         which, level = (on_path >= 0).nonzero(as_tuple=True)
         nodes = on_path[which, level]
         keys, place = torch.unique(entries.rows[which] * self.masses.size(1) + nodes, return_inverse=True)
         base = self.masses[0]
-        changed = changed_masses(layer, corrections, entries, base, (which, nodes, place), len(keys))
+        changed = changed_masses(layer, masses, entries, base, (which, nodes, place), len(keys))
         self.ratios = base.new_zeros(len(keys)).index_put((place,), changed.log_ratio.to(base.dtype))
-        self.keys, self.only = keys, corrections.only
+        self.keys, self.only = keys, entries.only
 
     def at(self, rows: Tensor, nodes: Tensor) -> Tensor:
         """rows and nodes broadcast to each other."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import positions
 import pytest
 import torch
 from automata import WORDS, from_states, log_weight_by_hand, ngram_like, random_automaton, random_root
@@ -111,10 +112,10 @@ def test_a_memory_gives_the_states_that_steps_give(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     previous = torch.randint(1, automaton.num_symbols, (7, 12), generator=generator)  # with </s> and <pad> inside
     assert background.memory == 2
-    expected = Background.states_per_position(background, previous)
-    assert torch.equal(torch.stack(expected), torch.stack(background.states_per_position(previous)))
+    expected = list(Background.flat_states(background, previous).unflatten(0, previous.shape).unbind(1))
+    assert torch.equal(torch.stack(expected), torch.stack(positions.states(background, previous)))
     background.memory = None
-    assert torch.equal(torch.stack(expected), torch.stack(background.states_per_position(previous)))
+    assert torch.equal(torch.stack(expected), torch.stack(positions.states(background, previous)))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -173,7 +174,7 @@ def test_cross_fitted_sentences_begin_in_their_folds() -> None:
     previous[:, 0] = END
     previous[::2, 6] = END
     cross_fitted = background.cross_fitted(previous)
-    found = torch.stack(cross_fitted.states_per_position(previous), dim=1).squeeze(2)
+    found = torch.stack(positions.states(cross_fitted, previous), dim=1).squeeze(2)
     assert torch.equal(cross_fitted.start(20).squeeze(1), found[:, 0])
     used = set()
     for row, words in enumerate(previous.tolist()):

@@ -6,9 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparse_masses import sparse_masses
 
 from fairseq_llrnn.backgrounds.log_sums import class_log_sums
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.ngrams.unigram import SMOOTHINGS, unigram_weights
@@ -27,7 +27,7 @@ def test_corrections_obey_the_laws() -> None:
 
 def test_corrections_by_hand() -> None:
     inf = float("inf")
-    corrections = Corrections(
+    corrections = sparse_masses(
         shared=torch.tensor([[0.0, -inf, 2.0]]),
         rows=torch.tensor([0, 0, 0, 2]),
         classes=torch.tensor([2, 2, 0, 2]),
@@ -36,7 +36,7 @@ def test_corrections_by_hand() -> None:
         constant=torch.tensor([0.0, 10.0, -1.0]),
     )
     expected = torch.tensor([[-1.0, -inf, 3.5], [10.0, -inf, 12.0], [-inf, -inf, 4.0]])
-    torch.testing.assert_close(corrections.dense(3), expected)
+    torch.testing.assert_close(corrections.dense(), expected)
 
 
 def test_a_background_that_looks_at_nothing_ends_anywhere_and_holds_nothing_out() -> None:
@@ -44,7 +44,7 @@ def test_a_background_that_looks_at_nothing_ends_anywhere_and_holds_nothing_out(
     assert background.cross_fitted(torch.zeros((2, 3), dtype=torch.long)) is background
     assert background.within(1) is background
     assert background.steps_to_end(background.start(3)).tolist() == [1, 1, 1]
-    assert background.corrections_per_position(torch.zeros((2, 3), dtype=torch.long)) is None
+    assert background.along(torch.zeros((2, 3), dtype=torch.long))[1].entries is None
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=9, max_size=9), st.integers(0, 100))

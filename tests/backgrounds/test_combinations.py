@@ -4,6 +4,7 @@ import copy
 import itertools
 from collections.abc import Callable, Sequence
 
+import positions
 import pytest
 import torch
 from automata import ngram_like, random_automaton
@@ -42,7 +43,7 @@ def slow_log_weights(parts: Sequence[Background], combine: Combine) -> Tensor:
     each = []
     for part in parts:
         own = bound(part)
-        steps = [own.log_weights(state).expand(len(HISTORY), -1) for state in own.states_per_position(HISTORY)]
+        steps = [own.log_weights(state).expand(len(HISTORY), -1) for state in positions.states(own, HISTORY)]
         each.append(torch.stack(steps, dim=1))
     return combine(each)
 
@@ -71,19 +72,18 @@ def output_layer() -> LogLinearOutput:
 def check(combined: Background, parts: Sequence[Background], combine: Combine, hidden: Tensor | None = None) -> None:
     """Answers, losses and their gradients equal those of the formula."""
     made, expected = bound(combined, hidden), slow_log_weights(parts, combine)
-    mass = made.log_mass_per_position(HISTORY)
-    weights = mass.expand(*HISTORY.shape, -1)[..., CLASS_OF] + made.log_shares_per_position(HISTORY)
+    mass = positions.log_mass(made, HISTORY)
+    weights = mass.expand(*HISTORY.shape, -1)[..., CLASS_OF] + positions.log_shares(made, HISTORY)
     torch.testing.assert_close(weights, expected.double(), atol=1e-6, rtol=1e-6)  # a model's are in float32
     rows = torch.arange(HISTORY.numel())
     at = made.log_weights_at(made.flat_states(HISTORY), rows, TARGETS.flatten())
     torch.testing.assert_close(at, expected.flatten(0, 1)[rows, TARGETS.flatten()])
     output, states = output_layer(), torch.randn(HISTORY.numel(), H, dtype=torch.float64, requires_grad=True)
-    masses = made.corrections_per_position(HISTORY)
     found = output.target_log_prob(
         states,
         TARGETS.flatten(),
-        mass.expand(*HISTORY.shape, -1).flatten(0, 1) if masses is None else masses,
-        made.log_share_per_position(HISTORY, TARGETS).flatten(),
+        made.along(HISTORY)[1],
+        positions.log_share(made, HISTORY, TARGETS).flatten(),
     )
     scores = output.class_scores(states)[:, CLASS_OF] + expected.flatten(0, 1)
     some = ~scores.isneginf().all(1)
@@ -103,7 +103,7 @@ def check_search(background: Background) -> None:
     made = background.given(SOURCE)
     classes = torch.randn(len(SOURCE), NUM_CLASSES, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     with torch.inference_mode():
-        for state in made.states_per_position(HISTORY):
+        for state in positions.states(made, HISTORY):
             for limit in (made, made.within(2)):
                 scores = classes + limit.log_mass(state)
                 values, tokens = best_words(scores, limit, state, 5)
@@ -201,7 +201,7 @@ def test_combinations_of_combinations() -> None:
 def same_background(one: Background, other: Background, constant: float = 0.0, without: int = -1) -> None:
     """Equal weights up to a constant, after words that are not `without`."""
     one, other, history = bound(one), bound(other), HISTORY.masked_fill(HISTORY.eq(without), 4)
-    for mine, theirs in zip(one.states_per_position(history), other.states_per_position(history), strict=True):
+    for mine, theirs in zip(positions.states(one, history), positions.states(other, history), strict=True):
         expected = other.log_mass(theirs).expand(5, -1) + constant
         torch.testing.assert_close(one.log_mass(mine).expand(5, -1), expected)
         found = one.log_shares(mine).expand(5, -1)
@@ -279,9 +279,9 @@ def test_half_precision_and_copies() -> None:
     made = copy.deepcopy(whole).float().half()
     assert made.root is not None and made.root.word_log_weight.dtype == torch.float64
     hidden = torch.randn(HISTORY.numel(), H)
-    found = made.with_hidden(hidden.half()).log_mass_per_position(HISTORY)
+    found = positions.log_mass(made.with_hidden(hidden.half()), HISTORY)
     assert found.dtype == torch.float64
-    expected = whole.with_hidden(hidden.double()).log_mass_per_position(HISTORY)
+    expected = positions.log_mass(whole.with_hidden(hidden.double()), HISTORY)
     torch.testing.assert_close(found, expected, atol=2e-3, rtol=2e-3)
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import positions
 import pytest
 import torch
 from hypothesis import given, settings
@@ -181,8 +182,8 @@ def test_equals_the_plain_formula(weight: float, learned: bool) -> None:
     torch.testing.assert_close(bound.log_mass(state), masses.log())
     torch.testing.assert_close(bound.log_shares(state), shares.log())
     every_word = torch.arange(len(CLASS_OF)).expand(5, -1)
-    torch.testing.assert_close(bound.log_share_per_position(every_word, every_word), shares.log())
-    assert bound.log_mass_per_position(every_word).shape == (5, 1, NUM_CLASSES)
+    torch.testing.assert_close(positions.log_share(bound, every_word, every_word), shares.log())
+    assert bound.along(every_word)[1].shared.shape == (5, NUM_CLASSES)
 
 
 @given(
@@ -300,7 +301,7 @@ def test_masses_and_shares_have_the_gradient_of_the_plain_formula(logit: float) 
         del unbound.weight_logit
         unbound.weight_logit = z
         bound = unbound.given(SOURCE)
-        return bound.log_mass_per_position(tokens).squeeze(1)[possible], bound.log_share_per_position(tokens, tokens)
+        return bound.log_mass(bound.start(5))[possible], positions.log_share(bound, tokens, tokens)
 
     def by_the_formula(z: Tensor) -> tuple[Tensor, Tensor]:
         weights = plain(torch.sigmoid(z))
@@ -354,8 +355,8 @@ def test_a_batch_takes_no_tensor_over_all_words(monkeypatch: pytest.MonkeyPatch)
     for name in ("_log_weights", "_log_shares"):
         monkeypatch.setattr(LexicalMixture, name, property(lambda self: pytest.fail("a tensor over all words")))
     bound = unbound.given(source)
-    bound.log_share_per_position(source, source)
-    bound.log_mass_per_position(source)
+    positions.log_share(bound, source, source)
+    positions.log_mass(bound, source)
     state = bound.start(64)
     bound.best_share(state)
     bound.best_members(state, torch.randint(0, 4000, (64, 10)), 10)

@@ -1,5 +1,6 @@
 """A trained model as a background (backgrounds/language_model.py): the laws, one call for a batch, frozen."""
 
+import positions
 import torch
 from torch import Tensor, nn
 
@@ -60,8 +61,8 @@ def test_a_temperature_divides_the_logarithms() -> None:
 def test_a_batch_of_training_is_one_call() -> None:
     found, model = background()
     previous = torch.tensor([[2, 3, 4], [2, 5, 6]])
-    found.log_mass_per_position(previous)
-    found.log_share_per_position(previous, torch.tensor([[3, 4, 2], [5, 6, 2]]))
+    positions.log_mass(found, previous)
+    positions.log_share(found, previous, torch.tensor([[3, 4, 2], [5, 6, 2]]))
     assert model.calls == 1
 
 
@@ -104,5 +105,5 @@ def test_masses_of_words_that_are_hardly_possible() -> None:
 def test_the_model_is_frozen_and_in_no_checkpoint() -> None:
     found, _ = background()
     assert not list(found.parameters())
-    assert not found.log_mass_per_position(torch.tensor([[2, 3]])).requires_grad
+    assert not positions.log_mass(found, torch.tensor([[2, 3]])).requires_grad
     assert not found.state_dict()

@@ -7,6 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
+import positions
 import pytest
 import torch
 from shell import Result, Shell, assert_says
@@ -115,7 +116,7 @@ def test_a_penalty_leads_back_to_the_general_model(world: World, built: tuple[Pa
         previous = torch.tensor([[2, 5, 9, 7]])
         found = setting.model.eval().get_normalized_probs(setting.model(previous), log_probs=True)
         background = setting.model.decoder.head.background
-        expected = torch.stack([background.log_weights(s)[0] for s in background.states_per_position(previous)])
+        expected = torch.stack([background.log_weights(s)[0] for s in positions.states(background, previous)])
     torch.testing.assert_close(found[0], expected.log_softmax(-1))
 
 

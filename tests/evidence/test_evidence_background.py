@@ -2,6 +2,7 @@
 
 import math
 
+import positions
 import pytest
 import torch
 from dynamic_prior import AfterLastWord
@@ -71,7 +72,7 @@ def plain(
 def test_weights_masses_and_shares_are_those_of_the_formula(kind: str) -> None:
     background, bound, source = make(kind)
     history = torch.randint(4, len(TARGET_WORDS), (5, 3), generator=torch.Generator().manual_seed(1))
-    for state in bound.states_per_position(history):
+    for state in positions.states(bound, history):
         expected = plain(background, source, bound.below(state))
         columns, found = bound.columns(state), bound.log_weights(state).exp()
         mass, shares = bound.log_mass(state), bound.log_shares(state)
@@ -103,7 +104,7 @@ def test_search_finds_the_best_of_all_words_and_slots(kind: str, seed: int) -> N
     _, bound, _ = make(kind, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     history = torch.randint(4, len(TARGET_WORDS), (5, 2), generator=generator)
-    state = bound.states_per_position(history)[-1]
+    state = positions.states(bound, history)[-1]
     scores = torch.randn(5, bound.num_classes, generator=generator, dtype=torch.float64) * 2
     classes = class_log_probs(scores, bound.log_mass(state))
     everything = bound.word_log_probs(classes, state)
@@ -126,11 +127,11 @@ def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
     strings = bound.slots.words[:, :1].clamp_min(4)
     history = torch.cat([torch.full((5, 1), EOS), strings, torch.randint(4, 14, (5, 2))], dim=1)
     targets = history.roll(-1, 1)
-    mass = bound.log_mass_per_position(history).expand(5, 4, -1)
-    share = bound.log_share_per_position(history, targets)
-    classes = bound.classes_per_position(targets)
+    mass = positions.log_mass(bound, history).expand(5, 4, -1)
+    share = positions.log_share(bound, history, targets)
+    classes = positions.classes(bound, targets)
     order = torch.tensor([3, 3, 0, 4, 1])
-    for t, state in enumerate(bound.states_per_position(history)):
+    for t, state in enumerate(positions.states(bound, history)):
         torch.testing.assert_close(mass[:, t], bound.log_mass(state))
         torch.testing.assert_close(share[:, t], bound.log_share(state, targets[:, t]))
         assert torch.equal(classes[:, t], bound.classes(state, targets[:, t]))
@@ -148,7 +149,7 @@ def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int
     limited = bound.within(remaining)
     history = torch.randint(4, 13, (5, 3), generator=torch.Generator().manual_seed(1))
     lost_slots = 0
-    for state in bound.states_per_position(history):
+    for state in positions.states(bound, history):
         torch.testing.assert_close(limited.log_mass(state), bound.log_mass(state))
         shares, columns = bound.log_shares(state), bound.columns(state)
         expected = shares.clone()
@@ -207,9 +208,9 @@ def test_the_loss_over_slots_is_the_definition_in_value_and_gradient(kind: str) 
     def fast() -> Tensor:
         scores = hidden @ bound.slots.compose(output.weight).transpose(1, 2)
         scores = scores + bound.slots.compose(output.bias.unsqueeze(1)).squeeze(2).unsqueeze(1)
-        mass = bound.log_mass_per_position(previous).expand(5, 2, -1).flatten(0, 1)
-        slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:], bound.classes_per_position(targets).flatten())
-        share = bound.log_share_per_position(previous, targets).flatten()
+        mass = positions.log_mass(bound, previous).expand(5, 2, -1).flatten(0, 1)
+        slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:], positions.classes(bound, targets).flatten())
+        share = positions.log_share(bound, previous, targets).flatten()
         return output.target_log_prob(
             hidden.flatten(0, 1), targets.flatten(), mass[:, :NUM_CLASSES], share, slots=slots
         ).view(5, 2)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import positions
 import pytest
 import torch
 from automata import ngram_like
@@ -154,7 +155,7 @@ def by_the_definition(case: Case, experts: Sequence[Expert], strings: Sequence[s
     features = PRIOR.output.features
     dense = torch.from_numpy(features.dense()).double()
     answers = []
-    states = case.below.states_per_position(case.previous)
+    states = positions.states(case.below, case.previous)
     for t, state in enumerate(states):
         log_b = case.below.log_weights(state).expand(5, -1)
         for i in range(5):
@@ -210,12 +211,12 @@ def test_the_loss_is_the_definition_in_value_and_gradient(kind: str, experts: tu
     targets[:, -1] = torch.tensor([TARGET_WORDS.index(w) for w in ("12", "Ann", "chien", "99", "deux")])
     wide, composed, _ = widened(case)
     scores = slot_scores(case)
-    mass = case.bound.log_mass_per_position(case.previous).expand(*targets.shape, -1).flatten(0, 1)
+    mass = positions.log_mass(case.bound, case.previous).expand(*targets.shape, -1).flatten(0, 1)
     slots = None
     if mass.size(1) > NUM_CLASSES:
-        classes = case.bound.classes_per_position(targets).flatten()
+        classes = positions.classes(case.bound, targets).flatten()
         slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:], classes)
-    share = case.bound.log_share_per_position(case.previous, targets).flatten()
+    share = positions.log_share(case.bound, case.previous, targets).flatten()
     fast = case.output.target_log_prob(
         wide.flatten(0, 1), targets.flatten(), mass[:, :NUM_CLASSES], share, composed=composed, slots=slots
     ).view_as(targets)
@@ -239,18 +240,18 @@ def test_search_equals_training_and_finds_the_best(kind: str, seed: int) -> None
     with torch.no_grad():
         wide, composed, _ = widened(case)
         scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
-        mass = case.bound.log_mass_per_position(case.previous)
+        mass = positions.log_mass(case.bound, case.previous)
         classes = class_log_probs(scores, mass)
-        along = case.bound.word_log_probs_per_position(classes, case.previous)
+        along = positions.word_log_probs(case.bound, classes, case.previous)
         torch.testing.assert_close(along.exp().sum(2), torch.ones(along.shape[:2], dtype=torch.float64))
         targets = case.previous.roll(-1, 1)
-        share = case.bound.log_share_per_position(case.previous, targets)
+        share = positions.log_share(case.bound, case.previous, targets)
         state = case.bound.start(5)
         for t in range(case.previous.size(1)):
             state = state if t == 0 else case.bound.advance(state, case.previous[:, t])
             torch.testing.assert_close(case.bound.log_mass(state), mass[:, t])
             torch.testing.assert_close(case.bound.log_share(state, targets[:, t]), share[:, t])
-            assert torch.equal(case.bound.classes(state, targets[:, t]), case.bound.classes_per_position(targets)[:, t])
+            assert torch.equal(case.bound.classes(state, targets[:, t]), positions.classes(case.bound, targets)[:, t])
             order = torch.tensor([3, 3, 0, 4, 1])
             torch.testing.assert_close(case.bound.log_mass(state[order]), mass[order, t])
             words = case.bound.word_log_probs(classes[:, t], state)
@@ -266,7 +267,7 @@ def test_search_equals_training_and_finds_the_best(kind: str, seed: int) -> None
 def test_masses_are_sums_of_weights_and_shares_sum_to_one(kind: str) -> None:
     case = make(kind, (Answers(), Unsaid()), time=4)
     with torch.no_grad():
-        for state in case.bound.states_per_position(case.previous):
+        for state in positions.states(case.bound, case.previous):
             weights = case.bound.log_weights(state).expand(5, -1)
             mass, shares = case.bound.log_mass(state), case.bound.log_shares(state)
             columns = torch.arange(weights.size(1)).expand(5, -1)
@@ -291,12 +292,12 @@ def test_experts_without_exceptions_leave_corrections_as_they_are() -> None:
     case = make("n-grams", (Groups(),))
     states = case.bound.flat_states(case.previous)
     assert case.bound.sparse and case.bound.num_classes == NUM_CLASSES
-    corrections = case.bound.corrections(states)
-    assert corrections is not None
-    torch.testing.assert_close(corrections.dense(len(states)), case.bound.log_mass(states))
+    masses = case.bound.masses(states)
+    assert masses.entries is not None
+    torch.testing.assert_close(masses.dense(), case.bound.log_mass(states))
     with_exceptions = make("n-grams", (Unsaid(),))
     states = with_exceptions.bound.flat_states(with_exceptions.previous)
-    assert not with_exceptions.bound.sparse and with_exceptions.bound.corrections(states) is None
+    assert not with_exceptions.bound.sparse and with_exceptions.bound.masses(states).entries is None
 
 
 def test_masses_know_no_limit_of_length_and_shares_do() -> None:
@@ -339,11 +340,11 @@ def test_an_expert_without_weight_changes_nothing() -> None:
             parameter.zero_()
         wide, composed, _ = widened(case)
         scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
-        classes = class_log_probs(scores, case.bound.log_mass_per_position(case.previous))
-        words = case.bound.word_log_probs_per_position(classes, case.previous)
-        below = case.below.log_mass_per_position(case.previous)
+        classes = class_log_probs(scores, positions.log_mass(case.bound, case.previous))
+        words = positions.word_log_probs(case.bound, classes, case.previous)
+        below = positions.log_mass(case.below, case.previous)
         plain = class_log_probs(case.output.class_scores(case.hidden), below)
-        torch.testing.assert_close(words, case.below.word_log_probs_per_position(plain, case.previous))
+        torch.testing.assert_close(words, positions.word_log_probs(case.below, plain, case.previous))
 
 
 def test_the_gate_of_the_expert_leaves_one_number() -> None:
@@ -354,8 +355,8 @@ def test_the_gate_of_the_expert_leaves_one_number() -> None:
         case.experts.bias.fill_(50.0)
         wide, composed, _ = widened(case)
         scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
-        classes = class_log_probs(scores, case.bound.log_mass_per_position(case.previous))
-        p = case.bound.word_log_probs_per_position(classes, case.previous).exp()
+        classes = class_log_probs(scores, positions.log_mass(case.bound, case.previous))
+        p = positions.word_log_probs(case.bound, classes, case.previous).exp()
     numbers = [i for i, word in enumerate(TARGET_WORDS) if word in ("12", "99", "7", "000")]
     twelve, ninety_nine = TARGET_WORDS.index("12"), TARGET_WORDS.index("99")
     for row, answer in ((0, twelve), (3, ninety_nine)):

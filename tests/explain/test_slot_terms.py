@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+import positions
 import pytest
 import torch
 from dynamic_prior import AfterLastWord
@@ -119,7 +120,7 @@ def make(kind: str = "static", source: list[str] = SOURCE, sentence: list[str] =
     tokens = torch.tensor([evidence_table(prior).target.index(word) for word in sentence])
     rows, bias = pointer(bound.source, output.weight, output.bias, states)
     scores = torch.cat([output.class_scores(hidden), hidden @ rows[0].T + bias[0]], dim=1)
-    masses = bound.log_mass_per_position(tokens.roll(1).unsqueeze(0))[0]
+    masses = positions.log_mass(bound, tokens.roll(1).unsqueeze(0))[0]
     explained = list(explain(prior, output, bound, hidden, tokens, scores, masses, 3, rows[0]))
     return Case(prior, unbound.base, bound, output, pointer, states, hidden, tokens, explained)
 

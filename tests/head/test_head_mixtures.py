@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import positions
 import torch
 from dynamic_prior import AfterLastWord
 from small_priors import make_prior
@@ -39,7 +40,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, previous: Tensor) -> Tens
     static, dynamic = mixture.each()
     weights = mixture.gate(hidden).softmax(-1)  # shape: (B, T, 2)
     of_static = static.log_weights(static.start(1)).exp().double()
-    states = torch.stack(dynamic.states_per_position(previous), dim=1)
+    states = torch.stack(positions.states(dynamic, previous), dim=1)
     of_dynamic = torch.stack([dynamic.log_weights(s).exp() for s in states.unbind(1)], dim=1)
     b = weights[..., :1] * of_static + weights[..., 1:] * of_dynamic
     log_b = torch.where(b > 0, b.clamp_min(1e-300).log(), -torch.inf)  # log 0 would have no gradient

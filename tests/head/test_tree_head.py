@@ -6,6 +6,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import positions
 import pytest
 import torch
 from automaton_prior import with_bigrams
@@ -90,7 +91,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
     classes = torch.stack([log_p[tree.internal + leaf] for leaf in range(tree.leaves)], -1)
     if opened is not None:
         classes = classes.index_copy(-1, torch.tensor([head.opened.of_class]), log_p[-1].unsqueeze(-1))
-    return batch.background.word_log_probs_per_position(classes, batch.positions.previous)
+    return positions.word_log_probs(batch.background, classes, head.previous(TARGETS))
 
 
 @pytest.mark.parametrize("rows", ["free", "composed"])
@@ -123,7 +124,7 @@ def test_without_weights_it_is_the_background(prior: str) -> None:
         torch.nn.init.zeros_(parameter)
     batch = head.batch(hidden, head.condition(head.previous(TARGETS)))
     masses = batch.log_mass.log_softmax(-1).expand(B, T, -1)
-    expected = batch.background.word_log_probs_per_position(masses.double(), batch.positions.previous)
+    expected = positions.word_log_probs(batch.background, masses.double(), head.previous(TARGETS))
     if head.opened is None:  # the score of <unk> counts its open classes
         torch.testing.assert_close(head.word_log_probs(batch), expected, rtol=1e-5, atol=1e-5)
 
@@ -148,8 +149,8 @@ def test_searches_choose_the_best_words_of_the_definition(prior: str, temperatur
 def test_label_smoothing_is_what_its_formula_says(prior: str) -> None:
     head, hidden = make_head(PRIORS[prior]()), hidden_states()
     batch, real = head.batch(hidden, head.condition(head.previous(TARGETS))), TARGETS.ne(1)
-    weights = batch.background.word_log_probs_per_position(
-        batch.log_mass.expand(B, T, -1).double(), batch.positions.previous
+    weights = positions.word_log_probs(
+        batch.background, batch.log_mass.expand(B, T, -1).double(), head.previous(TARGETS)
     )
     gains = by_definition(head, hidden) - weights  # all of log p that the network can change
     words = torch.tensor([i for i, s in enumerate(SYMBOLS) if s not in ("<s>", "<pad>", "</s>", "<unk>")])

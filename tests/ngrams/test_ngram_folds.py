@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import positions
 import pytest
 import torch
 from hypothesis import given
@@ -111,7 +112,7 @@ def test_training_reads_every_sentence_in_its_fold() -> None:
         two = [*text[first], EOS, *text[first + 1], EOS]
         previous, targets = torch.tensor([[EOS, *two[:-1]]]), torch.tensor([two])
         bound = background.cross_fitted(previous)
-        log_probs = bound.log_share_per_position(previous, targets) + bound.log_mass_per_position(previous).gather(
+        log_probs = positions.log_share(bound, previous, targets) + positions.log_mass(bound, previous).gather(
             2, targets.unsqueeze(2)
         ).squeeze(2)
         expected = []

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.feature_table import FeatureTable
@@ -257,14 +258,14 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
     output, mixture, _, _ = tiny_model()
     torch.manual_seed(1)
     hidden = torch.randn(N, HIDDEN, dtype=torch.float64, requires_grad=True)
-    masses: Tensor | Corrections = torch.randn(N, S, dtype=torch.float64)
+    masses: Tensor | Masses = torch.randn(N, S, dtype=torch.float64)
     if sparse:
-        masses = Corrections(
+        masses = sparse_masses(
             torch.randn(1, S, dtype=torch.float64), torch.tensor([0, 1, 1, 4]), torch.tensor([UNK, 2, UNK, 0]),
             torch.randn(4, dtype=torch.float64), torch.tensor([False, True, False, False, True, False]),
             torch.randn(N, dtype=torch.float64),
         )  # fmt: skip
-    dense = masses.dense(N) if isinstance(masses, Corrections) else masses
+    dense = masses.dense() if isinstance(masses, Masses) else masses
     torch.testing.assert_close(mixture.mass(masses), dense[:, UNK])
     of_slots = torch.randn(N, J, dtype=torch.float64) if with_slots else None
     slot_mass = torch.randn(N, J, dtype=torch.float64)

@@ -2,6 +2,7 @@
 
 import math
 
+import positions
 import pytest
 import torch
 from context_class_laws import check_context_classes, class_of, masses_of, weights_of
@@ -120,15 +121,13 @@ def test_masses_and_shares_are_the_definition_in_value_and_gradient(sources: str
     table[:, :2] = -math.inf
     table.requires_grad_()
     bound = make(sources, AfterLastWord(CLASS_OF, NUM_CLASSES, table, EOS))
-    for state in bound.states_per_position(some_history(5)):
+    for state in positions.states(bound, some_history(5)):
         weights = weights_of(bound, state)
         slow, fast = masses_of(bound, state, weights), bound.log_mass(state)
         real = ~slow.isneginf()
         tokens = torch.tensor([4, 5, 8, 9, UNK])  # one of each sentence
         of_tokens = [class_of(bound, state, row, token) for row, token in enumerate(tokens.tolist())]
-        slow_shares = [
-            weights[row][int(token)] - slow[row, of_tokens[row]] for row, token in enumerate(tokens)
-        ]
+        slow_shares = [weights[row][int(token)] - slow[row, of_tokens[row]] for row, token in enumerate(tokens)]
         fast_share = bound.log_share(state, tokens)
         torch.testing.assert_close(fast_share, torch.stack(slow_shares))
         direction = torch.linspace(0.5, 1.5, int(real.sum()), dtype=torch.float64)
@@ -142,7 +141,7 @@ def test_masses_and_shares_are_the_definition_in_value_and_gradient(sources: str
 def test_words_taken_out_leave_the_sum_of_the_others(sources: str, kind: str) -> None:
     bound = make(sources, base(kind))
     with torch.no_grad():
-        for state in bound.states_per_position(some_history(1)):
+        for state in positions.states(bound, some_history(1)):
             words = torch.tensor([5, 4, UNK, 9, 7]).expand(B, -1)
             taken = torch.tensor([True, False, False, True, True]).expand(B, -1)
             found = bound.log_mass_without(state, words, taken).exp()

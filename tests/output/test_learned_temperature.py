@@ -7,21 +7,22 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.functional import class_log_prob
 from fairseq_llrnn.output.learned_temperature import LearnedTemperature
 
 ROWS, CLASSES, WIDTH = 4, 5, 3
 
 
-def corrections(seed: int, entries: int, only: bool) -> Corrections:
+def corrections(seed: int, entries: int, only: bool) -> Masses:
     """Some of four rows; the last class is forbidden to all of them, and to the second row what has no entry."""
     generator = torch.Generator().manual_seed(seed)
     shared = torch.randn(1, CLASSES, dtype=torch.float64, generator=generator)
     shared[0, -1] = -math.inf
-    return Corrections(
+    return sparse_masses(
         shared=shared,
         rows=torch.randint(0, ROWS, (entries,), generator=generator),
         classes=torch.randint(0, CLASSES - 1, (entries,), generator=generator),
@@ -41,13 +42,13 @@ def made(seed: int) -> LearnedTemperature:
     return layer
 
 
-def by_definition(masses: Corrections, power: Tensor) -> Tensor:
+def by_definition(masses: Masses, power: Tensor) -> Tensor:
     """log B₀ + τ r + constant, −inf where the mass is 0; power: τ, (N, S)."""
-    dense = masses.dense(ROWS)
+    dense = masses.dense()
     forbidden = dense.isneginf()
     shared = masses.shared.masked_fill(masses.shared.isneginf(), 0.0)
-    said = dense.masked_fill(forbidden, 0.0) - shared - masses.constant.unsqueeze(1)
-    mixed = shared + power * said + masses.constant.unsqueeze(1)
+    said = dense.masked_fill(forbidden, 0.0) - shared - masses.entries.constant.unsqueeze(1)
+    mixed = shared + power * said + masses.entries.constant.unsqueeze(1)
     return mixed.masked_fill(forbidden, -math.inf)
 
 
@@ -57,14 +58,14 @@ def test_masses_to_a_power(seed: int, entries: int, only: bool) -> None:
     masses, layer = corrections(seed, entries, only), made(seed)
     hidden = torch.randn(ROWS, WIDTH, dtype=torch.float64)
     power = torch.stack([1 + layer.weight @ h + layer.bias + layer.of_class for h in hidden])
-    torch.testing.assert_close(layer.applied(masses, hidden).dense(ROWS), by_definition(masses, power))
+    torch.testing.assert_close(layer.applied(masses, hidden).dense(), by_definition(masses, power))
 
 
 def test_it_begins_as_the_background() -> None:
     layer, masses = LearnedTemperature(WIDTH, CLASSES).double(), corrections(1, 6, True)
     hidden = torch.randn(ROWS, WIDTH, dtype=torch.float64)
-    assert torch.equal(layer.applied(masses, hidden).dense(ROWS), masses.dense(ROWS))
-    assert layer.float().applied(masses, hidden.bfloat16()).added.dtype == torch.float32
+    assert torch.equal(layer.applied(masses, hidden).dense(), masses.dense())
+    assert layer.float().applied(masses, hidden.bfloat16()).entries.added.dtype == torch.float32
 
 
 @pytest.mark.parametrize("slots", [False, True])
@@ -76,13 +77,14 @@ def test_gradients(slots: bool, only: bool) -> None:
     hidden, rows = (torch.randn(n, WIDTH, dtype=torch.float64, requires_grad=True) for n in (ROWS, CLASSES))
     power = torch.randn(ROWS, CLASSES, dtype=torch.float64, requires_grad=True)
     scores = [torch.randn(ROWS, 2, dtype=torch.float64, requires_grad=True)] if slots else []
-    target = torch.tensor([int(masses.classes[masses.rows == row][0]) for row in range(ROWS)])
+    target = torch.tensor([int(masses.entries.classes[masses.entries.rows == row][0]) for row in range(ROWS)])
     if slots:
         target[2] = CLASSES + 1
 
     def fast(h: Tensor, r: Tensor, p: Tensor, *s: Tensor) -> Tensor:
-        powered = replace(masses, added=masses.added * p[masses.rows, masses.classes])
-        return class_log_prob(h, r, masses.shared[0], target, *(s or [None]), corrections=powered)
+        own = masses.entries
+        powered = replace(masses, entries=replace(own, added=own.added * p[own.rows, own.classes]))
+        return class_log_prob(h, r, powered, target, *(s or [None]))
 
     def slow(h: Tensor, r: Tensor, p: Tensor, *s: Tensor) -> Tensor:
         every = torch.cat([h @ r.T + by_definition(masses, p), *s], dim=1)

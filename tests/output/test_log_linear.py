@@ -7,11 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparse_masses import sparse_masses
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
@@ -113,7 +114,7 @@ def test_gradient_in_the_adaptor_is_expected_minus_observed_features() -> None:
 
 
 @st.composite
-def some_corrections(draw: st.DrawFn) -> tuple[Corrections, int]:
+def some_corrections(draw: st.DrawFn) -> tuple[Masses, int]:
     """Corrections of up to six rows and five classes, of which the last is forbidden to all."""
     rows, classes = draw(st.integers(1, 6)), 5
     torch.manual_seed(draw(st.integers(0, 2**31)))
@@ -123,13 +124,13 @@ def some_corrections(draw: st.DrawFn) -> tuple[Corrections, int]:
     shared[0, -1] = -math.inf
     only = draw(st.none() | st.lists(st.booleans(), min_size=rows, max_size=rows).map(torch.tensor))
     added, constant = torch.randn(len(entries), dtype=torch.float64), torch.randn(rows, dtype=torch.float64) * 3
-    return Corrections(shared, places[:, 0], places[:, 1], added, only, constant), rows
+    return sparse_masses(shared, places[:, 0], places[:, 1], added, only, constant), rows
 
 
 @pytest.mark.parametrize("slots", [False, True])
 @given(some_corrections(), st.integers(0, 2**31))
 @settings(max_examples=60)
-def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[Corrections, int], seed: int) -> None:
+def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[Masses, int], seed: int) -> None:
     """In training and in search, value and gradient; with slots, whose masses know nothing of `constant`."""
     corrections, n = drawn
     output, _, _ = make()
@@ -143,7 +144,7 @@ def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[Correction
         given_slots = SlotScores(of_slots, torch.randn(n, 2, dtype=torch.float64), torch.randint(0, 7, (n,)))
     found, expected = (
         output.target_log_prob(hidden, targets, mass, log_share, slots=given_slots)
-        for mass in (corrections, corrections.dense(n))
+        for mass in (corrections, corrections.dense())
     )
     torch.testing.assert_close(found, expected)
     assert not found.isnan().any()
@@ -154,7 +155,7 @@ def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[Correction
         torch.testing.assert_close(a, b)
         assert a is None or torch.isfinite(a).all(), "no NaN, where all is forbidden, either"
     scores = output.class_scores(hidden)
-    found, expected = class_log_probs(scores, corrections), class_log_probs(scores, corrections.dense(n))
+    found, expected = class_log_probs(scores, corrections), class_log_probs(scores, corrections.dense())
     torch.testing.assert_close(found, expected, equal_nan=True)
 
 
@@ -332,5 +333,3 @@ def test_adaptor_zero_gives_the_background() -> None:
     full = everything(output, background, torch.randn(2, WIDTH, dtype=torch.float64))
     expected = torch.tensor(WEIGHTS, dtype=torch.float64).expand(2, -1)
     torch.testing.assert_close(full.exp(), expected / expected.sum(-1, keepdim=True))
-
-

@@ -7,9 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.signatures import group_equal_rows
 from fairseq_llrnn.output.class_sampling import ClassSampler, Sample, inclusion_probabilities, sampled_log_prob
@@ -155,9 +156,7 @@ def test_all_classes_are_the_exact_loss() -> None:
 
 
 @settings(max_examples=50, deadline=None)
-@given(
-    masses=st.lists(st.floats(-30, 5) | st.just(-math.inf), min_size=1, max_size=40), expected=st.integers(1, 50)
-)
+@given(masses=st.lists(st.floats(-30, 5) | st.just(-math.inf), min_size=1, max_size=40), expected=st.integers(1, 50))
 def test_inclusion_probabilities_add_up_to_the_size_and_follow_the_background(
     masses: list[float], expected: int
 ) -> None:
@@ -212,13 +211,12 @@ def test_a_sampled_output_of_all_classes_is_the_output(masses: str, slots: bool)
     output = LogLinearOutput(signatures.features, torch.from_numpy(signatures.class_of), WIDTH).double()
     torch.nn.init.normal_(output.weight, generator=generator)
     hidden, targets = normal(N, WIDTH).requires_grad_(), TARGETS
-    log_mass: Tensor | Corrections = normal({"one row": 1, "rows": N, "groups": 2, "corrections": 1}[masses], S)
+    log_mass: Tensor | Masses = normal({"one row": 1, "rows": N, "groups": 2, "corrections": 1}[masses], S)
     if masses == "corrections":
         rows, classes = torch.tensor([0, 0, 1, 2, 2, 2, 3]), torch.tensor([0, 4, 3, 5, 6, 5, 3])
         only = torch.tensor([False, True, True, False])
-        log_mass = Corrections(normal(1, S), rows, classes, normal(7), only, normal(N))
-    sparse = isinstance(log_mass, Corrections)
-    dense = log_mass.dense(N) if sparse else log_mass.repeat_interleave(N // len(log_mass), 0)
+        log_mass = sparse_masses(normal(1, S), rows, classes, normal(7), only, normal(N))
+    dense = log_mass.dense() if isinstance(log_mass, Masses) else log_mass.repeat_interleave(N // len(log_mass), 0)
     share, of_slots = normal(N), None
     if slots:
         of_slots = SlotScores(normal(N, 2).requires_grad_(), normal(N, 2), torch.tensor([0, S, S + 1, 3]))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from small_trees import H, TreeCase, corrections_of
+from sparse_masses import sparse_masses
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
 from fairseq_llrnn.output.log_linear import SlotScores
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_log_linear import TreeOutput
@@ -125,10 +125,10 @@ def test_a_tree_of_one_level_is_the_exact_layer(seed: int, groups: int) -> None:
 def test_corrections_are_dense_masses(seed: int, largest: float) -> None:
     case = TreeCase.of(seed)
     sparse = corrections_of(case, seed, largest)
-    dense, classes = sparse.dense(7), case.classes(2)
+    dense, classes = sparse.dense(), case.classes(2)
     scores = torch.from_numpy(case.rng.standard_normal((7, 2))).requires_grad_()
     slots = SlotScores(scores, torch.from_numpy(case.rng.standard_normal((7, 2))), classes)
-    of, tree = [*case.parameters(), sparse.added, sparse.constant, scores], case.made(bool(seed % 2))
+    of, tree = [*case.parameters(), sparse.entries.added, sparse.entries.constant, scores], case.made(bool(seed % 2))
     expected = tree.class_log_prob(case.hidden, classes, dense, slots)
     same(tree.class_log_prob(case.hidden, classes, sparse, slots), expected, of)
     classes = classes.clamp_max(case.tree.leaves - 1)
@@ -147,8 +147,8 @@ def test_corrections_that_take_almost_everything_away() -> None:
     added[::3] = float("-inf")
     added[-1] = 2.0
     added.requires_grad_()
-    sparse = Corrections(shared, rows, classes, added, None, torch.zeros(7, dtype=torch.float64))
-    tree, dense = case.made(False), sparse.dense(7)
+    sparse = sparse_masses(shared, rows, classes, added, None, torch.zeros(7, dtype=torch.float64))
+    tree, dense = case.made(False), sparse.dense()
     for target in range(30):
         targets = torch.full((7,), target)
         expected = tree.class_log_prob(case.hidden, targets, dense)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import positions
 import pytest
 import torch
 from automaton_prior import with_bigrams, with_grammar
@@ -49,8 +50,8 @@ def test_training_is_cross_fitted_and_validation_is_not(world: World) -> None:
     sample = batch(setting.task.dictionary, lines)
     previous, target = sample["net_input"]["src_tokens"], sample["target"]
     expected = background.cross_fitted(previous)
-    mass = expected.log_mass_per_position(previous)
-    own = expected.log_share_per_position(previous, target) + mass.gather(
+    mass = positions.log_mass(expected, previous)
+    own = positions.log_share(expected, previous, target) + mass.gather(
         2, background.class_of[target].unsqueeze(2)
     ).squeeze(2)
     mask = target.ne(setting.task.dictionary.pad())

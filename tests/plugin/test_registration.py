@@ -50,9 +50,9 @@ network, output = RecurrentNetwork(8, 8, 1), LogLinearOutput(prior.output.featur
 background = prior.background()
 previous, targets = torch.tensor([[2, 5, 6]]), torch.tensor([[5, 6, 2]])
 hidden = network(embed(previous))[0].flatten(0, 1)
-mass = background.log_mass_per_position(previous).flatten(0, 1)
-share = background.log_share_per_position(previous, targets)
-loss = -output.target_log_prob(hidden, targets.flatten(), mass, share.flatten()).sum()
+states, masses = background.along(previous)
+share = background.log_share(states, targets.flatten())
+loss = -output.target_log_prob(hidden, targets.flatten(), masses, share).sum()
 loss.backward()
 print("loss", loss.item())
 """

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import positions
 import torch
 from mirror_expert import MIRROR
 from shell import Shell
@@ -28,7 +29,7 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
     _, extra = setting.model(**sample["net_input"])
     scores = decoder.head.class_scores(extra["batch"])  # shape: (B, T, S + J)
     mass = extra["batch"].log_mass.expand_as(scores)
-    classes = extra["batch"].background.classes_per_position(words).unsqueeze(2)
+    classes = positions.classes(extra["batch"].background, words).unsqueeze(2)
     assert (classes >= decoder.head.background.num_classes).any(), "some targets are exceptions"
     sizes = torch.ones(scores.size(-1), dtype=torch.float64)
     sizes[: len(decoder.head.log_sizes)] = decoder.head.log_sizes.exp()

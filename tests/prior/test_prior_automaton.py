@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import positions
 import pytest
 import torch
 from automata import from_states
@@ -135,6 +136,6 @@ def test_a_floor_lets_everything_pass_and_changes_nothing_else() -> None:
     torch.testing.assert_close(after[-1], torch.from_numpy(root).exp())
     # a sentence outside the grammar goes on in the state where all is as the root has it, and ends in the start
     background = AutomatonBackground(torch.arange(8), 8, torch.from_numpy(root), made)
-    states = torch.cat(background.states_per_position(torch.tensor([[END, LE, LA, CHAT, END, LE]])))
+    states = torch.cat(positions.states(background, torch.tensor([[END, LE, LA, CHAT, END, LE]])))
     assert states.flatten().tolist() == [0, 1, GRAMMAR.num_states, GRAMMAR.num_states, 0, 1]
     assert (made.fail != NOTHING).all()

@@ -5,6 +5,7 @@ Sizes: N hypotheses, T time, K columns. The oracle goes word by word through dic
 
 import math
 
+import positions
 import torch
 from torch import Tensor
 
@@ -68,10 +69,10 @@ def masses_of(background: Background, state: Tensor, weights: Weights) -> Tensor
 
 def check_context_classes(background: ContextClasses, history: Tensor) -> None:
     """Assert the law after every prefix of `history` (N, T); raises AssertionError with what is broken."""
-    states, targets = background.states_per_position(history), history.roll(-1, 1)
-    masses = background.log_mass_per_position(history).expand(*history.shape, -1)
-    shares = background.log_share_per_position(history, targets)
-    of_targets = background.classes_per_position(targets)
+    states, targets = positions.states(background, history), history.roll(-1, 1)
+    masses = positions.log_mass(background, history).expand(*history.shape, -1)
+    shares = positions.log_share(background, history, targets)
+    of_targets = positions.classes(background, targets)
     for t, state in enumerate(states):
         mass = background.log_mass(state).expand(len(state), -1)
         torch.testing.assert_close(masses[:, t], mass, **TOLERANCE, msg="masses of training are those of search")

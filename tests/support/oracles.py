@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 
 import torch
+from sparse_masses import sparse_masses
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 
 
 def log_linear_by_hand(
@@ -59,7 +60,7 @@ class SparseHashBackground(HashBackground):
 
     sparse = True
 
-    def corrections(self, state: Tensor) -> Corrections:
+    def masses(self, state: Tensor, times: int = 1) -> Masses:
         mass = self.log_mass(state)
         shared = mass.new_zeros(1, self.num_classes)
         constant = mass[:, -1]
@@ -67,7 +68,7 @@ class SparseHashBackground(HashBackground):
         rows, classes = (~torch.isneginf(different)).nonzero(as_tuple=True)
         added = different[rows, classes]
         halves = added / 2
-        return Corrections(
+        return sparse_masses(
             shared,
             torch.cat([rows, rows[::2]]),
             torch.cat([classes, classes[::2]]),

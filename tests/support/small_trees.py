@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.sparse_mass import Corrections
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.tree_layer import TreeLayer
@@ -140,7 +141,7 @@ class TreeCase:
         return TreeOutput(self.output, self.layer, self.output.composed() if composed else None)
 
 
-def corrections_of(case: TreeCase, kind: int, largest: float = 3.0) -> Corrections:
+def corrections_of(case: TreeCase, kind: int, largest: float = 3.0) -> Masses:
     """Random ones: entries of one place, removed classes, and rows that forbid all others."""
     many = len(case.hidden)
     shared = case.masses(1)
@@ -153,4 +154,4 @@ def corrections_of(case: TreeCase, kind: int, largest: float = 3.0) -> Correctio
     added[case.rng.random(size) < 0.2] = float("-inf")
     only = None if kind % 2 else torch.from_numpy(case.rng.random(many) < 0.5)
     constant = torch.from_numpy(case.rng.standard_normal(many))
-    return Corrections(shared, rows, classes, added.requires_grad_(), only, constant.requires_grad_())
+    return sparse_masses(shared, rows, classes, added.requires_grad_(), only, constant.requires_grad_())

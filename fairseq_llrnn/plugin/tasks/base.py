@@ -273,7 +273,7 @@ class PriorTask(OwnTask):
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
                 background = decoder.head.background if source is None else decoder.head.background.given(source)
-                share = background.log_share_per_position(previous, prefix)
+                share = background.log_share(background.flat_states(previous), prefix.flatten()).view_as(prefix)
                 if isinstance(generator, SequenceScorer):  # a language model's text: nothing is begun
                     decoder.refuse_impossible(share, prefix, prefix[:0] if ids is None else ids)
                 else:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import positions
 import pytest
 import torch
 from field_oracles import random_potentials
@@ -38,7 +39,7 @@ def test_it_says_what_the_field_says_from_left_to_right(field_folder: Path) -> N
     background = built(field_folder, f"mrf:{field_folder}").background()
     words = ["le", "chat", "voit"]
     tokens = torch.tensor([[2, *map(SYMBOLS.index, words)]])
-    states = background.states_per_position(tokens)
+    states = positions.states(background, tokens)
     found = [background.log_weights(states[i])[0, SYMBOLS.index(word)].item() for i, word in enumerate(words)]
     found.append(background.log_weights(states[3])[0, 2].item())
     score = field.score(field.words.text_of([words]))

@@ -1,0 +1,126 @@
+"""Log masses of classes in N rows (hypotheses, or positions of a batch), without a tensor of N × S where that can be.
+
+Sizes: N rows, G groups of rows, S classes, E entries. All weights are natural logarithms.
+
+    log B(n, σ)  =  shared(g, σ) + Σ added[e] over the entries e at (n, σ) + constant(n)       g: the group of row n
+    log B(n, σ)  =  −∞     where row n is in `only` and has no entry at σ
+
+A background that is the same everywhere has one group, one that is the same in a sentence has a group for each, any
+other a group for each row. An n-gram changes the masses of the few words that its history has seen, and gives all
+others the same factor; a grammar allows a few words, and forbids the rest: one group, and entries. So the output layer
+adds E numbers to its scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+NEGATIVE_INFINITY = float("-inf")
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What the rows have besides (module docstring); then there is one group."""
+
+    rows: Tensor  # (E,) int64
+    classes: Tensor  # (E,) int64
+    added: Tensor  # (E,) entries of the same place add up; −inf forbids
+    only: Tensor | None  # (N,) bool: rows in which a class without an entry is forbidden; None: no row
+    constant: Tensor  # (N,) what all classes of the row have besides; it cancels in p unless there are slots
+
+
+@dataclass(frozen=True)
+class Masses:
+    """Log masses of N rows."""
+
+    shared: Tensor  # (G, S), of which row g serves the N/G rows from g·N/G on; finite at every class with an entry
+    num_rows: int  # N
+    entries: Entries | None = None
+
+    @classmethod
+    def of(cls, log_mass: Tensor | Masses, num_rows: int) -> Masses:
+        """Masses, or those of a tensor (G, S) or (S,), of N rows."""
+        return log_mass if isinstance(log_mass, Masses) else cls(torch.atleast_2d(log_mass), num_rows)
+
+    def map_shared(self, change: Callable[[Tensor], Tensor]) -> Masses:
+        """The same with `shared` changed, (G, S) -> (G, S)."""
+        return replace(self, shared=change(self.shared))
+
+    def of_columns(self, columns: slice) -> Masses:
+        """Some classes; where there are entries, all of them that have one."""
+        return self.map_shared(lambda shared: shared[:, columns])
+
+    def each_row(self, of_groups: Tensor) -> Tensor:
+        """What has a row for each group, (G, …), for each of the N rows."""
+        groups = len(of_groups)
+        if groups in (1, self.num_rows):
+            return of_groups.expand(self.num_rows, *of_groups.shape[1:])
+        return of_groups.repeat_interleave(self.num_rows // groups, 0)
+
+    def dense(self) -> Tensor:
+        """The log masses themselves, (N, S): the definition."""
+        if self.entries is None:
+            return self.each_row(self.shared)
+        return self.correct(self.each_row(self.shared).clone()) + self.entries.constant.unsqueeze(1)
+
+    def correct(self, scores: Tensor) -> Tensor:
+        """Change scores (N, S) that hold `shared` into ones that hold the masses but for `constant`, in place."""
+        if self.entries is None:
+            return scores
+        rows, only = self.entries.rows, self.entries.only
+        flat = rows * scores.size(1) + self.entries.classes  # shape: (E,)
+        if only is not None:
+            # the entries of these rows are kept aside, for −inf takes nothing away again
+            kept = flat[only[rows]]
+            values = scores.reshape(-1)[kept]
+            scores.masked_fill_(only.unsqueeze(1), NEGATIVE_INFINITY)
+            scores.view(-1)[kept] = values
+        scores.view(-1).index_add_(0, flat, self.entries.added.to(scores.dtype))
+        return scores
+
+    def select(self, rows: Tensor) -> Masses:
+        """Some rows, (M,), each once."""
+        if self.entries is None:
+            return Masses(self.each_row(self.shared)[rows] if len(self.shared) > 1 else self.shared, len(rows))
+        own = self.entries
+        number = torch.full((self.num_rows,), -1, dtype=torch.int64, device=rows.device)
+        number[rows] = torch.arange(len(rows), device=rows.device)
+        here = number[own.rows] >= 0
+        only = None if own.only is None else own.only[rows]
+        some = Entries(number[own.rows][here], own.classes[here], own.added[here], only, own.constant[rows])
+        return Masses(self.shared, len(rows), some)
+
+    def repeated(self, times: int) -> Masses:
+        """Each row as often, one behind the other: N · times rows."""
+        if self.entries is None:
+            return Masses(self.shared, self.num_rows * times)
+        own, copies = self.entries, torch.arange(times, device=self.shared.device)
+        more = Entries(
+            (own.rows.unsqueeze(1) * times + copies).flatten(),
+            own.classes.repeat_interleave(times),
+            own.added.repeat_interleave(times),
+            None if own.only is None else own.only.repeat_interleave(times),
+            own.constant.repeat_interleave(times),
+        )
+        return Masses(self.shared, self.num_rows * times, more)
+
+    def of_classes(self, classes: Tensor) -> Tensor:
+        """The log mass of one class in each row: (N,) -> (N,)."""
+        if self.entries is None:
+            groups = torch.arange(self.num_rows, device=classes.device) // max(1, self.num_rows // len(self.shared))
+            return self.shared[groups, classes]
+        here = self.entries.classes == classes[self.entries.rows]
+        rows = self.entries.rows[here]
+        mass = self.shared[0, classes] + self.entries.constant
+        mass = mass.index_add(0, rows, self.entries.added[here].to(mass.dtype))
+        if self.entries.only is None:
+            return mass
+        return mass.masked_fill(self.entries.only.index_fill(0, rows, False), NEGATIVE_INFINITY)
+
+    def without_constant(self, scores: Tensor) -> Tensor:
+        """Scores (N, …) of what stands beside the classes, less the `constant` that `correct` leaves out."""
+        return scores if self.entries is None else scores - self.entries.constant.to(scores.dtype).unsqueeze(1)

@@ -1,0 +1,41 @@
+"""What a background says at every position of a batch: (B, T, …) of states (B·T, …)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.backgrounds.base import Background
+
+
+def states(background: Background, previous: Tensor) -> list[Tensor]:
+    """The states before each position: T of (B, …)."""
+    return list(background.flat_states(previous).unflatten(0, previous.shape).unbind(1))
+
+
+def log_mass(background: Background, previous: Tensor) -> Tensor:
+    """(B, T, S)"""
+    return background.along(previous)[1].dense().view(*previous.shape, -1)
+
+
+def log_share(background: Background, previous: Tensor, targets: Tensor) -> Tensor:
+    """(B, T)"""
+    return background.log_share(background.flat_states(previous), targets.flatten()).view_as(targets)
+
+
+def log_shares(background: Background, previous: Tensor) -> Tensor:
+    """(B, T, V)"""
+    shares = background.log_shares(background.flat_states(previous))
+    return shares.expand(previous.numel(), -1).view(*previous.shape, -1)
+
+
+def classes(background: Background, targets: Tensor) -> Tensor:
+    """(B, T)"""
+    before = background.flat_states(functional.pad(targets, (1, 0))[:, :-1])
+    return background.classes(before, targets.flatten()).view_as(targets)
+
+
+def word_log_probs(background: Background, log_probs: Tensor, previous: Tensor) -> Tensor:
+    """(B, T, S) -> (B, T, V)"""
+    found = background.word_log_probs(log_probs.flatten(0, 1), background.flat_states(previous))
+    return found.view(*previous.shape, -1)

@@ -1,0 +1,13 @@
+"""Masses of rows that share one row and have entries, from the tensors that they are made of."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.masses import Entries, Masses
+
+
+def sparse_masses(
+    shared: Tensor, rows: Tensor, classes: Tensor, added: Tensor, only: Tensor | None, constant: Tensor
+) -> Masses:
+    return Masses(shared, len(constant), Entries(rows, classes, added, only, constant))
