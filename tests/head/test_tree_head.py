@@ -318,7 +318,8 @@ def test_explanations_add_up(prior: str, learn_temperature: bool) -> None:
     hidden = hidden_states()[:1].detach()
     found = head.explain(hidden, TARGETS[0], top=3)
     expected = head.log_probs(hidden, previous=head.previous(TARGETS[:1]))[0].gather(1, TARGETS[0].unsqueeze(1))
-    shares = head.batch(hidden, head.condition(head.previous(TARGETS[:1]))).positions.log_share(TARGETS[:1])[0]
+    batch = head.batch(hidden, head.condition(head.previous(TARGETS[:1])))
+    shares = batch.background.log_share(batch.states, TARGETS[0])
     for explanation, log_prob, share in zip(found, expected.squeeze(1).tolist(), shares.tolist(), strict=True):
         assert explanation.log_prob == pytest.approx(log_prob)
         parts = explanation.log_background + sum(v for _, v in explanation.own_features) + explanation.normaliser

@@ -266,7 +266,7 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
             torch.randn(N, dtype=torch.float64),
         )  # fmt: skip
     dense = masses.dense() if isinstance(masses, Masses) else masses
-    torch.testing.assert_close(mixture.mass(masses), dense[:, UNK])
+    torch.testing.assert_close(mixture.mass(Masses.of(masses, N)), dense[:, UNK])
     of_slots = torch.randn(N, J, dtype=torch.float64) if with_slots else None
     slot_mass = torch.randn(N, J, dtype=torch.float64)
     targets = torch.tensor([UNK, UNK, 2, UNK, 0, 1])  # the last two of <unk> are strings
@@ -276,7 +276,7 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
     composed, open_composed = output.composed(), mixture.composed(output.weight, output.bias)
     scores = mixture.scores(hidden, open_composed)
     slots = None if of_slots is None else SlotScores(of_slots, slot_mass, targets)
-    columns = mixture.beside(slots, scores, mixture.mass(masses), targets, S)
+    columns = mixture.beside(slots, scores, mixture.mass(Masses.of(masses, N)), targets, S)
     zeros = torch.zeros(N, dtype=torch.float64)
     found = output.target_log_prob(
         hidden, targets, masses, zeros, composed=mixture.without_row(composed), slots=columns

@@ -65,7 +65,7 @@ def test_it_begins_as_the_background() -> None:
     layer, masses = LearnedTemperature(WIDTH, CLASSES).double(), corrections(1, 6, True)
     hidden = torch.randn(ROWS, WIDTH, dtype=torch.float64)
     assert torch.equal(layer.applied(masses, hidden).dense(), masses.dense())
-    assert layer.float().applied(masses, hidden.bfloat16()).entries.added.dtype == torch.float32
+    assert layer.float().applied(masses, hidden.bfloat16()).entries.added.dtype == torch.float64
 
 
 @pytest.mark.parametrize("slots", [False, True])
