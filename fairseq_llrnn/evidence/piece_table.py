@@ -8,7 +8,7 @@ again writes it right. Over pieces no word is unknown, so the *known words* are 
 Sizes: L source tokens of a sentence. Source ids beyond the dictionary are pieces that it lacks, the characters that its
 training text had not; a network reads them as `<unk>`. A form of a term has a token behind the dictionary in any case,
 which is the whole word and no beginning of another, so that what is required is said. The piece that spells it alone is
-a slot beside it, which adds nothing, and keeps a thousandth of its weight (evidence/quotas.py).
+a slot beside it, which adds nothing, and keeps a thousandth of its weight (evidence/counted_slots.py).
 """
 
 from __future__ import annotations
