@@ -1,88 +1,158 @@
-"""A grammar of ATIS' logical forms, read off a set of them: each argument may hold what it holds somewhere there.
+"""A grammar of types of ATIS' logical forms, read off a set of them.
 
-    atis_grammar.py FORMS.tsv.gz [--depth N] > atis.grammar
+    atis_grammar.py FORMS.tsv.gz > atis.grammar
 
-FORMS has lines of question<TAB>form, as ../shared/data/atis-funql. The nonterminal of an argument is the function and
-the place; the members of `intersection` are alike, and as many as somewhere in the set. Constants stand as they are. It
-is no grammar of types as funql.grammar is: it is there to see what a larger grammar costs.
+FORMS has lines of question<TAB>form, as ../shared/data/atis-funql. A *slot* is a function and the place of an
+argument. It holds what it holds somewhere in the set; two slots that share two functions have one type, and each
+holds what the other does. `intersection` and `or` are lists: their members are of the slot in which they stand, and
+at most as many as somewhere in the set. What a member has inside has no more lists, but a member may itself be one.
+
+The rules are written out for every number of functions that may still be inside, so that no nonterminal nests, and a
+chain of nonterminals counts the members of a list: in an automaton, equal rests are one state.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import re
 import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
+from funql import Form, parse_symbols
+from funql_pairs import read_pairs
+
+from fairseq_llrnn.errors import LLRNNError
+
 TOKEN = re.compile(r"[(),]|[^(),\s]+")
-LIST = "intersection"  # whose arguments are all of one kind
+LISTS = ("intersection", "or")  # whose arguments are all of one kind
+SHARED = 2  # functions that two slots of one type have in common; chosen on ATIS' development set
+FUNCTIONS, LISTS_IN_LISTS = 7, 2  # that stand in each other, at most
+
+
+def parse(text: str) -> Form:
+    """Raises DataError for what is no form."""
+    return parse_symbols(TOKEN.findall(text), text)
 
 
 @dataclass(frozen=True)
-class Call:
-    """A function with its arguments; a constant has none and no brackets."""
+class Found:
+    """What stands in a slot; where in a list, the list is counted as well."""
 
-    name: str
-    arguments: tuple[Call, ...] | None = None
-
-
-def parse(form: str) -> Call:
-    """Raises ValueError for what is no form."""
-    tokens = TOKEN.findall(form)
-    call, end = _call(tokens, 0)
-    if end != len(tokens):
-        raise ValueError(f"expected one form, found {form!r}")
-    return call
+    slot: str
+    form: Form
+    around: int  # lists around it, from the whole form on
 
 
-def _call(tokens: list[str], at: int) -> tuple[Call, int]:
-    name = tokens[at]
-    if at + 1 >= len(tokens) or tokens[at + 1] != "(":
-        return Call(name), at + 1
-    arguments, at = [], at + 1
-    while tokens[at] != ")":
-        argument, at = _call(tokens, at + 1)  # behind the bracket or the comma
-        arguments.append(argument)
-    return Call(name, tuple(arguments)), at + 1
+def found_in(form: Form, slot: str = "Form", around: int = 0) -> Iterator[Found]:
+    """All that is in a form."""
+    yield Found(slot, form, around)
+    for place, argument in enumerate(form.arguments):
+        if form.head in LISTS:
+            yield from found_in(argument, slot, around + 1)
+        else:
+            yield from found_in(argument, _slot(form.head, place), around)
 
 
-def rules(forms: list[Call]) -> dict[str, set[str]]:
-    """The alternatives of every nonterminal; that of a whole form is `Form`, the first."""
-    found: dict[str, set[str]] = {"Form": set()}
-    for form in forms:
-        _add(form, "Form", found)
-    return found
+def _slot(name: str, place: int) -> str:
+    # "_<_fare_2" and "_>_fare_2" are two
+    return "A" + re.sub(r"\W", lambda match: f"{ord(match[0]):x}", name) + f"_{place}"
 
 
-def _add(call: Call, slot: str, found: dict[str, set[str]]) -> None:
-    if call.arguments is None:
-        found.setdefault(slot, set()).add(f'"{call.name}"')
-        return
-    base = "A_" + re.sub(r"\W", "_", call.name)
-    if call.name == LIST:
-        slots = [f"{base}_in_{slot}"] * len(call.arguments)  # its members are those that stand here
-    else:
-        slots = [f"{base}_{place}" for place in range(len(call.arguments))]
-    inside = ' "," '.join(slots)
-    found.setdefault(slot, set()).add(f'"{call.name}" "(" {inside} ")"')
-    for argument, own in zip(call.arguments, slots, strict=True):
-        _add(argument, own, found)
+class Types:
+    """What may stand where, as a set of forms shows it."""
+
+    def __init__(self, forms: Sequence[Form]) -> None:
+        found = [each for form in forms for each in found_in(form)]
+        functions: dict[str, set[str]] = {}
+        for each in found:
+            is_function = bool(each.form.arguments) and each.form.head not in LISTS
+            functions.setdefault(each.slot, set()).update([each.form.head] * is_function)
+        apart = {"Form", *(_slot(form.head, 0) for form in forms)}  # an answer is a thing of any type
+        self.type_of = {slot: slot for slot in functions}
+        for one, other in combinations(functions, 2):
+            if len(functions[one] & functions[other]) >= SHARED and not {one, other} & apart:
+                old, new = self.type_of[other], self.type_of[one]
+                self.type_of = {slot: new if kind == old else kind for slot, kind in self.type_of.items()}
+        self.items: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)  # type: {name: types of its arguments}
+        self.longest: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)  # type, lists around: members of a list
+        for each in found:
+            kind, arguments = self.type_of[each.slot], each.form.arguments
+            if each.form.head in LISTS:
+                known = self.longest[kind, each.around]
+                known[each.form.head] = max(len(arguments), known.get(each.form.head, 0))
+            else:
+                inside = (self.type_of[_slot(each.form.head, place)] for place in range(len(arguments)))
+                self.items[kind][each.form.head] = tuple(inside)
+
+    def allow(self, form: Form) -> bool:
+        """Whether each argument is of its type; members of lists are of the list's."""
+        found = [(self.type_of.get(each.slot), each.form) for each in found_in(form)]
+        return all(form.head in LISTS or (kind and form.head in self.items[kind]) for kind, form in found)
+
+    def rules(self, functions: int, lists: int) -> Iterator[str]:
+        """Of a grammar in which so many functions may stand in each other, and so many lists around each other."""
+        least, most = self._heights(functions)
+        names: dict[tuple[str, int, int], str] = {}
+
+        def named(kind: str, depth: int, around: int) -> str:
+            state = (kind, min(depth, most[kind]), around if most[kind] else 0)
+            return names.setdefault(state, "_".join(map(str, state)))
+
+        named("Form", functions, 0)
+        for kind, depth, around in _growing(names):
+            name = names[kind, depth, around]
+            rules, chains = [], []
+            for item, inside in sorted(self.items[kind].items()):
+                if all(least[each] < depth for each in inside):
+                    arguments = ' "," '.join(named(each, depth - 1, lists if around else 0) for each in inside)
+                    rules.append(f'"{item}" "(" {arguments} ")"' if inside else f'"{item}"')
+            longest = self.longest[kind, around] if around < lists else {}
+            for each, members in sorted(longest.items()):
+                member = named(kind, depth, around + 1)
+                rules.append(f'"{each}" "(" {member} "," {name}_more{members - 1} ")"')
+            for rest in range(1, max(longest.values(), default=0)):
+                more = f' | {member} "," {name}_more{rest - 1}' if rest > 1 else ""
+                chains.append(f"{name}_more{rest} -> {member}{more}")
+            yield f"{name} -> {' | '.join(rules)}"
+            yield from chains
+
+    def _heights(self, functions: int) -> tuple[dict[str, int], dict[str, int]]:
+        """The least and the greatest number of functions in each other of each type, at most `functions`."""
+        least, most = dict.fromkeys(self.items, functions), dict.fromkeys(self.items, 0)
+        for _ in range(functions):
+            for kind, items in self.items.items():
+                least[kind] = min(1 + max(map(least.__getitem__, inside)) if inside else 0 for inside in items.values())
+                greatest = max(1 + max(map(most.__getitem__, inside)) if inside else 0 for inside in items.values())
+                most[kind] = min(functions, greatest)
+        return least, most
 
 
-def main() -> int:
+def _growing(keys: dict[tuple[str, int, int], str]) -> Iterator[tuple[str, int, int]]:
+    """The keys in their order, those that are added meanwhile as well."""
+    done = 0
+    while done < len(keys):
+        yield list(keys)[done]
+        done += 1
+
+
+def grammar_of(forms: Sequence[Form], functions: int = FUNCTIONS, lists: int = LISTS_IN_LISTS) -> str:
+    """The lines of a grammar file."""
+    return "".join(f"{line}\n" for line in (f"# {len(forms):,} forms", *Types(forms).rules(functions, lists)))
+
+
+def main() -> None:
     parser = argparse.ArgumentParser(description="a grammar of logical forms, read off a set of them")
     parser.add_argument("forms", type=Path, metavar="FORMS", help="question<TAB>form, .gz too")
-    parser.add_argument("--depth", type=int, default=8, metavar="N", help="of the grammar (default: 8)")
     args = parser.parse_args()
-    with (gzip.open if args.forms.suffix == ".gz" else open)(args.forms, "rt", encoding="utf-8") as lines:
-        forms = [parse(line.rstrip("\n").split("\t")[1]) for line in lines]
-    print(f"# {len(forms):,} forms of {args.forms.name}\n%depth {args.depth}")
-    for slot, alternatives in rules(forms).items():
-        print(f"{slot} -> {' | '.join(sorted(alternatives))}")
-    return 0
+    sys.stdout.write(grammar_of([pair.form for pair in read_pairs(args.forms, parse)]))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        main()
+    except LLRNNError as error:
+        sys.exit(f"atis_grammar.py: error: {error}")

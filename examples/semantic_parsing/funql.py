@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
@@ -38,6 +39,15 @@ class Form:
         inside = ", ".join(map(str, self.arguments))
         return f"{self.head}({inside})" if self.arguments else self.head
 
+    def symbols(self) -> Iterator[str]:
+        """Predicates, constants, brackets and commas, one after the other."""
+        yield self.head
+        for number, argument in enumerate(self.arguments):
+            yield "," if number else "("
+            yield from argument.symbols()
+        if self.arguments:
+            yield ")"
+
 
 def tokens_of(text: str) -> list[str]:
     """Raises DataError: something in the text is no part of the language."""
@@ -57,7 +67,12 @@ def tokens_of(text: str) -> list[str]:
 
 def parse(text: str) -> Form:
     """The tree of a form. Raises DataError where it is none."""
-    tokens = [*tokens_of(text), "the end"]
+    return parse_symbols(tokens_of(text), text)
+
+
+def parse_symbols(symbols: Sequence[str], text: str) -> Form:
+    """The tree of a form of these symbols; `text` is what a DataError says of it."""
+    tokens = [*symbols, "the end"]
 
     def expect(place: int, *wanted: str) -> int:
         if tokens[place] not in wanted:

@@ -23,6 +23,7 @@ from fairseq_llrnn.files.text_lines import iter_lines, place
 KINDS = (CITY, PLACE, RIVER, STATE)  # in the order of their symbols
 MOST = 2  # symbols of a kind; what a question mentions besides stays as it is
 SYMBOLS = tuple(f"{kind}{number}" for kind in KINDS for number in range(MOST))
+OTHER_NAME = "@"  # which the symbols of other languages' names begin with (atis_prepare.py)
 COUNTRY_FORM = Form("countryid", (Form("'usa'"),))
 COUNTRY_SYMBOL = "usa"
 
@@ -57,6 +58,11 @@ class Question:
 
     words: tuple[str, ...]
     offers: Mapping[str, Form]  # what each symbol of the question stands for
+
+
+def kind_of_name(symbol: str) -> str:
+    """What kind of thing a symbol names; nothing: it is no name's."""
+    return symbol[:-1] if symbol in SYMBOLS or symbol.startswith(OTHER_NAME) else ""
 
 
 def read_question(text: str, names: Names) -> Question:

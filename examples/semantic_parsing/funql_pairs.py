@@ -1,7 +1,8 @@
-"""Questions and their forms, as GeoQuery's files have them: `question<TAB>form`, a pair a line."""
+"""Questions and their forms, as GeoQuery's and ATIS' files have them: `question<TAB>form`, a pair a line."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ class Pair:
     form: Form
 
 
-def read_pairs(path: Path) -> list[Pair]:
+def read_pairs(path: Path, parse: Callable[[str], Form] = parse) -> list[Pair]:
     """Raises DataError: a line without exactly one tab, or with a form that is none."""
     pairs = []
     for number, line in iter_lines(path):

@@ -26,7 +26,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.tasks import FairseqTask
-from funql_mentions import SYMBOLS
+from funql_mentions import kind_of_name
 from funql_prepare import write_lines
 from torch import Tensor
 
@@ -53,7 +53,9 @@ class Mask:
         loaded.check_dictionary(target.symbols, "the model's dictionary")
         self.background = loaded.background(has_source=True)
         # no question offers a name that no training question had: that reads as <unk>, like other unknown words
-        self.names = [(source.indices.get(name, -1), target.index(name)) for name in SYMBOLS if name in target]
+        self.names = [
+            (source.indices.get(name, -1), target.index(name)) for name in target.symbols if kind_of_name(name)
+        ]
         self.words_after = cache(self._words_after)
         self.state = cache(self._state)
 
@@ -79,7 +81,7 @@ class Mask:
 
 
 class MaskedModel(EnsembleModel):
-    """One model, whose words a mask forbids."""
+    """Models whose mean is taken, and whose words a mask forbids."""
 
     def __init__(self, models: Sequence[BaseFairseqModel], mask: Mask) -> None:
         super().__init__(list(models))
@@ -96,10 +98,15 @@ class MaskedModel(EnsembleModel):
 
 
 def parse_questions(
-    model: BaseFairseqModel, task: FairseqTask, questions: Sequence[Sequence[str]], mask: Mask | None, beam: int
+    models: Sequence[BaseFairseqModel],
+    task: FairseqTask,
+    questions: Sequence[Sequence[str]],
+    mask: Mask | None,
+    beam: int,
 ) -> list[str]:
     """The best form of each question, its symbols with blanks between them. Raises DataError: no form was found."""
-    model.eval()
+    for model in models:
+        model.eval()
     cfg = GenerationConfig(beam=beam, max_len_a=0.0, max_len_b=LONGEST)
 
     def masked(models: Sequence[BaseFairseqModel], *args: Any, **options: Any) -> SequenceGenerator:
@@ -108,7 +115,7 @@ def parse_questions(
         generator.search.stop_on_max_len = True  # with what was found by then, where forms are few
         return generator
 
-    generator = task.build_generator([model], cfg, seq_gen_cls=None if mask is None else masked)
+    generator = task.build_generator(list(models), cfg, seq_gen_cls=None if mask is None else masked)
     ids = [encode(task.source_dictionary, words) for words in questions]
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     found: dict[int, str] = {}
@@ -117,7 +124,7 @@ def parse_questions(
         data = task.build_dataset_for_inference([ids[i] for i in chosen], [len(ids[i]) for i in chosen])
         sample = data.collater([data[i] for i in range(len(chosen))])
         with torch.no_grad():
-            hypotheses = task.inference_step(generator, [model], sample)
+            hypotheses = task.inference_step(generator, list(models), sample)
         for row, several in zip(sample["id"].tolist(), hypotheses, strict=True):
             if not several:
                 raise DataError(f"question {chosen[row] + 1}: expected a form within {LONGEST} symbols, found none")
@@ -127,7 +134,7 @@ def parse_questions(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--path", required=True, help="checkpoint")
+    parser.add_argument("--path", required=True, nargs="+", help="checkpoint; several: the mean of their distributions")
     parser.add_argument("--data", required=True, help="folder of fairseq-preprocess")
     parser.add_argument("--prior", required=True, help="prior of the checkpoint's training")
     parser.add_argument("--questions", type=Path, required=True, help="questions in symbols, one a line")
@@ -135,12 +142,15 @@ def main() -> None:
     parser.add_argument("--mask", type=Path, metavar="PRIOR", help="allow only what this prior's background allows")
     parser.add_argument("--beam", type=int, default=5)
     args = parser.parse_args()
-    state = read_checkpoint(args.path)
-    take_places(args.path, state["cfg"]["task"], Places(args.data, args.prior))
-    model, task = build_model(args.path, state)
+    models = []
+    for path in args.path:
+        state = read_checkpoint(path)
+        take_places(path, state["cfg"]["task"], Places(args.data, args.prior))
+        model, task = build_model(path, state)
+        models.append(model)
     mask = None if args.mask is None else Mask(args.mask, task.source_dictionary, task.target_dictionary)
     questions = [line.split() for _, line in iter_lines(args.questions)]
-    write_lines(args.out, parse_questions(model, task, questions, mask, args.beam))
+    write_lines(args.out, parse_questions(models, task, questions, mask, args.beam))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ filled in from the question as funql_mentions.py says; the form is judged by fun
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
+from typing import TypeVar
 
 from funql import is_well_formed, is_well_typed
 from funql_mentions import Names, from_symbols, read_names, read_question
@@ -26,6 +27,7 @@ from funql_prepare import NAMES
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.text_lines import iter_lines
 
+Gold = TypeVar("Gold")  # what a form is compared with
 MEASURES = ("exact", "well-formed", "well-typed")
 
 
@@ -38,35 +40,47 @@ def judge(pair: Pair, symbols: str, names: Names) -> tuple[bool, bool, bool]:
     return form == pair.form, is_well_formed(form), is_well_typed(form)
 
 
-def score(gold: Sequence[Pair], path: Path, names: Names) -> dict[str, float]:
+def score(gold: Sequence[Gold], path: Path, judge: Callable[[Gold, str], tuple[bool, bool, bool]]) -> dict[str, float]:
     """Shares in percent. Raises DataError: another number of lines than of questions."""
     lines = [line for _, line in iter_lines(path)]
     if len(lines) != len(gold):
         raise DataError(f"{path}: expected {len(gold)} forms, one for each question, found {len(lines)}; parse again")
-    judged = [judge(pair, line, names) for pair, line in zip(gold, lines, strict=True)]
+    judged = [judge(one, line) for one, line in zip(gold, lines, strict=True)]
     return {name: 100.0 * mean(column) for name, column in zip(MEASURES, zip(*judged, strict=True), strict=True)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--gold", type=Path, required=True)
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Those of `report`."""
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     parser.add_argument("outputs", nargs="+", metavar="NAME=FILE")
-    args = parser.parse_intermixed_args()  # outputs may come after options
-    gold, names = read_pairs(args.gold), read_names(NAMES)
+
+
+def report(
+    args: argparse.Namespace, gold: Sequence[Gold], judge: Callable[[Gold, str], tuple[bool, bool, bool]]
+) -> None:
+    """Print a line for each name, and write --json."""
     systems: dict[str, list[dict[str, float]]] = {}
     for output in args.outputs:
         name, _, path = output.partition("=")
-        systems.setdefault(name, []).append(score(gold, Path(path), names))
+        systems.setdefault(name, []).append(score(gold, Path(path), judge))
     print(f"{len(gold)} questions", *(f"{measure:>24}" for measure in MEASURES))
     for name, seeds in systems.items():
         cells = []
         for measure in MEASURES:
             each = ", ".join(f"{seed[measure]:.1f}" for seed in seeds)
             cells.append(f"{mean(seed[measure] for seed in seeds):.1f} ({each})")
-        print(f"{name:14}", *(f"{cell:>24}" for cell in cells))
+        print(f"{name:16}", *(f"{cell:>24}" for cell in cells))
     if args.json:
         args.json.write_text(json.dumps({"questions": len(gold), "systems": systems}, indent=1) + "\n", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--gold", type=Path, required=True)
+    add_output_options(parser)
+    args = parser.parse_intermixed_args()  # outputs may come after options
+    names = read_names(NAMES)
+    report(args, read_pairs(args.gold), lambda pair, symbols: judge(pair, symbols, names))
 
 
 if __name__ == "__main__":

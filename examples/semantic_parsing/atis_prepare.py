@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""ATIS' questions and forms in symbols, a sentence a line, and a grammar of types that is read off the training forms.
+
+    atis_prepare.py --data FOLDER --out OUT [--held-out]
+
+reads FOLDER/{train,dev,test}.tsv.gz and writes OUT/{train,test}.{question,form}, OUT/test.tsv (as it was),
+OUT/dict.form.txt and OUT/forms.grammar. With --held-out the development set is the test, and the test is left alone.
+Without, it is training data.
+
+    flights from boston to new york          flights from @city0 to @city1
+    … _from_2(city_name(boston)) …           … _from_2 ( city_name ( @city0 ) ) …
+
+A constant is a name if at least half of the questions with its words have it in their forms; a symbol stands for it
+in questions and forms, called by the function that it is mostly an argument of. So does one for every number of three
+digits or more. All is read off the training pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from atis_grammar import grammar_of, parse
+from funql import Form
+from funql_pairs import Pair, read_pairs
+from funql_prepare import write_lines
+from funql_recognise import read_rules, terminals
+
+from fairseq_llrnn.errors import LLRNNError
+
+MOST = 6  # names of a kind in a question; more stay as they are
+NUMBER = re.compile("[0-9]{3,}")  # shorter ones are said of times, which forms write otherwise: 5 for 1700
+SAYS = 0.5  # share of the questions with a constant's words whose forms have it, for a name
+
+Names = Mapping[tuple[str, ...], tuple[str, str]]  # words -> constant, kind
+
+
+def constants(form: Form, above: str = "") -> list[tuple[str, str]]:
+    """Each with the function that it is an argument of."""
+    if not form.arguments:
+        return [(form.head, above)]
+    return [each for argument in form.arguments for each in constants(argument, form.head)]
+
+
+def find_names(pairs: Sequence[Pair]) -> Names:
+    """The names that the pairs show."""
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for pair in pairs:
+        for constant, above in set(constants(pair.form)):
+            kinds[constant][above] += 1
+    said, meant = Counter[str](), Counter[str]()
+    for pair in pairs:
+        words, meanings = f" {pair.question} ", {constant for constant, _ in constants(pair.form)}
+        for constant in kinds:
+            if f" {constant.replace('_', ' ')} " in words:
+                said[constant] += 1
+                meant[constant] += constant in meanings
+    return {
+        tuple(constant.split("_")): (constant, kinds[constant].most_common(1)[0][0].partition("_")[0])
+        for constant in sorted(said)
+        if meant[constant] >= SAYS * said[constant] and not constant.isdigit()
+    }
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question in symbols."""
+
+    words: tuple[str, ...]
+    offers: Mapping[str, str]  # the constant that each of its symbols stands for
+
+
+def read_question(text: str, names: Names) -> Question:
+    """The question with symbols in the place of names and numbers, equal ones for equal names."""
+    words, read = text.split(), list[str]()
+    symbols: dict[str, str] = {}
+    longest = max(map(len, names), default=1)
+    at = 0
+    while at < len(words):
+        ends = range(min(len(words), at + longest), at, -1)
+        name = next((tuple(words[at:end]) for end in ends if tuple(words[at:end]) in names), (words[at],))
+        constant, kind = names.get(name, (words[at], "number" if NUMBER.fullmatch(words[at]) else ""))
+        used = sum(symbol[:-1] == f"@{kind}" for symbol in symbols.values())
+        if kind and (constant in symbols or used < MOST):
+            read.append(symbols.setdefault(constant, f"@{kind}{used}"))
+        else:
+            read += name
+        at += len(name)
+    return Question(tuple(read), {symbol: constant for constant, symbol in symbols.items()})
+
+
+def renamed(form: Form, names: Mapping[str, str]) -> Form:
+    """The form with other constants."""
+    if not form.arguments:
+        return Form(names.get(form.head, form.head))
+    return Form(form.head, tuple(renamed(argument, names) for argument in form.arguments))
+
+
+def in_symbols(pair: Pair, names: Names) -> tuple[Question, Form]:
+    question = read_question(pair.question, names)
+    return question, renamed(pair.form, {constant: symbol for symbol, constant in question.offers.items()})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--held-out", action="store_true", help="test on the development set")
+    args = parser.parse_args()
+    train, dev = (read_pairs(args.data / f"{split}.tsv.gz", parse) for split in ("train", "dev"))
+    train, test = (train, dev) if args.held_out else (train + dev, read_pairs(args.data / "test.tsv.gz", parse))
+    names = find_names(train)
+    args.out.mkdir(parents=True, exist_ok=True)
+    forms: dict[str, list[Form]] = {}
+    for split, pairs in (("train", train), ("test", test)):
+        both = [in_symbols(pair, names) for pair in pairs]
+        forms[split] = [form for _, form in both]
+        write_lines(args.out / f"{split}.question", [" ".join(question.words) for question, _ in both])
+        write_lines(args.out / f"{split}.form", [" ".join(form.symbols()) for form in forms[split]])
+    grammar = args.out / "forms.grammar"
+    write_lines(grammar, grammar_of(forms["train"]).splitlines())
+    write_lines(args.out / "test.tsv", [f"{pair.question}\t{pair.form}" for pair in test])
+    counts = Counter(word for form in forms["train"] for word in form.symbols())
+    words = sorted(terminals(read_rules(grammar)), key=lambda word: (-counts[word], word))
+    write_lines(args.out / "dict.form.txt", [f"{word} {counts[word]}" for word in words])
+    print(f"{len(train)} and {len(test)} pairs; {len(names)} names; {len(words)} symbols")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except LLRNNError as error:
+        sys.exit(f"atis_prepare.py: error: {error}")

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""How many of ATIS' forms are right, and how many are forms at all.
+
+    atis_score.py --text OUT plain=OUT/plain-1/test.out plain=OUT/plain-2/test.out grammar=OUT/grammar-1/t.out
+
+OUT is what atis_prepare.py wrote. All is judged in symbols: names and numbers are put back without a choice.
+
+    exact        the form is the gold one, the order of lists included
+    well-formed  brackets, commas, numbers of arguments as in training
+    well-typed   well-formed, and every argument is of the type that training shows (atis_grammar.py)
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from atis_grammar import LISTS, Types, parse
+from funql import Form
+from funql_score import add_output_options, report
+
+from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.files.text_lines import iter_lines
+
+
+def arities(forms: Iterable[Form]) -> dict[str, set[int]]:
+    """The numbers of arguments with which each function and constant stands in these forms."""
+    found: dict[str, set[int]] = {}
+    for form in forms:
+        found.setdefault(form.head, set()).add(len(form.arguments))
+        for head, numbers in arities(form.arguments).items():
+            found.setdefault(head, set()).update(numbers)
+    return found
+
+
+class Judge:
+    """Judges forms by those of the training pairs."""
+
+    def __init__(self, forms: Iterable[str]) -> None:
+        read = [parse(form) for form in forms]
+        self.arities, self.types = arities(read), Types(read)
+
+    def __call__(self, gold: str, symbols: str) -> tuple[bool, bool, bool]:
+        """Whether a parser's form is exact, well-formed, well-typed."""
+        try:
+            form = parse(symbols)
+        except DataError:
+            return False, False, False
+        formed = self.is_well_formed(form)
+        return symbols == gold, formed, formed and self.types.allow(form)
+
+    def is_well_formed(self, form: Form) -> bool:
+        known = self.arities.get(form.head, set())
+        number = len(form.arguments)
+        return (number in known or (form.head in LISTS and number > 1)) and all(
+            map(self.is_well_formed, form.arguments)
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--text", type=Path, required=True)
+    add_output_options(parser)
+    args = parser.parse_intermixed_args()  # outputs may come after options
+    train, gold = ([line for _, line in iter_lines(args.text / f"{split}.form")] for split in ("train", "test"))
+    report(args, gold, Judge(train))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except LLRNNError as error:
+        sys.exit(f"atis_score.py: error: {error}")
