@@ -61,7 +61,7 @@ def find_names(pairs: Sequence[Pair]) -> Names:
                 said[constant] += 1
                 meant[constant] += constant in meanings
     return {
-        tuple(constant.split("_")): (constant, kinds[constant].most_common(1)[0][0].partition("_")[0])
+        tuple(constant.split("_")): (constant, kinds[constant].most_common(1)[0][0].strip("_").partition("_")[0])
         for constant in sorted(said)
         if meant[constant] >= SAYS * said[constant] and not constant.isdigit()
     }

@@ -3,11 +3,11 @@
 #
 #   bash examples/semantic_parsing/run.sh [WORK-DIRECTORY [DATA-FOLDER]]        (default: runs/semantic_parsing)
 #
-# DATA-FOLDER has GeoQuery's funql_train.tsv and funql_test.tsv; without it, a small set is made. SEEDS="1 2 3" trains as
-# many models of each kind, and parses with all of a kind together as well. They see the training pairs four times (COPIES)
-# and 6,000 pairs that are put together from their parts (RECOMBINED), for six epochs (EPOCHS). HELD_OUT=120 tests on so many
-# training questions instead of the test. Run it again and it goes on where it stopped; delete the work directory to start
-# afresh.
+# DATA-FOLDER has GeoQuery's funql_train.tsv and funql_test.tsv, or ATIS' {train,dev,test}.tsv.gz; without it, a small set
+# is made. SEEDS="1 2 3" trains as many models of each kind, and parses with all of a kind together as well. They see the
+# training pairs four times (COPIES) and 6,000 pairs that are put together from their parts (RECOMBINED), for six epochs
+# (EPOCHS). HELD_OUT=120 tests on so many training questions instead of the test (ATIS: on the development set). Run it
+# again and it goes on where it stopped; delete the work directory to start afresh.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
 work=${1:-runs/semantic_parsing}
@@ -50,11 +50,14 @@ if [ -e "$data/funql_train.tsv" ]; then
     [ -e "$work/text/dict.form.txt" ] || python $here/funql_prepare.py --train "$data/funql_train.tsv" \
         --test "$data/funql_test.tsv" --held-out "${HELD_OUT:-0}" --out "$work/text"
     grammar=$here/funql.grammar
-else # ATIS
+elif [ -e "$data/train.tsv.gz" ]; then # ATIS
     [ -e "$work/text/dict.form.txt" ] || python $here/atis_prepare.py --data "$data" --out "$work/text" \
         ${HELD_OUT:+--held-out}
     grammar=$work/text/forms.grammar
     score=(python $here/atis_score.py --text "$work/text")
+else
+    echo "run.sh: error: $data: expected funql_train.tsv (GeoQuery) or train.tsv.gz (ATIS), found neither; give its folder" >&2
+    exit 2
 fi
 
 say "2/6 new pairs from parts of the training pairs"

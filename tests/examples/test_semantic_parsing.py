@@ -1,5 +1,6 @@
 """FunQL types, names in questions, the grammar beside the judge and its automaton, and the example as users run it."""
 
+import gzip
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -391,3 +392,32 @@ def test_the_example_runs_and_runs_again(quick_commands: dict[str, str], tmp_pat
         assert rows[name][3:] == ["100.0", "(100.0,", "100.0)"] * 2
         assert rows[f"{name}-together"][2:] == ["100.0", "(100.0)"] * 2
     assert float(rows["without"][3]) < 100.0
+
+
+def test_a_folder_of_something_else_is_refused(quick_commands: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    result = run_example(
+        "semantic_parsing/run.sh", tmp_path / "work", tmp_path / "data", variables=quick_commands, code=2
+    )
+    assert "expected funql_train.tsv (GeoQuery) or train.tsv.gz (ATIS), found neither" in result.err
+
+
+def test_the_example_takes_atis(quick_commands: dict[str, str], tmp_path: Path) -> None:
+    cities = ["boston", "denver", "rome", "new york"]
+    several = [
+        (
+            f"flights from {one} to {other}",
+            f"answer(_flight(intersection(_from({one}),_to({other}))))".replace(" ", "_"),
+        )
+        for one in cities
+        for other in cities
+    ]
+    data = tmp_path / "data"
+    data.mkdir()
+    for split in ("train", "dev", "test"):
+        with gzip.open(data / f"{split}.tsv.gz", "wt", encoding="utf-8") as file:
+            file.writelines("\t".join(pair) + "\n" for pair in several)
+    quick = quick_commands | QUICK | {"RECOMBINED": "5", "SEEDS": "1"}
+    result = run_example("semantic_parsing/run.sh", tmp_path / "work", data, variables=quick)
+    rows = {row[0]: row[1:] for row in map(str.split, result.out.partition("== 6/6")[2].splitlines()) if row}
+    assert rows["both"][2:] == rows["search"][2:] == ["100.0", "(100.0)"] * 2
