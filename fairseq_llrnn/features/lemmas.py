@@ -76,7 +76,11 @@ class Lemmas:
             if sources.words is not None:
                 notes.update(words_in_both(name, forms, sources.words, answers=kind == "hunspell"))
         if not found:
-            raise OptionError(f"{option}: expected a source of lemmas, found none; {advice}")
+            expected = "a source of lemmas, found none"
+            if sources.files:
+                given = ", ".join(path for _, path in sources.files)
+                expected = f"lemmas of the text's words, found none: no form with a lemma in {given} is in the text"
+            raise OptionError(f"{option}: expected {expected}; {advice}")
         listed = {form: tuple(sorted(lemmas)) for form, lemmas in found.items()}
         rules = LemmaRules.learn((form, lemma) for form, lemmas in listed.items() for lemma in lemmas)
         return cls(listed, rules, notes)

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def _is_filled(line: str) -> bool:
-    return not line.isspace() and line != ""
+    return bool(line.strip(" \t"))  # other blanks may be a word that shows nothing
 
 
 @dataclass

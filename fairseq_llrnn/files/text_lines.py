@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import unicodedata
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,6 +18,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 # reading it as a "line" could fill the memory.
 MAX_LINE_BYTES = 1 << 20
 BYTE_ORDER_MARK = "\ufeff"
+# What shows nothing by itself: fillers of Hangul, joiners, vowels of Khmer, variation selectors, a blank of Braille.
+FILLERS = "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800" + "".join(map(chr, range(0xFE00, 0xFE10)))
 
 
 def place(path: Path | str, line: int) -> str:
@@ -27,6 +30,18 @@ def place(path: Path | str, line: int) -> str:
 def shown(text: str) -> str:
     """How errors quote a text, which may be as long as a line."""
     return repr(text if len(text) <= 60 else f"{text[:60]}…")
+
+
+def refuse_blank(word: str, where: str, what: str) -> None:
+    """Raise DataError for a word that shows nothing: an empty one, blanks alone, or characters without width.
+
+    Args:
+        where: its file and line. what: how the format calls it.
+    """
+    if word and not all(c.isspace() or c in FILLERS or unicodedata.category(c) in ("Cc", "Cf") for c in word):
+        return
+    found = f"blank ({' '.join(f'U+{ord(c):04X}' for c in word[:5])})" if word else "empty"
+    raise DataError(f"{where}: {what} is {found}; expected a word: fill it, or remove the row")
 
 
 def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:

@@ -129,6 +129,12 @@ def test_a_dictionary_of_hunspell(llrnn: Llrnn, given: list[object], tmp_path: P
         f"{tmp_path}/fr.aff: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found another name; "
         "give both files"
     )
+    (tmp_path / "fr.dic").write_text("1\ncasa/S\n", encoding="utf-8")
+    assert llrnn(*own).error == (
+        "llrnn dictionary: expected lemmas of the text's words, found none: no form with a lemma in "
+        f"{tmp_path}/fr.dic is in the text; give --conllu, --lexicon, --unimorph or --hunspell, or --language "
+        "with a package that lists lemmas"
+    )
     (tmp_path / "fr.aff").unlink()
     assert llrnn(*own).error == (
         f"{tmp_path}/fr.dic: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found no fr.aff; "

@@ -10,6 +10,7 @@ as compounds and replacements for suggestions, is not read. Format: hunspell(5).
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -18,11 +19,13 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.readers.hunspell_affixes import iter_encoded, read_affixes, split_flags
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
 
 MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
-WITHOUT_WORD, FORBIDDEN, NOT_IN_TEXT = "without a word", "forbidden", "without a form in the text"
+FORBIDDEN, NOT_IN_TEXT = "forbidden", "without a form in the text"
 STEM = re.compile(r"(?:^|\s)st:(\S+)")
+ALIAS = re.compile(r"(.+/\S+|[^\t]+(?=\t))\s+(\d+)\s*", re.ASCII)  # word and flags, and a number of AM
+logger = logging.getLogger(__name__)
 
 
 def iter_hunspell(
@@ -31,8 +34,11 @@ def iter_hunspell(
     """Lemmas and their forms, in the order of FILE.dic; its rules stand beside it in FILE.aff.
 
     Args:
-        words: of a text: only lemmas with a form among them are answered. spelled: how the text spells a form; it may
-            not change its length. form: of unicode_forms.py, in which both files are read.
+        words: of a text: only lemmas with a form among them are answered; a warning says that there is none. spelled:
+            how the text spells a form; it may not change its length. form: of unicode_forms.py, in which both files are
+            read.
+
+    What has no effect, rules that apply to no word and flags that nothing defines, is counted in a warning at the end.
 
     Raises:
         DataError: a file that is missing, or is not in the format, with line.
@@ -55,15 +61,20 @@ def iter_hunspell(
                     "hunspell?"
                 )
             continue
-        if not line.strip() or line[0] in "#\t":
+        if not line.strip(" \t") or line.startswith(("\t", "# ")):
             continue
         count.found += 1
+        where = place(path, number)
         text, _, said = line.partition("\t")
-        if morphology := MORPHOLOGY.search(text):
+        if affixes.morphology and (alias := ALIAS.fullmatch(line)):
+            text, said = alias[1], affixes.said(int(alias[2]), where)
+        elif morphology := MORPHOLOGY.search(text):
             text, said = text[: morphology.start()], text[morphology.start() :] + said
-        word, flags = split_flags(text.strip(), affixes, place(path, number))
-        if not word or affixes.has(flags, "forbidden"):
-            count.left_out[FORBIDDEN if word else WITHOUT_WORD] += 1
+        word, flags = split_flags(text.strip(" "), affixes, where)
+        refuse_blank(word, where, "the word")
+        affixes.meet(word, flags)
+        if affixes.has(flags, "forbidden"):
+            count.left_out[FORBIDDEN] += 1
             continue
         # what suffixes leave of a lemma must be the beginning of a word, or none of its forms is one
         if begins is not None and not any(spelled(word)[: len(word) - n] in begins for n in affixes.strips(flags)):
@@ -79,6 +90,11 @@ def iter_hunspell(
     count.done()
     if not count.found:
         raise DataError(f"{path}: expected words, found none; is the file empty?")
+    notes = affixes.without_effect()
+    if not count.read and words is not None:
+        notes.append(f"none of the forms of its {count.found:,} words is in the text; is it of the same language and case?")
+    if notes:
+        logger.warning(f"{path}: {'; '.join(notes)}")
 
 
 def _begins(words: Collection[str], prefixes: Collection[tuple[str, str]]) -> frozenset[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,17 @@ FLAG_KINDS = ("short", "long", "num", "utf-8")
 SPECIAL = {
     "NEEDAFFIX": "bare", "PSEUDOROOT": "bare", "ONLYINCOMPOUND": "bare", "FORBIDDENWORD": "forbidden",
     "CIRCUMFIX": "circumfix",
-}  # fmt: skip
+} | dict.fromkeys(
+    (
+        "COMPOUNDFLAG", "COMPOUNDBEGIN", "COMPOUNDLAST", "COMPOUNDEND", "COMPOUNDMIDDLE", "COMPOUNDPERMITFLAG",
+        "COMPOUNDFORBIDFLAG", "COMPOUNDROOT", "FORCEUCASE", "KEEPCASE", "LEMMA_PRESENT", "NOSUGGEST", "SUBSTANDARD",
+        "SYLLABLENUM", "WARN",
+    ),
+    "of no use here",
+)  # fmt: skip
+PATTERNS = ("COMPOUNDRULE", "CHECKCOMPOUNDPATTERN")  # have flags among other signs
+VARIATION_SELECTORS = "\ufe0e\ufe0f"  # behind a sign, that it be shown as text or as a picture
+NUMBER = re.compile(r"\s*0*([1-9]\d{0,8}|0)(?!\d)", re.ASCII)  # what stands behind it does not count
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,7 @@ class Rule:
     add: str
     condition: tuple[tuple[bool, str], ...]  # letters in order: whether it is none of these, and which
     flags: frozenset[str]
+    line: int = 0  # of FILE.aff
 
     def of(self, word: str, is_suffix: bool) -> str | None:
         """The form; None where the rule does not apply. Nothing is left of no word."""
@@ -53,6 +65,34 @@ class Rule:
 
 
 @dataclass
+class _Table:
+    """The rules of a flag, or the aliases, that a header announces."""
+
+    where: str
+    expected: int
+    crosses: bool = False
+    found: int = 0
+
+
+class _Idle:
+    """Rules of a set of flags, as long as they apply to no word that has them."""
+
+    def __init__(self, rules: tuple[Rule, ...], are_suffixes: bool) -> None:
+        self.rules, self.are_suffixes = rules, are_suffixes
+        self._size = 1 + max((max(len(rule.strip), len(rule.condition)) for rule in rules), default=0)
+        self._seen: set[str] = set()  # the letters that rules look at, and one more
+
+    def meet(self, word: str, used: set[int]) -> None:
+        """Leave out rules that apply to a word, and add their lines to `used`."""
+        end = word[-self._size :] if self.are_suffixes else word[: self._size]
+        if not self.rules or end in self._seen:
+            return
+        self._seen.add(end)
+        used.update(rule.line for rule in self.rules if rule.line not in used and rule.of(end, self.are_suffixes))
+        self.rules = tuple(rule for rule in self.rules if rule.line not in used)
+
+
+@dataclass
 class Affixes:
     """What FILE.aff says."""
 
@@ -60,10 +100,15 @@ class Affixes:
     flag_kind: str = "short"
     suffixes: dict[str, list[Rule]] = field(default_factory=dict)
     prefixes: dict[str, list[Rule]] = field(default_factory=dict)
-    crosses: dict[str, bool] = field(default_factory=dict)  # by kind and flag, of the headers that were read
+    tables: dict[str, _Table] = field(default_factory=dict)  # by kind and flag, of the last header that was read
     aliases: list[frozenset[str]] = field(default_factory=list)  # AF
-    special: dict[str, set[str]] = field(default_factory=dict)  # bare, forbidden, circumfix -> flags
+    morphology: list[str] = field(default_factory=list)  # AM
+    special: dict[str, set[str]] = field(default_factory=dict)  # bare, forbidden, circumfix, … -> flags
+    patterns: str = ""  # of compounds
     rules: int = 0
+    used: set[int] = field(default_factory=set)  # lines of the rules that apply to a word
+    words: Counter[frozenset[str]] = field(default_factory=Counter)  # by their flags
+    _idle: dict[frozenset[str], list[_Idle]] = field(default_factory=dict)
     _known: dict[tuple[frozenset[str], bool], tuple[Rule, ...]] = field(default_factory=dict)
     _strips: dict[frozenset[str], frozenset[int]] = field(default_factory=dict)
 
@@ -99,9 +144,19 @@ class Affixes:
                 break
             for rule in rules:
                 form = rule.of(stem, False)
-                allowed = form is not None and (rule.crosses or stem == word) and not self.has(rule.flags, "bare")
-                if form is not None and allowed and self.has(rule.flags, "circumfix") == both:
+                if form is None or not (rule.crosses or stem == word):
+                    continue
+                around = self.has(rule.flags, "circumfix")
+                if around == both and not self.has(rule.flags, "bare"):
                     found[form] = None
+                # a prefix of the word itself may bring a suffix
+                further = self._rules(rule.flags, True) if rule.crosses and stem == word else ()
+                tries += len(further)
+                for suffix in further:
+                    whole = suffix.of(form, True) if suffix.crosses else None
+                    fits = self.has(suffix.flags, "circumfix") == around
+                    if whole is not None and fits and not self.has(suffix.flags, "bare"):
+                        found[whole] = None
         return list(found)[:MOST_FORMS]
 
     def strips(self, flags: frozenset[str]) -> frozenset[int]:
@@ -111,7 +166,8 @@ class Affixes:
         """
         known = self._strips.get(flags)
         if known is None:
-            first = self._rules(flags, True)
+            brought = {flag for rule in self._rules(flags, False) for flag in rule.flags}
+            first = self._rules(flags | brought, True)
             of_first = {(len(rule.strip), len(rule.add)) for rule in first}
             named = frozenset(flag for more in {rule.flags for rule in first} for flag in more)
             second = max((len(rule.strip) for rule in self._rules(named, True)), default=0)
@@ -119,6 +175,49 @@ class Affixes:
             known = frozenset(range(most + 1)) if second else frozenset({0} | {strip for strip, _ in of_first})
             self._strips[flags] = known
         return known
+
+    def said(self, alias: int, where: str) -> str:
+        """The morphology that a line names by its number. Raises DataError: there is none of that number."""
+        if not 0 < alias <= len(self.morphology):
+            raise DataError(
+                f"{where}: expected a number of the {len(self.morphology):,} descriptions of words (AM), found "
+                f"{alias}; take .dic and .aff of the same dictionary"
+            )
+        return self.morphology[alias - 1]
+
+    def meet(self, word: str, flags: frozenset[str]) -> None:
+        """Count a word, and the rules that apply to it; those that a rule brings count with it."""
+        self.words[flags] += 1
+        if self.words[flags] == 1:
+            suffixes, prefixes = self._rules(flags, True), self._rules(flags, False)
+            self._idle[flags] = [_Idle(suffixes, True), _Idle(prefixes, False)]
+            seen, more = flags, frozenset(flag for rule in (*suffixes, *prefixes) for flag in rule.flags)
+            while more := more - seen:
+                seen |= more
+                brought = (*self._rules(more, True), *self._rules(more, False))
+                self.used.update(rule.line for rule in brought)
+                more = frozenset(flag for rule in brought for flag in rule.flags)
+        for idle in self._idle[flags]:
+            idle.meet(word, self.used)
+
+    def without_effect(self) -> list[str]:
+        """What is worth telling when all words were met: rules that apply to none, and flags that nothing defines."""
+        notes = []
+        every = [rule for rules in (self.suffixes, self.prefixes) for own in rules.values() for rule in own]
+        if idle := sorted(rule.line for rule in every if rule.line not in self.used):
+            some = ", ".join(map(str, idle[:5])) + (", …" if len(idle) > 5 else "")
+            notes.append(f"{len(idle):,} of {len(every):,} affix rules apply to no word (lines {some})")
+        defined = {*self.suffixes, *self.prefixes}.union(*self.special.values())
+
+        def unknown(flags: frozenset[str]) -> list[str]:
+            return [flag for flag in flags - defined if flag not in self.patterns and flag not in VARIATION_SELECTORS]
+
+        if lost := {flag for flags in (*self.words, *(rule.flags for rule in every)) for flag in unknown(flags)}:
+            words = sum(count for flags, count in self.words.items() if unknown(flags))
+            rules = sum(bool(unknown(rule.flags)) for rule in every)
+            some = ", ".join(map(shown, sorted(lost)[:5])) + (", …" if len(lost) > 5 else "")
+            notes.append(f"{words:,} words and {rules:,} affix rules have flags that no line defines ({some})")
+        return notes
 
     def _rules(self, flags: frozenset[str], are_suffixes: bool) -> tuple[Rule, ...]:
         """Those that a set of flags names."""
@@ -143,48 +242,69 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
                 raise DataError(
                     f"{place(path, number)}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line"
                 )
-    counted = False
+    plain = Affixes(flag_kind=affixes.flag_kind)  # by which flags are read that are no alias
     for number, line in iter_encoded(path, affixes.encoding, form):
         cells = line.split()
         if not cells or cells[0].startswith("#"):
             continue
         where = place(path, number)
         if cells[0] in SPECIAL and len(cells) > 1:
-            affixes.special.setdefault(SPECIAL[cells[0]], set()).update(_flags(cells[1], _plain(affixes), where))
-        elif cells[0] == "AF" and len(cells) > 1:
-            if counted:
-                affixes.aliases.append(_flags(cells[1], _plain(affixes), where))
-            counted = True
+            affixes.special.setdefault(SPECIAL[cells[0]], set()).add(_flag(cells[1], affixes.flag_kind, where))
+        elif cells[0] in PATTERNS:
+            affixes.patterns += f" {line}"
+        elif cells[0] in ("AF", "AM") and len(cells) > 1:
+            if cells[0] not in affixes.tables:
+                affixes.tables[cells[0]] = _Table(where, _number(cells[1], f"{cells[0]} number", cells, where))
+                continue
+            affixes.tables[cells[0]].found += 1
+            if cells[0] == "AF":
+                affixes.aliases.append(_flags(cells[1], plain, where))
+            else:
+                affixes.morphology.append(" ".join(cells[1:]))
         elif cells[0] in ("SFX", "PFX"):
-            _add_rule(cells, affixes, where)
+            _add_rule(cells, affixes, where, number)
+    for name, table in affixes.tables.items():
+        if table.found != table.expected:
+            raise DataError(
+                f"{table.where}: expected {table.expected:,} lines `{name} …` below, as it says, found "
+                f"{table.found:,}; correct the number, or copy the file again"
+            )
     return affixes
 
 
-def _add_rule(cells: list[str], affixes: Affixes, where: str) -> None:
+def _number(text: str, shape: str, cells: list[str], where: str) -> int:
+    if not (text.isdecimal() and len(text) < 10):
+        raise DataError(f"{where}: expected `{shape}`, found {shown(' '.join(cells))}; correct the line")
+    return int(text)
+
+
+def _add_rule(cells: list[str], affixes: Affixes, where: str, line: int) -> None:
     if len(cells) < 4:
         raise DataError(
             f"{where}: expected `{cells[0]} flag Y|N number` or `{cells[0]} flag strip add condition`, found "
             f"{shown(' '.join(cells))}; correct the line"
         )
-    kind, flag, strip, add = cells[:4]
+    kind, named, strip, add = cells[:4]
+    flag = _flag(named, affixes.flag_kind, where)
     name = f"{kind} {flag}"
-    if name not in affixes.crosses:
-        if strip not in "YN" or not add.isdecimal():
+    table = affixes.tables.get(name)
+    if table is None or (table.found == table.expected and strip in ("Y", "N") and add.isdecimal()):
+        # a flag may have several tables, which add up, each with a header of its own
+        if strip not in ("Y", "N") or not add.isdecimal():
             raise DataError(
                 f"{where}: expected the header of rule {shown(flag)}, `{kind} {flag} Y|N number`, found "
                 f"{shown(' '.join(cells))}; add it before the rule's lines"
             )
-        affixes.crosses[name] = strip == "Y"
+        affixes.tables[name] = _Table(where, _number(add, f"{kind} {flag} Y|N number", cells, where), strip == "Y")
         return
+    table.found += 1
     affixes.rules += 1
     if affixes.rules > MOST_RULES:
         raise DataError(f"{where}: expected at most {MOST_RULES:,} rules, found more; take a smaller dictionary")
-    text, flags = ("", frozenset[str]()) if add == "0" else split_flags(add, affixes, where)
-    if add.startswith("0/"):
-        text = ""
+    text, flags = split_flags(add, affixes, where, word=False)
     rule = Rule(
-        affixes.crosses[name], "" if strip == "0" else strip, text,
-        _condition(cells[4] if len(cells) > 4 else ".", where), flags,
+        table.crosses, "" if strip == "0" else strip, "" if text == "0" else text,
+        _condition(cells[4] if len(cells) > 4 else ".", where), flags, line,
     )  # fmt: skip
     (affixes.suffixes if kind == "SFX" else affixes.prefixes).setdefault(flag, []).append(rule)
 
@@ -203,11 +323,6 @@ def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
             found.append((True, "") if rest[0] == "." else (False, rest[0]))
             rest = rest[1:]
     return tuple(found)
-
-
-def _plain(affixes: Affixes) -> Affixes:
-    """By which flags are read that are no alias."""
-    return Affixes(flag_kind=affixes.flag_kind)
 
 
 def _encoding(name: str, where: str) -> str:
@@ -248,22 +363,46 @@ def iter_encoded(path: Path | str, encoding: str, form: str | None = None) -> It
             yield number, in_form(line.rstrip("\r\n"), form)
 
 
-def split_flags(text: str, affixes: Affixes, where: str) -> tuple[str, frozenset[str]]:
-    """A word or affix and its flags: `word/AB`; `\\/` is a slash of the word."""
-    at = next((i for i in range(1, len(text)) if text[i] == "/" and text[i - 1] != "\\"), len(text))
+def split_flags(text: str, affixes: Affixes, where: str, word: bool = True) -> tuple[str, frozenset[str]]:
+    """A word or affix and its flags: `word/AB`; `\\/` is a slash of it, and so is one that begins a word."""
+    at = next((i for i in range(word, len(text)) if text[i] == "/" and text[i - 1 : i] != "\\"), len(text))
     return text[:at].replace("\\/", "/"), _flags(text[at + 1 :], affixes, where)
 
 
+def _flag(text: str, kind: str, where: str) -> str:
+    """The flag that a line is about."""
+    flag = text if kind == "long" else text.rstrip(VARIATION_SELECTORS)
+    number = NUMBER.fullmatch(text)
+    if kind == "num" and number:
+        return number[1]
+    if kind == "num" or len(flag) != (2 if kind == "long" else 1):
+        expected = {"num": "a number", "long": "two characters"}.get(kind, "one character")
+        said = f"as FLAG {kind} says" if kind != "short" else "as no line FLAG says otherwise"
+        raise DataError(
+            f"{where}: expected a flag of {expected}, {said}, found {shown(text)}; correct it, or write the line FLAG "
+            "long (two characters) or FLAG num (numbers) at the head of FILE.aff"
+        )
+    return flag
+
+
 def _flags(text: str, affixes: Affixes, where: str) -> frozenset[str]:
-    if affixes.aliases and text:
-        if not (text.isdecimal() and len(text) < 10 and 0 < int(text) <= len(affixes.aliases)):
+    if affixes.aliases and text.strip():
+        number = NUMBER.match(text)
+        if number is None or not 0 < int(number[1]) <= len(affixes.aliases):
             raise DataError(
                 f"{where}: expected a number of the {len(affixes.aliases):,} sets of flags (AF), found {shown(text)}; "
                 "take .dic and .aff of the same dictionary"
             )
-        return affixes.aliases[int(text) - 1]
+        return affixes.aliases[int(number[1]) - 1]
     if affixes.flag_kind == "num":
-        return frozenset(flag.strip() for flag in text.split(",") if flag.strip())
+        cells = [cell for cell in text.split(",") if cell.strip()]
+        numbers = [number[1] for cell in cells if (number := NUMBER.match(cell))]
+        if len(numbers) != len(cells):
+            raise DataError(
+                f"{where}: expected numbers of flags with commas between, as FLAG num says, found {shown(text)}; "
+                "correct the line"
+            )
+        return frozenset(numbers)
     if affixes.flag_kind == "long":
         return frozenset(text[i : i + 2] for i in range(0, len(text), 2))
-    return frozenset(text)
+    return frozenset(text.replace(" ", ""))
