@@ -5,7 +5,7 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.rules import is_token
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
 
 REPEATED = "repeated"
 
@@ -29,15 +29,15 @@ def read_evidence_map(path: Path | str, form: str | None = None) -> dict[str, tu
                 "the row"
             )
         source, target = cells[0].strip(" "), tuple(cells[1].split())
-        if not source or not target:
-            side = "target" if source else "source"
-            raise DataError(f"{where}: the {side} side is empty; fix or remove the row")
+        refuse_blank(source, where, "the source side")
+        refuse_blank(cells[1], where, "the target side")
         if source.split() != [source]:
             raise DataError(
                 f"{where}: expected one source token, found the blank in {shown(source)}; only single tokens can be "
                 "mapped: fix or remove the row"
             )
         for word in (source, *target):
+            refuse_blank(word, where, "a word")
             if not is_token(word):
                 raise DataError(f"{where}: {word!r} is a special symbol, not a word; fix or remove the row")
         if mapping.setdefault(source, target) != target:

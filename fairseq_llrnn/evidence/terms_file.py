@@ -16,14 +16,11 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.rules import is_token
 from fairseq_llrnn.evidence.stored_terms import StoredTerms, TermEntry
 from fairseq_llrnn.evidence.term_table import MOST_FORMS
+from fairseq_llrnn.features.readers.ud import UPOS
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
 
 COLUMNS = "source phrase, target lemma, part of speech (optional), forms parted by | (optional)"
-UPOS = (
-    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
-    "VERB", "X",
-)  # fmt: skip
 MOST_WORDS = 16  # of a phrase
 REPEATED = "repeated"
 # What columns are called in the first row of a table
@@ -65,8 +62,7 @@ def _entries(count: ReadCount) -> Iterator[TermEntry]:
         )  # fmt: skip
         if count.read == 0 and _is_header(cells):
             raise DataError(f"{where}: expected a term, found names of columns: {shown(line)}; remove the row")
-        if not entry.source:
-            raise DataError(f"{where}: the source side is empty; fix or remove the row")
+        refuse_blank(" ".join(entry.source), where, "the source side")
         yield check_entry(entry)
         count.read += 1
 
@@ -94,8 +90,7 @@ def _said(entry: TermEntry) -> str:
 
 def check_entry(entry: TermEntry) -> TermEntry:
     """The entry. Raises DataError for an empty target, special symbols and phrases of too many words."""
-    if not entry.target:
-        raise DataError(f"{entry.where}: the target side is empty; fix or remove the row")
+    refuse_blank(entry.target, entry.where, "the target side")
     if entry.upos is not None and entry.upos not in UPOS:
         raise DataError(
             f"{entry.where}: expected a part of speech, one of {', '.join(UPOS)}, found {shown(entry.upos)}; fix it, "
@@ -113,6 +108,8 @@ def check_entry(entry: TermEntry) -> TermEntry:
                 f"{shown(' '.join(phrase))}; a term is no sentence: shorten it"
             )
         refuse_specials(phrase, entry.where)
+        for word in phrase:
+            refuse_blank(word, entry.where, "a word")
         text = "".join(phrase)
         if not text.isprintable() and any(unicodedata.category(letter) == "Cc" for letter in text):
             raise DataError(

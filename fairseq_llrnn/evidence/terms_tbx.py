@@ -3,18 +3,24 @@
     entry      <termEntry> or <conceptEntry>     one concept
     language   <langSet> or <langSec>, xml:lang  its terms in one language
     term       <tig>, <ntig> or <termSec>        <term>, and notes: <termNote type="partOfSpeech">, administrativeStatus
+                                                 (with style="dct", elements of these names)
 
 Each source term of an entry becomes a row whose target is the entry's preferred target term, or else the first. Terms
-that are deprecated or superseded are left out. Where several entries have the same source term, the first counts. A TBX
-file is XML: expat reads it, element by element; nothing outside the file is fetched, and entities that a file defines
-by itself are refused.
+whose status forbids them are left out. Of several regions (`pt-BR`, `pt-PT`), the target's own comes first, then the
+language alone; the source's terms are those of all. Where several entries have the same source term, the first counts.
+A TBX file is XML: expat reads it, element by element; nothing outside the file is fetched, of entities that XML lacks
+only HTML's are known (`&nbsp;`), and those that a file defines by itself are refused.
 """
 
 from __future__ import annotations
 
 import logging
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from html.entities import html5
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -22,24 +28,36 @@ from xml.parsers import expat
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.stored_terms import StoredTerms, TermEntry
 from fairseq_llrnn.evidence.terms_file import check_entry
+from fairseq_llrnn.features.readers.ud import UPOS
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import opened, place
+from fairseq_llrnn.files.text_lines import is_blank, opened, place, shown
 
 ENTRIES = ("termEntry", "conceptEntry")
 LANGUAGES = ("langSet", "langSec")
 TERMS = ("tig", "ntig", "termSec")
 logger = logging.getLogger(__name__)
 
-UPOS = {
-    "adjective": "ADJ", "adverb": "ADV", "noun": "NOUN", "properNoun": "PROPN", "verb": "VERB", "numeral": "NUM",
-    "pronoun": "PRON", "preposition": "ADP", "interjection": "INTJ",
-}  # fmt: skip
+KINDS = {
+    "adjective": "ADJ", "adverb": "ADV", "noun": "NOUN", "propernoun": "PROPN", "verb": "VERB", "numeral": "NUM",
+    "pronoun": "PRON", "preposition": "ADP", "interjection": "INTJ", "determiner": "DET", "particle": "PART",
+    "coordinatingconjunction": "CCONJ", "subordinatingconjunction": "SCONJ", "other": None,
+} | {tag.lower(): tag for tag in UPOS}  # fmt: skip
 IN_NOTES = 'in <termNote type="partOfSpeech"> of the target\'s term'
-LEFT_OUT = ("deprecated", "superseded")
-UNUSED, WITHOUT_TARGET = "empty, deprecated or superseded", "of entries without a target term to use"
+UNUSED, WITHOUT_TARGET = "empty, or not to be used by their status", "of entries without a target term to use"
 REPEATED, OTHERWISE = "repeated", "with another translation in an earlier entry"
 MOST_NAMED = 5
-BLOCK = 1 << 16  # bytes
+PART_OF_SPEECH, STATUS = "partofspeech", ("administrativestatus", "normativeauthorization", "termstatus", "status")
+NO_STATUS = ("", "none", "unknown", "unspecified", "notspecified", "na")
+NEVER = (
+    "deprecat", "supersed", "forbid", "obsole", "not", "non", "unapprov", "unprefer", "unaccept", "disallow",
+    "disapprov", "discourag", "prohibit", "reject", "withdraw", "avoid", "donot", "outdated", "banned", "invalid",
+)  # fmt: skip
+# What statuses begin with, the best one first; a term without a status is admitted.
+RANKS = (("prefer", "approv", "recommend"), ("standard", "legal", "regulat"), ("admit", "accept", "allow", "permit"))
+ADMITTED, UNKNOWN = 2, 3
+MOST_NOTES = 8  # kinds of them in the warning, the most frequent ones
+BLOCK = 1 << 14  # bytes
+ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z][\w.-]*);")  # but XML's own
 LONGEST = 10_000  # characters of a term or a note
 
 
@@ -47,7 +65,7 @@ LONGEST = 10_000  # characters of a term or a note
 class _Term:
     text: str = ""
     upos: str | None = None
-    status: str = ""
+    rank: int | None = ADMITTED  # place among RANKS, UNKNOWN; None: it is never required
     line: int = 0
 
 
@@ -57,13 +75,37 @@ class _Reading:
 
     path: Path | str
     parser: Any
+    asked: tuple[str, ...]  # the languages, without regions
     found: list[TermEntry] = field(default_factory=list)
     languages: set[str] = field(default_factory=set)  # of the whole file
-    entry: dict[str, list[_Term]] = field(default_factory=dict)  # terms by language
+    entry: dict[str, list[_Term]] = field(default_factory=dict)  # terms by language and region, as `pt-br`
+    notes: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, int] = field(default_factory=dict)  # where the first of each note is
     language: str = ""
     term: _Term | None = None
     text: list[str] | None = None  # of <term> or <termNote>, while it is read
     note: str = ""
+
+    def say(self, note: str, line: int) -> None:
+        """Count what is worth telling of the languages that are asked for."""
+        if _primary(self.language) in self.asked:
+            self.notes[note] += 1
+            self.lines.setdefault(note, line)
+
+    def take_note(self, term: _Term, text: str) -> None:
+        """A note on a term, of the kind `note`. Of several statuses the last one counts, if none forbids it."""
+        said = _plain(text)
+        if self.note == PART_OF_SPEECH:
+            term.upos = KINDS.get(said)
+            if said not in KINDS:
+                self.say(f"terms have the part of speech {shown(text)}, which is not known", term.line)
+        elif term.rank is not None and (said := _status(said)) not in NO_STATUS:
+            term.rank = next((rank for rank, names in enumerate(RANKS) if said.startswith(names)), UNKNOWN)
+            if said.startswith(NEVER):
+                term.rank = None
+                self.say(f"terms are left out by their status {shown(text)}", term.line)
+            elif term.rank == UNKNOWN:
+                self.say(f"terms have the status {shown(text)}, which is not known: others come first", term.line)
 
 
 def read_tbx(path: Path | str, languages: Sequence[str]) -> StoredTerms:
@@ -97,45 +139,50 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
     """The rows of a TBX file, as they stand; whoever uses them counts them as read, or leaves them out.
 
     Args:
-        languages: of source and target, as `en`; regions in the file (`en-GB`) do not count.
+        languages: of source and target, as `en` or `pt_BR`. What is left out, or taken for want of better, is counted
+            in a warning at the end.
 
     Raises:
-        DataError: no XML, entities of its own, or neither language in it.
+        DataError: no XML, entities of its own or unknown ones, or neither language in it.
     """
     path, parser = count.file, expat.ParserCreate()
-    reading = _Reading(path, parser)
-    source, target = (_primary(language) for language in languages)
+    source, target = (_tag(language) for language in languages)
+    reading = _Reading(path, parser, (_primary(source), _primary(target)))
 
     def start(name: str, attributes: dict[str, str]) -> None:
+        if attributes:  # expat leaves unknown entities within them out, and says nothing
+            tag = (parser.GetInputContext() or b"").partition(b">")[0]
+            if b"&" in tag and (entity := ENTITY.search(tag)):
+                raise DataError(_undefined(path, parser.CurrentLineNumber, entity[1].decode()))
         name = name.rpartition(":")[2]
         if name in ENTRIES:
             reading.entry = {}
         elif name in LANGUAGES:
-            reading.language = _primary(attributes.get("xml:lang", attributes.get("lang", "")))
-            reading.languages.add(reading.language)
+            reading.language = _tag(attributes.get("xml:lang", attributes.get("lang", "")))
+            reading.languages.add(_primary(reading.language))
         elif name in TERMS:
             reading.term = _Term(line=parser.CurrentLineNumber)
-        elif name in ("term", "termNote"):
-            reading.text, reading.note = [], attributes.get("type", "")
+        elif name == "term":
+            reading.text, reading.note = [], ""
+        elif reading.term is not None and (kind := _note(name, attributes)):
+            reading.text, reading.note = [], kind
 
     def end(name: str) -> None:
         name = name.rpartition(":")[2]
         if name in ENTRIES:
-            reading.found += _rows(count, reading.entry, source, target)
+            reading.found += _rows(count, reading, source, target)
         elif name in TERMS and reading.term is not None:
+            if is_blank(reading.term.text):
+                reading.say("terms are empty", reading.term.line)
             reading.entry.setdefault(reading.language, []).append(reading.term)
             reading.term = None
-        elif name in ("term", "termNote") and reading.text is not None:
+        elif reading.text is not None and (name in ("term", "termNote") or _plain(name) == reading.note):
             text = " ".join("".join(reading.text).split())
             reading.text = None
-            if reading.term is None:
-                return
-            if name == "term":
+            if reading.term is not None and name == "term":
                 reading.term.text = text
-            elif reading.note == "partOfSpeech":
-                reading.term.upos = UPOS.get(text)
-            elif reading.note == "administrativeStatus":
-                reading.term.status = text
+            elif reading.term is not None:
+                reading.take_note(reading.term, text)
 
     def characters(text: str) -> None:
         if reading.text is not None:
@@ -152,43 +199,107 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
             "out, and remove <!ENTITY …>"
         )
 
+    def unknown(name: str, is_parameter: bool) -> None:
+        if is_parameter:  # of a DTD, which is not read
+            return
+        if (text := html5.get(f"{name};")) is None:
+            raise DataError(_undefined(path, parser.CurrentLineNumber, name))
+        characters(text)
+
+    parser.UseForeignDTD(True)  # so that expat names an entity that nothing defines
+    parser.SkippedEntityHandler = unknown
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler, parser.EntityDeclHandler = characters, entity
     parser.buffer_text = True
+    block, read = b"", 0
     try:
         with opened(path) as (file, _):
             while block := file.read(BLOCK):
+                read += len(block)
                 parser.Parse(block, False)
                 yield from reading.found
                 reading.found.clear()
             parser.Parse(b"", True)
             yield from reading.found
     except expat.ExpatError as error:
+        rest = block[parser.ErrorByteIndex - read :]  # where standalone="yes", expat itself finds it
+        if error.code == expat.errors.codes[expat.errors.XML_ERROR_UNDEFINED_ENTITY] and (name := ENTITY.search(rest)):
+            raise DataError(_undefined(path, error.lineno, name[1].decode())) from None
         raise DataError(
             f"{place(path, error.lineno)}: expected TBX, which is XML, found: {expat.errors.messages[error.code]}; "
             "export the file again, or give a TSV"
         ) from None
-    missing = [language for language in (source, target) if language not in reading.languages]
+    missing = [language for language in map(_primary, (source, target)) if language not in reading.languages]
     if missing:
         there = ", ".join(sorted(reading.languages - {""})) or "none"
         raise DataError(f"{path}: expected terms in the language {missing[0]}, found {there}; give another file")
+    if reading.notes:
+        said = (f"{many:,} {note} (line {reading.lines[note]})" for note, many in reading.notes.most_common(MOST_NOTES))
+        more = len(reading.notes) - MOST_NOTES
+        logger.warning(f"{path}: {'; '.join(said)}" + (f"; and {more:,} other kinds of notes" if more > 0 else ""))
 
 
-def _primary(language: str) -> str:
-    return language.replace("_", "-").partition("-")[0].lower()
+def _undefined(path: Path | str, line: int, name: str) -> str:
+    return (
+        f"{place(path, line)}: expected text, found the entity &{name};, which nothing in the file defines; write the "
+        "character itself"
+    )
 
 
-def _rows(count: ReadCount, entry: dict[str, list[_Term]], source: str, target: str) -> Iterator[TermEntry]:
-    sources, targets = ([term for term in entry.get(of, ()) if _is_used(term)] for of in (source, target))
-    count.found += len(entry.get(source, ()))
-    count.left_out[UNUSED] += len(entry.get(source, ())) - len(sources)
+@lru_cache(maxsize=1024)
+def _plain(name: str) -> str:
+    """As names compare: `properNoun`, `Proper-Noun` and `proper_noun` are one."""
+    return re.sub(r"[\W_]", "", name).casefold()
+
+
+def _status(said: str) -> str:
+    """`preferredtermadmnsts` -> `preferred`."""
+    return said.removesuffix("admnsts").removesuffix("term")
+
+
+def _note(element: str, attributes: dict[str, str]) -> str:
+    """What kind of note begins: by its attribute (style="dca") or its name ("dct"); empty: none, or of no use."""
+    kind = _plain(attributes.get("type", "") if element == "termNote" else element)
+    return kind if kind == PART_OF_SPEECH or kind in STATUS else ""
+
+
+def _tag(language: str) -> str:
+    return language.replace("_", "-").lower()
+
+
+def _primary(tag: str) -> str:
+    return tag.partition("-")[0]
+
+
+def _distance(tag: str, asked: str) -> tuple[int, int]:
+    """How far a language of the file is from the one that is asked for: the same, one that says less, another region.
+
+    All of `pt-BR` are Portuguese: where `pt` is asked for, the first of its regions will do.
+    """
+    own, wanted = (frozenset(one.split("-")[1:]) for one in (tag, asked))  # without the language: pt-pt
+    if wanted <= own:
+        return 0, len(own - wanted)
+    return (1, len(wanted - own)) if own < wanted else (2, -len(own & wanted))
+
+
+def _rows(count: ReadCount, reading: _Reading, source: str, target: str) -> Iterator[TermEntry]:
+    """Of an entry: its source terms in any region, which are counted, with its best target term."""
+    sources, targets = list[_Term](), dict[str, list[_Term]]()
+    for tag, terms in reading.entry.items():
+        used = [term for term in terms if term.rank is not None and not is_blank(term.text)]
+        if _primary(tag) == _primary(source):
+            count.found += len(terms)
+            count.left_out[UNUSED] += len(terms) - len(used)
+            sources += used
+        if _primary(tag) == _primary(target) and used:
+            targets[tag] = used
     if not targets:
         count.left_out[WITHOUT_TARGET] += len(sources)
-    else:
-        best = min(targets, key=lambda term: not term.status.startswith("preferred"))
-        for term in sources:
-            yield TermEntry(tuple(term.text.split()), best.text, best.upos, (), place(count.file, term.line), IN_NOTES)
-
-
-def _is_used(term: _Term) -> bool:
-    return bool(term.text) and not term.status.startswith(LEFT_OUT)
+        return
+    region = min(targets, key=lambda tag: _distance(tag, target))
+    best = min(targets[region], key=lambda term: term.rank or 0)
+    if sources and _distance(region, target)[0] == 2:
+        reading.say(f"entries have no term of {target}, and that of {region} is taken", best.line)
+    for term in sources:
+        where = place(reading.path, term.line)
+        yield TermEntry(tuple(term.text.split()), best.text, best.upos, (), where, IN_NOTES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.text_words import count_blocks
 from fairseq_llrnn.files.read_count import iter_sentences
-from fairseq_llrnn.files.text_lines import place
+from fairseq_llrnn.files.text_lines import is_blank, opened, place, warn_of_blanks
 from fairseq_llrnn.files.unicode_forms import warn_of_forms
 
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
@@ -130,30 +131,45 @@ def check_order(symbols: Sequence[str]) -> None:
 def load_dictionary(path: Path | str) -> WordList:
     """Read a `dict.txt` of fairseq-preprocess.
 
+    A symbol that shows nothing, as a character without width, is told in a warning: no text cleaner means it.
+
     Raises:
-        DataError: a missing or empty file, a line that is not `symbol count`, a symbol given twice.
+        DataError: a missing or empty file, a line that is not `symbol count`, a symbol of blanks, a symbol given twice,
+            also with #fairseq:overwrite: fairseq itself refuses the dict.txt that fairseq-preprocess makes of such a
+            file.
     """
     path = Path(path)
     symbols, counts = list(SPECIALS), [0] * len(SPECIALS)
     where: dict[str, int] = dict.fromkeys(SPECIALS, 0)
+    blank: list[int] = []
+    if Path(path).is_file():  # a pipe begins but once
+        with opened(path) as (source, _):
+            if source.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+                raise DataError(
+                    f"{place(path, 1)}: expected `symbol count`, found a byte order mark, which fairseq takes for a "
+                    "letter of the first symbol; remove it from the file, or from the text that it was made of"
+                )
     for number, line in iter_sentences(path):
-        text = line.rstrip()
-        overwrite = text.endswith(_FLAG)
-        text = text[: -len(_FLAG)].rstrip(" ") if overwrite else text
+        text = line.rstrip().removesuffix(f" {_FLAG}")
         symbol, space, count = text.rpartition(" ")
-        if not space or not symbol or not (count.isdecimal() and len(count) <= LONGEST_COUNT):
+        if not symbol.strip() or "\r" in symbol or not (count.isdecimal() and len(count) <= LONGEST_COUNT):
             raise DataError(
                 f"{place(path, number)}: expected `symbol count`, found {text!r}; "
                 "give the dict.txt that fairseq-preprocess wrote"
             )
-        if symbol in where and not overwrite:
+        if symbol in where:
+            again = f", which {_FLAG} only hides from fairseq-preprocess" if line.rstrip().endswith(_FLAG) else ""
             raise DataError(
                 f"{place(path, number)}: symbol {symbol!r} was already given "
-                f"{'by fairseq itself' if where[symbol] == 0 else f'in line {where[symbol]}'}; remove one of them"
+                f"{'by fairseq itself' if where[symbol] == 0 else f'in line {where[symbol]}'}{again}; remove "
+                f"{'this line' if where[symbol] == 0 else 'one of them'}"
             )
+        if is_blank(symbol):
+            blank.append(number)
         where[symbol] = number
         symbols.append(symbol)
         counts.append(int(count))
     if len(symbols) == len(SPECIALS):
         raise DataError(f"{path}: expected at least one `symbol count` line, found none; run fairseq-preprocess first")
+    warn_of_blanks(path, "symbols", blank)
     return WordList(tuple(symbols), np.array(counts, dtype=np.int64))

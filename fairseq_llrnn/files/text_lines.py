@@ -2,9 +2,10 @@
 
 import gzip
 import io
+import logging
 import unicodedata
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +18,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 # A row of a treebank or a lexicon has some hundred bytes. Something far longer is another kind of file, and
 # reading it as a "line" could fill the memory.
 MAX_LINE_BYTES = 1 << 20
+logger = logging.getLogger(__name__)
 BYTE_ORDER_MARK = "\ufeff"
 # What shows nothing by itself: fillers of Hangul, joiners, vowels of Khmer, variation selectors, a blank of Braille.
 FILLERS = "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800" + "".join(map(chr, range(0xFE00, 0xFE10)))
@@ -32,16 +34,28 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:60]}…")
 
 
+def is_blank(word: str) -> bool:
+    """Whether a word shows nothing: an empty one, blanks alone, or characters without width."""
+    return all(c.isspace() or c in FILLERS or unicodedata.category(c) in ("Cc", "Cf") for c in word)
+
+
 def refuse_blank(word: str, where: str, what: str) -> None:
-    """Raise DataError for a word that shows nothing: an empty one, blanks alone, or characters without width.
+    """Raise DataError for a word that shows nothing.
 
     Args:
         where: its file and line. what: how the format calls it.
     """
-    if word and not all(c.isspace() or c in FILLERS or unicodedata.category(c) in ("Cc", "Cf") for c in word):
+    if not is_blank(word):
         return
     found = f"blank ({' '.join(f'U+{ord(c):04X}' for c in word[:5])})" if word else "empty"
     raise DataError(f"{where}: {what} is {found}; expected a word: fill it, or remove the row")
+
+
+def warn_of_blanks(path: Path | str, what: str, lines: Sequence[int]) -> None:
+    """Say which words of a running text, or made of one, show nothing. lines: where they are."""
+    if lines:
+        some = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
+        logger.warning(f"{path}: {len(lines):,} {what} show nothing (lines {some}); clean the text, if they are none")
 
 
 def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:

@@ -116,6 +116,130 @@ def test_of_two_entries_of_a_term_the_first_counts(tmp_path: Path, caplog: pytes
     assert "1 terms have another translation in an earlier entry, which counts (fire truck)" in caplog.text
 
 
+def tbx(terms: str, style: str = "dca") -> str:
+    """`livre forbidden | maison preferred noun @fr-CA` as French terms of one entry, with status and part of speech."""
+    named = ("administrativeStatus", "partOfSpeech")
+    languages: dict[str, str] = {}
+    for term in terms.split("|"):
+        words, _, language = term.strip().partition(" @")
+        text, *notes = words.split(" ")
+        elements = [
+            f"<min:{kind}>{note}</min:{kind}>" if style == "dct" else f'<termNote type="{kind}">{note}</termNote>'
+            for kind, note in zip(named, notes, strict=False)
+            if note
+        ]
+        languages.setdefault(language or "fr", "")
+        languages[language or "fr"] += f"<termSec><term>{text}</term>{''.join(elements)}</termSec>"
+    sections = (f'<langSec xml:lang="{tag}">{inner}</langSec>' for tag, inner in languages.items())
+    return (
+        f'<?xml version="1.0"?>\n<tbx style="{style}" xmlns:min="http://www.tbxinfo.net/ns/min"><text><body><conceptEntry>'
+        f'<langSec xml:lang="en"><termSec><term>house</term></termSec></langSec>{"".join(sections)}'
+        "</conceptEntry></body></text></tbx>"
+    )
+
+
+NEVER = [
+    "deprecatedTerm-admn-sts", "supersededTerm-admn-sts", "deprecatedTerm", "forbidden", "Forbidden", "FORBIDDEN TERM",
+    "deprecated", "superseded", "obsolete", "Obsolete_Term", "notRecommended", "not-recommended", "NOT_RECOMMENDED",
+    "non-preferred", "unapproved", "do-not-use", "prohibited", "rejected",
+]  # fmt: skip
+BEST = ["preferredTerm-admn-sts", "preferredTerm", "preferred", "Preferred_Term", "approved", "APPROVED", "recommended"]
+GOOD = ["legalTerm-admn-sts", "regulatedTerm-admn-sts", "standardizedTerm-admn-sts", "standardised"]
+ADMITTED = ["admittedTerm-admn-sts", "admitted", "allowed", "", "unspecified"]
+
+
+@pytest.mark.parametrize("style", ["dca", "dct"])
+@pytest.mark.parametrize("kind", ["administrativeStatus", "AdministrativeStatus", "normativeAuthorization"])
+@pytest.mark.parametrize("status", NEVER)
+def test_a_term_that_its_status_forbids_is_never_required(
+    style: str, kind: str, status: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = tbx(f"livre {status.replace(' ', '&#32;')} | maison", style).replace("administrativeStatus", kind)
+    assert read_xml(tmp_path, text, "fr") == [("house", "maison", None)]
+    caplog.set_level("INFO")
+    assert f"terms.tbx: 1 terms are left out by their status '{status}' (line 2)" in caplog.text
+    alone = tbx(f"livre {status.replace(' ', '&#32;')}", style).replace("administrativeStatus", kind)
+    assert read_xml(tmp_path, alone, "fr") == []
+    assert "0 of 1 source terms read; left out: 1 of entries without a target term to use" in caplog.text
+
+
+@pytest.mark.parametrize("style", ["dca", "dct"])
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [*((one, other) for one in BEST for other in (*GOOD, *ADMITTED, "odd")), *((one, other) for one in GOOD for other in
+     (*ADMITTED, "odd")), *((one, "odd") for one in ADMITTED)],
+)  # fmt: skip
+def test_the_term_with_the_best_status_counts(style: str, better: str, worse: str, tmp_path: Path) -> None:
+    assert read_xml(tmp_path, tbx(f"livre {worse} | maison {better}", style), "fr") == [("house", "maison", None)]
+
+
+def test_unknown_statuses_and_parts_of_speech_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = tbx("livre odd Substantif | maison | \u200b | demeure odd other")
+    assert read_xml(tmp_path, text, "fr") == [("house", "maison", None)]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path}/terms.tbx: 2 terms have the status 'odd', which is not known: others come first (line 2); 1 terms "
+        "have the part of speech 'Substantif', which is not known (line 2); 1 terms are empty (line 2)"
+    ]
+
+
+@pytest.mark.parametrize("style", ["dca", "dct"])
+@pytest.mark.parametrize(
+    ("said", "upos"),
+    [("noun", "NOUN"), ("Noun", "NOUN"), ("NOUN", "NOUN"), ("properNoun", "PROPN"), ("proper-noun", "PROPN"),
+     ("Proper_Noun", "PROPN"), ("PROPN", "PROPN"), ("Adj", "ADJ"), ("VERB", "VERB"), ("other", None)],
+)  # fmt: skip
+def test_parts_of_speech_in_any_case(style: str, said: str, upos: str | None, tmp_path: Path) -> None:
+    assert read_xml(tmp_path, tbx(f"maison preferred {said}", style), "fr") == [("house", "maison", upos)]
+
+
+TAKEN = "1 entries have no term of pt-br, and that of pt-pt is taken (line 2)"
+BRAZIL = "autocarro @pt-PT | coletivo @pt | ônibus @pt_BR | micro deprecated @PT-br"
+
+
+@pytest.mark.parametrize(
+    ("terms", "asked", "expected", "note"),
+    [
+        *((BRAZIL, asked, "ônibus", "") for asked in ("pt_BR", "pt-BR", "PT_br")),
+        (BRAZIL, "pt_PT", "autocarro", ""),
+        (BRAZIL, "pt", "coletivo", ""),
+        (BRAZIL, "pt_AO", "coletivo", ""),
+        ("autocarro preferred @pt-PT | ônibus @pt-BR", "pt_BR", "ônibus", ""),
+        ("autocarro @pt-PT | ônibus deprecated @pt-BR", "pt_BR", "autocarro", TAKEN),
+        ("autocarro @pt-PT | ônibus @pt-BR", "pt", "autocarro", ""),
+        ("autocarro @pt-PT", "pt_BR", "autocarro", TAKEN),
+        ("jian @zh-Hans | fan @zh-Hant", "zh_Hant_TW", "fan", ""),
+        ("jian @zh-Hans-CN | fan @zh-Hant-TW", "zh_TW", "fan", ""),
+    ],
+)  # fmt: skip
+def test_of_several_regions_the_nearest_counts(
+    terms: str, asked: str, expected: str, note: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert read_xml(tmp_path, tbx(terms), asked) == [("house", expected, None)]
+    assert note in caplog.text and ("is taken" in caplog.text) == bool(note)
+
+
+STANDALONE = 'standalone="yes"'
+
+
+@pytest.mark.parametrize("head", ["", '<!DOCTYPE tbx SYSTEM "TBXcoreStructV02.dtd">', "<!DOCTYPE tbx>", STANDALONE])
+@pytest.mark.parametrize(
+    ("term", "found"),
+    [("maison&nbsp;de  cartes", "maison de cartes"), ("&eacute;t&eacute;", "été"), ("&amp;&lt;&#233;", "&<é"),
+     ("maison&foo;de", None), ('x</term><termNote type="&amp;&foo;">y</termNote><term>maison', None)],
+)  # fmt: skip
+def test_entities_that_nothing_defines(head: str, term: str, found: str | None, tmp_path: Path) -> None:
+    text = tbx("maison").replace("\n", f"\n{head}\n", 1).replace("maison", term)
+    if head == STANDALONE:  # which says that no entity is defined elsewhere
+        text = text.replace('"1.0"', f'"1.0" {STANDALONE}').replace(f"\n{STANDALONE}\n", "\n\n")
+        found = found if "&nbsp;" not in term and "&eacute;" not in term else None
+    if found is not None:
+        assert read_xml(tmp_path, text, "fr") == [("house", found, None)]
+        return
+    message = "terms.tbx, line 3: expected text, found the entity &(foo|nbsp|eacute);, which nothing in the"
+    with pytest.raises(DataError, match=message):
+        read_xml(tmp_path, text, "fr")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

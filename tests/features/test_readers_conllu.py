@@ -87,13 +87,13 @@ def test_line_ends_spaces_and_comments_do_not_matter(tmp_path: Path) -> None:
 
 def test_spaces_in_a_form_do_not_shift_the_columns(tmp_path: Path) -> None:
     path = write(
-        tmp_path / "a", row(form="20 000", head=0) + row(2, form="a  b", head=1) + row(3, form="\u00a0")
+        tmp_path / "a", row(form="20 000", head=0) + row(2, form="a  b", head=1) + row(3, form="\u00a0a")
     )
     sentence = next(iter_conllu_words(path, False))
     assert [(t.form, t.upos, t.head) for t in sentence] == [
         ("20 000", "NOUN", 0),
         ("a b", "NOUN", 1),
-        ("\u00a0", "NOUN", None),
+        ("\u00a0a", "NOUN", None),
     ]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers import read_tsv_lexicon
+from fairseq_llrnn.features.readers.conllu import iter_conllu_words
 
 FURTHER = "rows with a further analysis (same form, lemma and UPOS, other FEATS): the form has all features"
 
@@ -164,3 +165,14 @@ def test_the_french_lexicon(shared_data: Path) -> None:
     assert len(lexicon) == 42_493
     assert lexicon.notes == {FURTHER: 1494}
     assert {"POS:VERB", "Gender:Fem", "VerbForm:Part"} <= set(lexicon.features("représentée"))
+
+
+@pytest.mark.parametrize("tag", ["noun", "Noun", "NOUN", "nOuN"])
+def test_parts_of_speech_in_any_case(tag: str, tmp_path: Path) -> None:
+    (tmp_path / "lexicon.tsv").write_text(f"chat\tchat\t{tag}\t_\nchat\tchat\tNOUN\t_\nmer\tmer\tNCfs\t_\n")
+    lexicon = read_tsv_lexicon(tmp_path / "lexicon.tsv", lowercase=False)
+    assert set(lexicon.features("chat")) == {"POS:NOUN"} and set(lexicon.features("mer")) == {"POS:NCfs"}
+    row = "1\tchat\tchat\t{}\t_\t_\t_\t_\t_\t_\n"
+    (tmp_path / "a.conllu").write_text(row.format(tag) + row.format("NCfs").replace("1\tchat", "2\tmer"))
+    words = next(iter_conllu_words(tmp_path / "a.conllu", False))
+    assert [word.features for word in words] == [("POS:NOUN",), ("POS:NCfs",)]

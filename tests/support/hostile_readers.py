@@ -255,7 +255,7 @@ COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
     "terms of TBX": (
         (
             TBX_TERMS,
-            "2 of 7 source terms read; left out: 1 empty, deprecated or superseded, 1 of entries without a "
+            "2 of 7 source terms read; left out: 1 empty, or not to be used by their status, 1 of entries without a "
             "target term to use, 1 repeated, 2 with another translation in an earlier entry",
         ),
     ),

@@ -16,9 +16,9 @@ from conllu.parser import parse_id_value, parse_int_value, parse_line
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.features.readers.ud import feats_features, pos_feature
+from fairseq_llrnn.features.readers.ud import as_upos, feats_features, pos_feature
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import is_blank, place, refuse_blank, shown, warn_of_blanks
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 # DEPS and MISC are not read, so the library need not look at them: it stops at the last field it is given.
@@ -123,9 +123,9 @@ def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | Non
     """
     path = count.file
     sentence, spans = list[Token](), list[Span]()
-    sentences = 0
+    sentences, blank = 0, list[int]()
     for number, line in chain(count.lines(_is_row, rest=True), [(0, "")]):  # the last sentence ends with the file
-        if not line or line.isspace():
+        if not line.strip(" \t"):
             if sentence:
                 sentences += 1
                 yield Sentence(_checked_heads(sentence, path), spans)
@@ -138,11 +138,14 @@ def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | Non
                 count.left_out[EMPTY_NODES] += 1
                 continue
             row = row._replace(form=lower(row.form, language)) if lowercase else row
+            if is_blank(row.form):  # as a soft hyphen by itself, which real texts have
+                blank.append(number)
             if isinstance(row, Token):
                 sentence.append(row)
             else:
                 spans.append(row)
     count.done()
+    warn_of_blanks(path, "words", blank)
     if not sentences:
         raise DataError(
             f"{path}: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?"
@@ -150,7 +153,7 @@ def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | Non
 
 
 def _is_row(line: str) -> bool:
-    return not (line == "" or line.isspace() or line.startswith("#"))
+    return bool(line.strip(" \t")) and not line.startswith("#")
 
 
 def surface_words(sentence: Sentence, path: Path | str) -> list[str]:
@@ -205,6 +208,8 @@ def _parse_row(line: str, number: int, path: Path | str, expected_id: int) -> To
     token_id = row["id"]
     if isinstance(token_id, tuple):
         first, mark, last = token_id
+        if mark == "-" and not row["form"].strip():
+            refuse_blank(row["form"], place(path, number), "column 2 (FORM)")
         return Span(first, last, row["form"], number) if mark == "-" else None
     if token_id != expected_id:
         raise DataError(
@@ -213,13 +218,13 @@ def _parse_row(line: str, number: int, path: Path | str, expected_id: int) -> To
             "sentence, and an empty line ends it"
         )
     form, upos = row["form"], row["upos"]
-    if not form:
-        raise DataError(f"{place(path, number)}: column 2 (FORM) is empty; expected a word")
+    if not form.strip():
+        refuse_blank(form, place(path, number), "column 2 (FORM)")
     deprel = row["deprel"]
     return Token(
         form=form,
         lemma=row["lemma"],
-        upos=None if upos in ("_", "") else upos,
+        upos=None if upos in ("_", "") else as_upos(upos),
         feats=row["feats"],
         head=row["head"],
         deprel=None if deprel in ("_", "") else deprel,

@@ -22,7 +22,7 @@ from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
 
 MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
-FORBIDDEN, NOT_IN_TEXT = "forbidden", "without a form in the text"
+WITHOUT_WORD, FORBIDDEN, NOT_IN_TEXT = "without a word", "forbidden", "without a form in the text"
 STEM = re.compile(r"(?:^|\s)st:(\S+)")
 ALIAS = re.compile(r"(.+/\S+|[^\t]+(?=\t))\s+(\d+)\s*", re.ASCII)  # word and flags, and a number of AM
 logger = logging.getLogger(__name__)
@@ -71,6 +71,9 @@ def iter_hunspell(
         elif morphology := MORPHOLOGY.search(text):
             text, said = text[: morphology.start()], text[morphology.start() :] + said
         word, flags = split_flags(text.strip(" "), affixes, where)
+        if not word:
+            count.left_out[WITHOUT_WORD] += 1
+            continue
         refuse_blank(word, where, "the word")
         affixes.meet(word, flags)
         if affixes.has(flags, "forbidden"):
@@ -92,7 +95,7 @@ def iter_hunspell(
         raise DataError(f"{path}: expected words, found none; is the file empty?")
     notes = affixes.without_effect()
     if not count.read and words is not None:
-        notes.append(f"none of the forms of its {count.found:,} words is in the text; is it of the same language and case?")
+        notes.append(f"none of the forms of its {count.found:,} words is in the text; is it of the same language?")
     if notes:
         logger.warning(f"{path}: {'; '.join(notes)}")
 

@@ -17,7 +17,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.morphemes import Segmentation
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
 
 PLUS = " + "
 REPEATED = "repeated"
@@ -76,6 +76,7 @@ def _row(line: str, of_morfessor: bool, where: str) -> tuple[str, Segmentation]:
             f"{where}: expected segments that spell the word {shown(word)}, found {shown(' '.join(segments))}; fix the "
             "row"
         )
+    refuse_blank(word, where, "the word")
     return word, segments
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.features.readers.ud import feats_features, pos_feature
+from fairseq_llrnn.features.readers.ud import as_upos, feats_features, pos_feature
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS")
 
@@ -57,8 +57,7 @@ def iter_tsv_rows(count: ReadCount) -> Iterator[TsvRow]:
             )
         is_first, columns = not columns, len(cells)
         form, lemma, upos, feats = (cell.strip(" ") for cell in cells[: len(COLUMNS)])
-        if not form:
-            raise DataError(f"{place(path, number)}: column 1 (form) is empty; expected a word")
+        refuse_blank(form, place(path, number), "column 1 (form)")
         if lemma == upos == feats == "_":
             count.left_out[SURFACE_ROWS] += 1
             continue
@@ -70,7 +69,7 @@ def iter_tsv_rows(count: ReadCount) -> Iterator[TsvRow]:
                 continue
             raise DataError(f"{place(path, number)}: {error}") from error
         rows += 1
-        yield TsvRow(form, lemma, upos, names, cells[len(COLUMNS) :])
+        yield TsvRow(form, lemma, as_upos(upos), names, cells[len(COLUMNS) :])
     if not rows:
         raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
 

@@ -9,12 +9,21 @@ from fairseq_llrnn.files.text_lines import shown
 # One Key=Value[,Value…]. Keys and values are ASCII in treebanks; lexicons by others are less tidy, so only
 # what would make the result ambiguous is refused.
 ONE_FEATURE = re.compile(r"([^\s=|,:]+)=([^\s=|,]+(?:,[^\s=|,]+)*)")
+UPOS = (
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X",
+)  # fmt: skip
 FINITE_GROUPS = ("Mood", "Tense", "Person")
 
 
 def pos_feature(upos: str) -> str:
     """`NOUN` -> `POS:NOUN`."""
     return f"POS:{upos}"
+
+
+def as_upos(tag: str) -> str:
+    """`NOUN` for `noun` and `Noun`; a tag of another set stays as it is."""
+    return tag.upper() if tag.upper() in UPOS else tag
 
 
 # Treebanks repeat a few hundred FEATS strings many thousand times.

@@ -11,7 +11,7 @@ from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.readers.unimorph_tags import OWN_GROUP, tags_features
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
 
 COLUMNS = ("lemma", "form", "features")
 OF_LEXICONS = ("NOUN", "VERB", "PRON", "CCONJ", "SCONJ", "SYM")  # parts of speech that are no tags of UniMorph
@@ -65,11 +65,7 @@ def iter_unimorph_rows(count: ReadCount) -> Iterator[tuple[str, str, str]]:
             )
         lemma, form, tags = cells[: len(COLUMNS)]
         for column, cell in ((2, form), (3, tags)):
-            if not cell:
-                raise DataError(
-                    f"{place(path, number)}: column {column} ({COLUMNS[column - 1]}) is empty; fill it, or remove the "
-                    "row"
-                )
+            refuse_blank(cell, place(path, number), f"column {column} ({COLUMNS[column - 1]})")
         if tags in OF_LEXICONS:
             raise DataError(
                 f"{place(path, number)}: expected UniMorph features such as N;NOM;SG in column 3, found the part of "

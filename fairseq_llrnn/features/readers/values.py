@@ -6,7 +6,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place
+from fairseq_llrnn.files.text_lines import place, refuse_blank
 
 
 def read_values(
@@ -28,6 +28,7 @@ def read_values(
                 f"{place(path, number)}: expected word, feature and value with tabs between, found {len(cells)} "
                 "columns; fix the row"
             )
+        refuse_blank(cells[0], place(path, number), "the word")
         word, feature = lower(cells[0], language) if lowercase else cells[0], cells[1]
         if (word, feature) in seen:
             raise DataError(

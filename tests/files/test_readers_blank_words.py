@@ -1,0 +1,106 @@
+"""Words that are blanks, or characters that show nothing: every reader of words names file and line, or says so."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.evidence.terms_file import read_terms
+from fairseq_llrnn.evidence.terms_tbx import read_tbx
+from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.features.readers.conllu import iter_conllu_sentences, read_conllu
+from fairseq_llrnn.features.readers.hunspell import iter_hunspell
+from fairseq_llrnn.features.readers.segmentations import read_segmentations
+from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
+from fairseq_llrnn.features.readers.unimorph import read_unimorph
+from fairseq_llrnn.features.readers.values import read_values
+from fairseq_llrnn.features.readers.weights import read_weights
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import is_blank
+
+BLANKS = ["\u00a0", "\u3000", "\u2009", "\x85", "\u2028", "\u00a0 \u00a0"]
+WITHOUT_WIDTH = ["\u200b", "\u2060", "\ufeff", "\u00ad", "\u200d\u200d", "\u3164", "\u2800", "\ufe0f", "\u200b\u00a0"]
+
+
+def hunspell(path: Path) -> object:
+    path.with_suffix(".aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
+    return list(iter_hunspell(path))
+
+
+ROW = "{}\t{}\t{}\tNOUN\t_\t_\t_\t_\t_\t_\n"
+READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+    "treebank": (
+        "a.conllu", ROW.format(1, "le", "le") + ROW.format(2, "@", "_"), lambda p: read_conllu(p, lowercase=True),
+    ),
+    "words written together": (
+        "a.conllu", "# text\n1-2\t@" + "\t_" * 8 + "\n" + ROW.format(1, "le", "le") + ROW.format(2, "a", "a"),
+        lambda p: list(iter_conllu_sentences(ReadCount(p), True)),
+    ),
+    "lexicon": ("a.tsv", "le\tle\tDET\t_\n@\tle\tDET\t_\n", lambda p: read_tsv_lexicon(p, lowercase=True)),
+    "UniMorph": ("a.tsv", "a\tle\tN\na\t@\tN\n", lambda p: read_unimorph(p, lowercase=True)),
+    "segments": ("a.tsv", "le\n@\n", lambda p: read_segmentations(p, lowercase=True)),
+    "segments of a word": ("a.tsv", "le\tl e\n@\t@\n", lambda p: read_segmentations(p, lowercase=True)),
+    "values": ("a.tsv", "le\tA:b\t1\n@\tA:b\t1\n", lambda p: read_values(p, lowercase=True)),
+    "weights": ("a.tsv", "le\t1\n@\t1\n", lambda p: read_weights(p, {"le": 0}, 1)),
+    "source of a term": ("a.tsv", "a\tb\n@\tb\n", read_terms),
+    "target of a term": ("a.tsv", "a\tb\nc\t@\n", read_terms),
+    "form of a term": ("a.tsv", "a\tb\nc\td\t\td|x @ x\n", read_terms),
+    "source of evidence": ("a.tsv", "a\tb\n@\tb\n", read_evidence_map),
+    "target of evidence": ("a.tsv", "a\tb\nc\t@\n", read_evidence_map),
+    "hunspell": ("a.dic", "2\n@/S\n", hunspell),
+    "hunspell without flags": ("a.dic", "2\n@\n", hunspell),
+    "dictionary": ("dict.txt", "le 5\n@ 3\n", load_dictionary),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("blank", [*BLANKS, *WITHOUT_WIDTH], ids=ascii)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_word_that_shows_nothing(reader: str, blank: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    name, text, read = READERS[reader]
+    (tmp_path / name).write_text(text.replace("@", blank), encoding="utf-8")
+    if reader in ("treebank", "words written together", "dictionary") and blank.strip():  # running text may have it
+        read(tmp_path / name)
+        return
+    if reader == "form of a term" and not blank.strip():  # a blank between the words of a phrase, as any
+        read(tmp_path / name)
+        return
+    with pytest.raises(DataError, match=rf"{name}, line 2: "):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("word", WITHOUT_WIDTH[:-1], ids=ascii)
+def test_words_without_width_in_running_text_are_counted(
+    word: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = "".join(ROW.format(i, form, "_") for i, form in enumerate(("le", word, f"a{word}", word), 1))
+    (tmp_path / "a").write_text("1-2\ta" + "\t_" * 8 + f"\n{rows}", encoding="utf-8")
+    assert word in read_conllu(tmp_path / "a", lowercase=True)
+    assert f"{tmp_path}/a: 2 words show nothing (lines 3, 5); clean the text, if they are none" in caplog.messages
+    (tmp_path / "dict.txt").write_text(f"le 5\n{word} 3\na{word} 1\n", encoding="utf-8")
+    with caplog.at_level(logging.WARNING):
+        assert load_dictionary(tmp_path / "dict.txt").counts.sum() == 9
+    assert "dict.txt: 1 symbols show nothing (lines 2)" in caplog.text
+
+
+@pytest.mark.parametrize("blank", ["", *BLANKS, *WITHOUT_WIDTH], ids=ascii)
+def test_terms_of_tbx_that_show_nothing_are_counted(
+    blank: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    entry = (
+        '<termEntry><langSet xml:lang="en"><tig><term>a</term></tig></langSet><langSet xml:lang="fr">\n'
+        "<tig><term>@</term></tig><tig><term>b</term></tig></langSet></termEntry>"
+    )
+    (tmp_path / "a.tbx").write_text(f"<martif>{entry}</martif>".replace("@", blank), encoding="utf-8")
+    assert [entry.target for entry in read_tbx(tmp_path / "a.tbx", ("en", "fr"))] == ["b"]
+    assert caplog.messages == [f"{tmp_path}/a.tbx: 1 terms are empty (line 2)"]
+
+
+def test_what_shows_nothing() -> None:
+    assert all(map(is_blank, ["", *BLANKS, *WITHOUT_WIDTH]))
+    shown = ["a", "_", "-", "\u0301", "क\u200d", "می\u200cخواهم", "\ue000", "❤\ufe0f", "…", "\U0001f408"]
+    assert not any(map(is_blank, shown))
+    assert np.mean([is_blank(chr(code)) for code in range(0x10FFFF) if not 0xD800 <= code < 0xE000]) < 0.001
