@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.processes import ordered
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, decoded, opened
+from fairseq_llrnn.files.text_lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, decoded, opened, place, shown
 
 BLOCK_BYTES = 1 << 22  # of unpacked text: some 700,000 words
+INNER_RETURN = re.compile(rb"\r(?!\n|\Z)")
 Result = TypeVar("Result")
 
 
@@ -44,14 +47,15 @@ class Block:
         """Its lines with their ends, \\n.
 
         Raises:
-            DataError: a line that is not UTF-8, or too long.
+            DataError: a line that is not UTF-8, or too long, or has a carriage return in it: fairseq-preprocess would
+                make two sentences of it, so that what it makes of a text and its translation no longer goes together.
         """
         try:
             text = self.raw.decode("utf-8")
         except UnicodeDecodeError:
             self._complain()
             raise
-        if self.has_long_line:
+        if self.has_long_line or INNER_RETURN.search(self.raw):
             self._complain()
         return text.removeprefix(BYTE_ORDER_MARK) if self.first == 1 else text
 
@@ -75,7 +79,12 @@ class Block:
     def _complain(self) -> None:
         """Raise what the first bad line deserves."""
         for number, line in enumerate(io.BytesIO(self.raw), self.first):
-            decoded(line, self.path, number)
+            text = decoded(line, self.path, number)
+            if INNER_RETURN.search(line):
+                raise DataError(
+                    f"{place(self.path, number)}: expected a sentence, found a carriage return in {shown(text)}, which "
+                    "fairseq-preprocess takes for its end; write a blank instead (`tr '\\r' ' '`), and preprocess again"
+                )
 
 
 def iter_blocks(path: Path | str) -> Iterator[Block]:

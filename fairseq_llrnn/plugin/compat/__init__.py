@@ -16,6 +16,6 @@
     data_folders.py      data in several folders have the same words
     two_dictionaries.py  tasks with a source and a target
     open_dictionary.py   a dictionary with strings outside itself
-    interactive_lines.py the lines of fairseq-interactive, terms behind a tab among them
+    interactive_lines.py the lines of fairseq-interactive and of raw text, terms behind a tab among them
     processes.py         several processes that train one model
 """

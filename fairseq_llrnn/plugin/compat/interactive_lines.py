@@ -1,16 +1,23 @@
-"""The lines of fairseq-interactive: a line that will not do costs its own answer, and not the session.
+"""The lines of text that fairseq itself reads: in fairseq-interactive, and with --dataset-impl raw.
 
-What is wrong is said with the number of the line, and the session goes on; at its end the error is said again, with how
-many there were, so that the exit status tells it. Lines are read as `llrnn score` reads them. Terms may stand behind a
-tab; fairseq strips a line on both sides, so that terms behind an empty sentence (`\\tmaison`) would be a sentence.
+They end as those of `llrnn score` do: fairseq's own readers also begin a line behind a carriage return, and make two
+sentences of one. In fairseq-interactive, a line that will not do costs its own answer, and not the session: what is
+wrong is said with the number of the line, and the session goes on; at its end the error is said again, with how many
+there were, so that the exit status tells it. Terms may stand behind a tab; fairseq strips a line on both sides, so that
+terms behind an empty sentence (`\\tmaison`) would be a sentence.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
+
+import numpy as np
+from fairseq.data import Dictionary
+from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.reading import reading
@@ -121,3 +128,25 @@ class _Lines:
         said = f"sentence {number + 1} of the input: {str(error).removeprefix('a sentence of the input: ')}"
         print(f"fairseq_llrnn: error: {said}", file=sys.stderr, flush=True)
         self.refused.append(said)
+
+
+@contextmanager
+def whole_lines_of_data() -> Iterator[None]:
+    """While a data set is loaded: lines of raw text end as those of `llrnn score`."""
+    before = IndexedRawTextDataset.read_data
+    IndexedRawTextDataset.read_data = _read_data
+    try:
+        yield
+    finally:
+        IndexedRawTextDataset.read_data = before
+
+
+def _read_data(self: Any, path: str, dictionary: Dictionary) -> None:
+    """As fairseq's. Raises DataError, with file and line."""
+    for _, line in iter_lines(path):
+        self.lines.append(line)
+        tokens = dictionary.encode_line(
+            line, add_if_not_exist=False, append_eos=self.append_eos, reverse_order=self.reverse_order
+        )
+        self.tokens_list.append(tokens.long())
+    self.sizes = np.array([len(tokens) for tokens in self.tokens_list])

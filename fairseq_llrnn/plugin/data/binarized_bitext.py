@@ -47,7 +47,8 @@ def read_bitext(folder: str, dictionary: str, words: WordList) -> ParallelText:
     if len(sides[0]) != len(sides[1]):
         raise DataError(
             f"{place / SPLIT}.{pair}: expected as many sentences in both languages, found {len(sides[0]):,} of "
-            f"{source} and {len(sides[1]):,} of {target}; run fairseq-preprocess again"
+            f"{source} and {len(sides[1]):,} of {target}; run fairseq-preprocess again, on texts with as many lines, "
+            "and no carriage returns within them, which end a sentence there"
         )
     files = tuple(prefix.with_name(prefix.name + ".bin") for prefix in prefixes)
     return ParallelText(Bitext(*sides), dictionaries[source].symbols, files)

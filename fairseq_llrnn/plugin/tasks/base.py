@@ -19,11 +19,11 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
-from fairseq_llrnn.plugin.compat.interactive_lines import survive_bad_lines
+from fairseq_llrnn.plugin.compat.interactive_lines import survive_bad_lines, whole_lines_of_data
 from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_model
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
@@ -120,9 +120,21 @@ def named_experts(cfg: Any, from_checkpoint: bool) -> str | None:
 
 @contextmanager
 def named_split(split: str, data: str) -> Iterator[None]:
-    """While a data set is loaded: one that is not there is the user's to fix. Raises OptionError."""
+    """While a data set is loaded, whose lines are read whole: what is wrong with it is the user's to fix.
+
+    Raises:
+        OptionError: there is none. DataError: its sides have different numbers of sentences.
+    """
     try:
-        yield
+        with whole_lines_of_data():
+            yield
+    except AssertionError as error:
+        if "same number of examples" not in str(error):
+            raise
+        raise DataError(
+            f"the {split} data: expected as many sources as targets, found other numbers; give fairseq-preprocess "
+            "texts with as many lines, and no carriage returns within them, which end a sentence there"
+        ) from None
     except FileNotFoundError as error:
         if "Dataset not found" not in str(error):
             raise

@@ -32,7 +32,7 @@ from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.data.labelled_texts import ALL, ONE, LabelledTexts, Labels
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.label_decoder import LabelModel
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts, named_split
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.prior.labels import LABELS
 
@@ -123,21 +123,23 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
         folders = utils.split_paths(self.cfg.data)
         folder = folders[(epoch - 1) % len(folders)]
         pair = f"{self.cfg.source_lang}-{self.cfg.target_lang}"
-        texts, lines = (
-            data_utils.load_indexed_dataset(
-                os.path.join(folder, f"{split}.{pair}.{side}"), dictionary, self.cfg.dataset_impl
+        with named_split(split, self.cfg.data):
+            texts, lines = (
+                data_utils.load_indexed_dataset(
+                    os.path.join(folder, f"{split}.{pair}.{side}"), dictionary, self.cfg.dataset_impl
+                )
+                for side, dictionary in (
+                    (self.cfg.source_lang, self.source_dictionary),
+                    (self.cfg.target_lang, self.target_dictionary),
+                )
             )
-            for side, dictionary in (
-                (self.cfg.source_lang, self.source_dictionary),
-                (self.cfg.target_lang, self.target_dictionary),
-            )
-        )
         if texts is None or lines is None:
             raise OptionError(no_such_split(split, folder))
         if len(texts) != len(lines):
             raise DataError(
                 f"the {split} data: expected a line of labels for each text, found {len(texts):,} texts and "
-                f"{len(lines):,} lines of labels; give fairseq-preprocess files with as many lines"
+                f"{len(lines):,} lines of labels; give fairseq-preprocess files with as many lines, "
+                "and no carriage returns within them, which end a text there"
             )
         labels = Labels.read([lines[i] for i in range(len(lines))], self.target_dictionary)
         bare = np.flatnonzero(labels.known + labels.unseen == 0)
