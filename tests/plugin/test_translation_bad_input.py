@@ -1,6 +1,7 @@
 """What a user can get wrong around translation: one line on stderr, or one warning with a count, and no stack trace."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,21 @@ def test_a_mixed_ensemble_with_other_dictionaries(
     for path in (f"{evidence_models['lstm']}:{place / 'checkpoint_last.pt'}", place / "checkpoint_last.pt"):
         result = generate(shell, evidence, path)
         assert_says(result, str(path), "expected weights that fit the data's dictionaries", "size mismatch")
+
+
+@pytest.mark.parametrize("language", ["src", "tgt"])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("<s> 0 #fairseq:overwrite", "line 1: symbol '<s>' was already given by fairseq itself, which"),
+        ("le", "line 1: expected `symbol count`, found 'le'"),
+    ],
+)
+def test_a_dictionary_that_fairseq_would_read_wrongly(
+    language: str, line: str, message: str, shell: Shell, evidence: EvidenceWorld, tmp_path: Path
+) -> None:
+    data = shutil.copytree(evidence.data, tmp_path / "bin")
+    file = data / f"dict.{language}.txt"
+    file.write_text(f"{line}\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
+    arguments = [str(data) if one == str(evidence.data) else one for one in evidence.train_args()]
+    assert_says(shell.run("fairseq-train", *arguments, code=None), f"dict.{language}.txt, {message}")

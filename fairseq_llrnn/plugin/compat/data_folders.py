@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fairseq import utils
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import load_dictionary
 
 
 def data_folder(data: str) -> str:
@@ -20,7 +21,7 @@ def data_folder(data: str) -> str:
 
 
 def check_first_folder(data: str, dictionaries: Sequence[str]) -> None:
-    """Raise DataError unless the first data folder has these files, before fairseq looks for them.
+    """Raise DataError unless the first data folder has these files, and they are sound, before fairseq reads them.
 
     Args:
         data: the folders, with colons between them. dictionaries: the names of their files, as far as they are known.
@@ -33,6 +34,8 @@ def check_first_folder(data: str, dictionaries: Sequence[str]) -> None:
             f"{folder}: expected the data folder that fairseq-preprocess made, found {found}; check its name, or "
             "preprocess the text first"
         )
+    for name in dictionaries:
+        load_dictionary(os.path.join(folder, name))
 
 
 def check_folders(data: str, dictionaries: Sequence[str]) -> None:
