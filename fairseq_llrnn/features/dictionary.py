@@ -161,8 +161,8 @@ def load_dictionary(path: Path | str) -> WordList:
             again = f", which {_FLAG} only hides from fairseq-preprocess" if line.rstrip().endswith(_FLAG) else ""
             raise DataError(
                 f"{place(path, number)}: symbol {symbol!r} was already given "
-                f"{'by fairseq itself' if where[symbol] == 0 else f'in line {where[symbol]}'}{again}; remove "
-                f"{'this line' if where[symbol] == 0 else 'one of them'}"
+                f"{'by fairseq itself' if where[symbol] == 0 else f'in line {where[symbol]}'}{again}; remove one "
+                "of them"
             )
         if is_blank(symbol):
             blank.append(number)

@@ -99,12 +99,12 @@ def test_hash_knows_order_and_symbols(tmp_path: Path) -> None:
         ("le ²\n", "line 1: expected `symbol count`"),
         (f"le {10**19}\n", "line 1: expected `symbol count`"),
         ("le 3\nchat 1\nle 2\n", "line 3: symbol 'le' was already given in line 1; remove one of them"),
-        ("<pad> 3\n", "line 1: symbol '<pad>' was already given by fairseq itself; remove this line"),
+        ("<pad> 3\n", "line 1: symbol '<pad>' was already given by fairseq itself; remove one of them"),
         *(
             (
                 f"{symbol} 0 #fairseq:overwrite\nle 5\n",
                 f"line 1: symbol '{symbol}' was already given by fairseq itself, which #fairseq:overwrite only hides "
-                "from fairseq-preprocess; remove this line",
+                "from fairseq-preprocess; remove one of them",
             )
             for symbol in ("<s>", "<pad>", "</s>", "<unk>")
         ),
